@@ -1,0 +1,21 @@
+"""effgrad: derivatives as effect handlers, for plain NumPy code."""
+
+from effgrad.api import check_grad, grad, hessian, hvp, jacobian, jvp, stop_gradient, value_and_grad, vjp
+from effgrad.errors import Detached, EffgradError, EscapedValue, NoRule, NotDifferentiable
+
+__all__ = [
+    "Detached",
+    "EffgradError",
+    "EscapedValue",
+    "NoRule",
+    "NotDifferentiable",
+    "check_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]

@@ -1,0 +1,13 @@
+"""What can go wrong with effects, by name."""
+
+
+class EffectError(RuntimeError):
+    """The base of the errors of effects and handlers."""
+
+
+class Unhandled(EffectError):
+    """An operation was performed that no running handler handles."""
+
+
+class ResumedTwice(EffectError):
+    """A one-shot continuation was resumed a second time."""

@@ -1,0 +1,7 @@
+"""The modes: each derivative algorithm is a handler of `Smooth`, one file each. Begin with `forward.py`."""
+
+from effgrad.modes.evaluate import Evaluate
+from effgrad.modes.forward import Forward
+from effgrad.modes.reverse import Reverse
+
+__all__ = ["Evaluate", "Forward", "Reverse"]

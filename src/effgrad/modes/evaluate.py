@@ -1,0 +1,25 @@
+"""Evaluation: every smooth operation means its own value.
+
+The smallest handler of `Smooth`, and the reference for the number of operations a program performs.
+Sigal 2021, section 3.1.
+"""
+
+from typing import Any
+
+from effgrad.effects import Handler
+from effgrad.smooth.traced import Smooth, Traced
+
+
+class Evaluate(Handler[Smooth]):
+    """Evaluate, over whatever numbers the primals are."""
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        return Traced(self, primitive(*[self.primal(a) for a in args], **params), None)
+
+    def primal(self, value: Any) -> Any:
+        """A value as it is below this activation: what is not owned here is a constant."""
+        return value.primal if isinstance(value, Traced) and value.owner is self else value
+
+    def variable(self, primal: Any) -> Traced:
+        """An input of the program."""
+        return Traced(self, primal, None)

@@ -1,0 +1,33 @@
+"""Forward mode: every value carries its tangent (a dual number).
+
+The tangent of a result is the sum of what comes through each argument. A missing tangent (None) is a zero by
+construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2022, figure 3.
+"""
+
+from typing import Any
+
+from effgrad.effects import Handler
+from effgrad.smooth.traced import Smooth, Traced
+
+
+class Forward(Handler[Smooth]):
+    """Forward mode; a traced value's shadow is its tangent."""
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        primals = [self.primal(a) for a in args]
+        result = primitive(*primals, **params)  # performed in the handlers below
+        tangent = None
+        for index, arg in enumerate(args):
+            if primals[index] is not arg and arg.shadow is not None:
+                part = primitive.push(index, arg.shadow, result, *primals, **params)
+                if part is not None:
+                    tangent = part if tangent is None else tangent + part
+        return Traced(self, result, tangent)
+
+    def primal(self, value: Any) -> Any:
+        """A value as it is below this activation: what is not owned here is a constant."""
+        return value.primal if isinstance(value, Traced) and value.owner is self else value
+
+    def variable(self, primal: Any, tangent: Any) -> Traced:
+        """An input of the program and its tangent."""
+        return Traced(self, primal, tangent)

@@ -1,0 +1,52 @@
+"""Stateful reverse mode: every value owns a cell that collects its cotangent.
+
+The clause runs the operation, resumes the program with the result (`yield`), and when the rest of the program has
+finished, reads the result's cotangent and adds its arguments' shares. The clauses finish in the opposite order of the
+operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.3;
+de Vilhena and Pottier 2023, section 4.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from effgrad.effects import Handler, around
+from effgrad.smooth import cotangents
+from effgrad.smooth.traced import Smooth, Traced
+
+
+class Cell:
+    """Collects one cotangent; None until something contributes."""
+
+    __slots__ = ("cotangent",)
+
+    def __init__(self) -> None:
+        self.cotangent: Any = None
+
+    def accumulate(self, part: Any) -> None:
+        if part is not None:
+            self.cotangent = cotangents.add(self.cotangent, part)
+
+
+class Reverse(Handler[Smooth]):
+    """Stateful reverse mode; a traced value's shadow is its cell."""
+
+    @around
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
+        primals = [self.primal(a) for a in args]
+        # The cells as they are now: an array that is written to later names a new value, with a new cell.
+        cells = [a.shadow if primals[i] is not a else None for i, a in enumerate(args)]
+        result = Traced(self, primitive(*primals, **params), Cell())
+        primal, cell = result.primal, result.shadow
+        yield result  # the rest of the program runs here
+        if cell.cotangent is not None:
+            for index, target in enumerate(cells):
+                if target is not None:
+                    target.accumulate(primitive.pull(index, cell.cotangent, primal, *primals, **params))
+
+    def primal(self, value: Any) -> Any:
+        """A value as it is below this activation: what is not owned here is a constant."""
+        return value.primal if isinstance(value, Traced) and value.owner is self else value
+
+    def variable(self, primal: Any) -> Traced:
+        """An input of the program, with an empty cell."""
+        return Traced(self, primal, Cell())

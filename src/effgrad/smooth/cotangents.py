@@ -1,0 +1,143 @@
+"""Cotangents, and the arithmetic that keeps structural zeros zero.
+
+A cotangent is a number, an array, or one of two forms that know where they are zero *by construction*: `Masked`, zero
+outside a mask (from `where`, `maximum`, `clip`), and `Scattered`, a sum of pieces at places of an otherwise zero array
+(from indexing; in a loop over elements the pieces are collected in linear time). A structural zero stays zero through
+an infinite or undefined partial, so a branch that was not taken never contributes a NaN.
+"""
+
+from typing import Any
+
+import numpy as np
+
+
+class Masked:
+    """A cotangent that is structurally zero where `mask` is False."""
+
+    __slots__ = ("value", "mask")
+
+    def __init__(self, value: Any, mask: Any) -> None:
+        self.value, self.mask = value, mask
+
+
+class Scattered:
+    """The sum of `pieces`, pairs of an index and the cotangent there, in zeros of `shape`."""
+
+    __slots__ = ("shape", "pieces")
+
+    def __init__(self, shape: tuple[int, ...], pieces: list[tuple[Any, Any]]) -> None:
+        self.shape, self.pieces = shape, pieces
+
+    def settle(self) -> Masked:
+        from effgrad.smooth.structure import scatter_add
+
+        mask = np.zeros(self.shape, bool)
+        for index, _ in self.pieces:
+            mask[index] = True
+        indices = tuple(index for index, _ in self.pieces)
+        return Masked(scatter_add(*(dense(piece) for _, piece in self.pieces), shape=self.shape, indices=indices), mask)
+
+
+def dense(g: Any) -> Any:
+    """The cotangent as a plain or traced value."""
+    if type(g) is Scattered:
+        g = g.settle()
+    return g.value if type(g) is Masked else g
+
+
+def add(a: Any, b: Any) -> Any:
+    """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
+    if a is None:
+        return b
+    if type(a) is Scattered and type(b) is Scattered:
+        a.pieces.extend(b.pieces)
+        return a
+    if type(a) in FORMS or type(b) in FORMS:
+        a, b = settled(a), settled(b)
+        if type(a) is Masked and type(b) is Masked:
+            return Masked(a.value + b.value, a.mask | b.mask)
+        return dense(a) + dense(b)
+    return a + b
+
+
+FORMS = frozenset((Masked, Scattered))
+
+
+def settled(g: Any) -> Any:
+    return g.settle() if type(g) is Scattered else g
+
+
+def product(g: Any, partial: Any) -> Any:
+    """`g * partial`, where a scalar partial that is exactly zero wins over an infinite `g` (a flat inner function)."""
+    result = g * partial
+    if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
+        return 0.0
+    return result
+
+
+def strong(g: Any, weight: Any) -> Any:
+    """`g * weight`, zero wherever the weight is."""
+    if np.ndim(weight) == 0 and np.ndim(g) == 0:
+        return g * weight if weight else None
+    return np.where(weight != 0, g * weight, 0.0)
+
+
+def scale(g: Any, partial: Any) -> Any:
+    """`g * partial`, keeping structural zeros."""
+    if type(g) not in FORMS:
+        return product(g, partial)
+    g = settled(g)
+    mask = np.broadcast_to(g.mask, np.broadcast_shapes(np.shape(g.mask), np.shape(partial)))
+    with np.errstate(invalid="ignore"):
+        return Masked(np.where(mask, g.value * partial, 0.0), mask)
+
+
+def select(g: Any, weight: Any) -> Any:
+    """The part of `g` that goes to an argument chosen with `weight`, structurally zero where the weight is zero."""
+    value = dense(g)
+    if np.ndim(weight) == 0 and np.ndim(value) == 0:
+        return value * weight if weight else None
+    mask = np.broadcast_to(weight != 0, np.broadcast_shapes(np.shape(weight), np.shape(value)))
+    if type(g) in FORMS:
+        mask = mask & settled(g).mask
+    return Masked(np.where(mask, value * weight, 0.0), mask)
+
+
+def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -> Any:
+    """`transpose` of a cotangent; a mask goes along where the function only moves elements."""
+    if type(g) not in FORMS:
+        return transpose(g, *args, **params)
+    g = settled(g)
+    value = transpose(g.value, *args, **params)
+    if not moves or type(value) in FORMS:
+        return value
+    return Masked(value, dense(transpose(np.asarray(g.mask, float), *args, **params)) != 0)
+
+
+def unbroadcast(g: Any, target: Any) -> Any:
+    """Sum a cotangent over the axes along which its argument was broadcast."""
+    if type(g) is float or g is None:
+        return g
+    shape = getattr(target, "shape", ())
+    if type(g) in FORMS:
+        g = settled(g)
+        if np.shape(g.value) == shape:
+            return g
+        return Masked(_sum_to(g.value, shape), _sum_to(np.asarray(g.mask, float), shape) != 0)
+    return g if getattr(g, "shape", ()) == shape else _sum_to(g, shape)
+
+
+def _sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+    extra = np.ndim(g) - len(shape)
+    if extra > 0:
+        g = np.sum(g, axis=tuple(range(extra)))
+    axes = tuple(i for i, n in enumerate(shape) if n == 1 and np.shape(g)[i] != 1)
+    return np.sum(g, axis=axes, keepdims=True) if axes else g
+
+
+def broadcast_like(t: Any, result: Any) -> Any:
+    """A tangent with the shape of the result it belongs to."""
+    if type(t) is float or t is None:
+        return t if t is None or not getattr(result, "shape", ()) else np.broadcast_to(t, result.shape)
+    shape = getattr(result, "shape", ())
+    return t if getattr(t, "shape", ()) == shape else np.broadcast_to(t, shape)

@@ -1,0 +1,121 @@
+"""Reductions: sum, prod, max, min, cumsum as primitives; mean, var, std and logsumexp written with them."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.primitive import general, linear
+from effgrad.smooth.traced import FUNCTIONS, plain
+
+
+def _expand(g: Any, x: Any, axis: Any) -> Any:
+    """A reduced value with its axes put back, at length one."""
+    shape = np.shape(plain(x))
+    axes = range(len(shape)) if axis is None else [a % len(shape) for a in np.atleast_1d(axis)]
+    return np.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _share(x: Any, y: Any, axis: Any) -> Any:
+    """The weight of each element in a maximum or minimum: equal among ties."""
+    chosen = plain(x) == _expand(plain(y), x, axis)
+    return chosen / np.sum(chosen, axis=axis, keepdims=True)
+
+
+def _others(x: Any, axis: Any) -> Any:
+    """The product of all other elements along `axis`, without division, so that zeros are right to every order."""
+    n = np.shape(plain(x))[axis]
+    rest = [np.take(x, np.delete(np.arange(n), i), axis=axis) for i in range(n)]
+    return np.stack([np.prod(r, axis=axis) for r in rest], axis=axis)
+
+
+def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
+    if np.size(plain(x)) and np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
+        return _expand(y, x, axis) / x
+    if axis is None:
+        return np.reshape(_others(np.ravel(x), 0), x.shape) if np.size(plain(x)) else x
+    return _others(x, axis)
+
+
+sum_ = linear(
+    lambda x, axis: np.sum(x, axis=axis),
+    lambda g, x, axis: np.broadcast_to(_expand(g, x, axis), np.shape(plain(x))), name="sum",
+)  # fmt: skip
+cumsum = linear(
+    lambda x, axis: np.cumsum(x, axis=axis), lambda g, x, axis: np.flip(np.cumsum(np.flip(g, axis), axis), axis),
+    name="cumsum",
+)  # fmt: skip
+prod = general(
+    lambda x, axis: np.prod(x, axis=axis),
+    jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
+    vjp=lambda g, y, x, axis: _expand(g, x, axis) * _prod_partial(y, x, axis), name="prod",
+)  # fmt: skip
+
+
+def _extremum(function: Any, name: str) -> Any:
+    return general(
+        lambda x, axis: function(x, axis=axis),
+        jvp=lambda t, y, x, axis: np.sum(t * _share(x, y, axis), axis=axis),
+        vjp=lambda g, y, x, axis: _expand(g, x, axis) * _share(x, y, axis),
+        name=name,
+    )
+
+
+maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")
+
+
+def _reduction(primitive: Any) -> Any:
+    def rule(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        if isinstance(axis, tuple) and primitive is prod:
+            for one in sorted((i % a.ndim for i in axis), reverse=True):
+                a = prod(a, axis=one)
+            result = a
+        else:
+            result = primitive(a, axis=axis)
+        return _expand(result, a, axis) if keepdims is True else result
+
+    return rule
+
+
+def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    total = np.sum(a, axis=axis, keepdims=keepdims)
+    return total / (a.size // max(np.size(plain(total)), 1))
+
+
+def _var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = False) -> Any:
+    deviation = a - np.mean(a, axis=axis, keepdims=True)
+    total = np.sum(deviation * deviation, axis=axis, keepdims=keepdims)
+    return total / (a.size // max(np.size(plain(total)), 1) - ddof)
+
+
+def _std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = False) -> Any:
+    return _root(_var(a, axis, ddof=ddof, keepdims=keepdims))
+
+
+def _root(square: Any) -> Any:
+    """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
+    zero = plain(square) == 0
+    if np.ndim(zero) == 0:
+        return square * 0.0 if zero else np.sqrt(square)
+    return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
+
+
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a, axis=axis)
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero."""
+    top = np.max(plain(a), axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.exp(a - top) if b is None else b * np.exp(a - top)
+    total = np.sum(total, axis=axis, keepdims=True)
+    empty = plain(total) == 0
+    result = np.where(empty, -np.inf, np.log(np.where(empty, 1.0, total))) + top
+    return result if keepdims else np.reshape(result, np.shape(np.sum(plain(a), axis=axis)))
+
+
+FUNCTIONS.update({
+    np.sum: _reduction(sum_), np.prod: _reduction(prod), np.max: _reduction(maximum_of),
+    np.min: _reduction(minimum_of), np.amax: _reduction(maximum_of), np.amin: _reduction(minimum_of),
+    np.mean: _mean, np.var: _var, np.std: _std, np.cumsum: _cumsum,
+})  # fmt: skip

@@ -1,0 +1,182 @@
+"""Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth import cotangents
+from effgrad.smooth.primitive import linear
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, Traced, plain
+
+
+def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
+    total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
+    for index, piece in zip(indices, pieces, strict=True):
+        np.add.at(total, index, piece)
+    return total
+
+
+def _set(array: Any, value: Any, index: Any) -> Any:
+    result = np.array(array)
+    result[index] = value
+    return result
+
+
+def _winners(index: Any, shape: Any) -> Any:
+    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
+    order = np.arange(np.zeros(shape)[index].size).reshape(np.zeros(shape)[index].shape)
+    last = np.full(shape, -1)
+    last[index] = order
+    return last[index] == order
+
+
+def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
+    g = g[index]
+    if any(isinstance(i, np.ndarray | list) for i in (index if isinstance(index, tuple) else (index,))):
+        g = g * _winners(index, np.shape(plain(array)))
+    return cotangents.unbroadcast(g, value)
+
+
+reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
+transpose = linear(
+    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
+)
+broadcast_to = linear(
+    lambda x, shape: np.array(np.broadcast_to(x, shape)), lambda g, x, shape: cotangents.unbroadcast(g, x),
+    name="broadcast_to", moves=True,
+)  # fmt: skip
+astype = linear(
+    lambda x, dtype: np.asarray(x).astype(dtype)[()],
+    lambda g, x, dtype: np.astype(np.asarray(g), np.result_type(plain(x)))[()] if not isinstance(g, Traced) else g,
+    name="astype",
+    moves=True,
+)
+getitem = linear(
+    lambda x, index: x[index],
+    lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
+    name="getitem",
+    moves=True,
+)
+setitem = linear(
+    _set,
+    lambda g, array, value, index: setitem(g, 0.0, index=index),
+    _set_value,
+    name="setitem",
+    moves=True,
+)
+scatter_add = linear(
+    _scatter_add, name="scatter_add", moves=True,
+    variadic=lambda i: lambda g, *pieces, shape, indices: g[indices[i]],
+)  # fmt: skip
+
+
+def _piece(i: int) -> Any:
+    def transposed(g: Any, *arrays: Any, axis: int) -> Any:
+        start = sum(np.shape(plain(a))[axis] for a in arrays[:i])
+        index: list[Any] = [slice(None)] * np.ndim(plain(g))
+        index[axis] = slice(start, start + np.shape(plain(arrays[i]))[axis])
+        return g[tuple(index)]
+
+    return transposed
+
+
+concatenate = linear(
+    lambda *arrays, axis: np.concatenate(arrays, axis), name="concatenate", variadic=_piece, moves=True
+)
+stack = linear(
+    lambda *arrays, axis: np.stack(arrays, axis), name="stack", moves=True,
+    variadic=lambda i: lambda g, *arrays, axis: g[(slice(None),) * (axis % np.ndim(plain(g))) + (i,)],
+)  # fmt: skip
+tril = linear(lambda x, k: np.tril(x, k), lambda g, x, k: np.tril(g, k), name="tril")
+triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="triu")
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return transpose(a, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes))
+
+
+def _moved(function: Any) -> Any:
+    """A function that only rearranges elements: gather by rearranging their numbers."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        shape = np.shape(plain(a))
+        places = function(np.arange(np.size(plain(a))).reshape(shape), *args, **kwargs)
+        if isinstance(places, list | tuple):
+            return type(places)(np.ravel(a)[p] for p in places)
+        return np.ravel(a)[places]
+
+    return rule
+
+
+def _reshaped(function: Any) -> Any:
+    """A function that only changes the shape."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return reshape(a, shape=function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
+
+    return rule
+
+
+def _stack(arrays: Any, axis: int = 0) -> Any:
+    return stack(*arrays, axis=axis)
+
+
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    if axis is None:
+        arrays, axis = [np.ravel(a) for a in arrays], 0
+    return concatenate(*arrays, axis=axis)
+
+
+def _along(stacked: int, axis: int) -> Any:
+    def rule(arrays: Any) -> Any:
+        least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
+        return concatenate(*least, axis=axis)
+
+    return rule
+
+
+def _diag(v: Any, k: int = 0) -> Any:
+    if np.ndim(plain(v)) == 2:
+        return np.diagonal(v, k)
+    n = v.shape[0]
+    rows = np.arange(n) + max(-k, 0)
+    return setitem(np.zeros((n + abs(k),) * 2), v, index=(rows, rows + k))
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+def _zeros_like(a: Any, dtype: Any = None, **_: Any) -> Any:
+    return np.zeros(np.shape(plain(a)), dtype or np.result_type(plain(a)))
+
+
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
+FUNCTIONS.update({
+    np.reshape: lambda a, shape, order="C": reshape(a, shape=shape),
+    np.ravel: lambda a, order="C": reshape(a, shape=(-1,)),
+    np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
+    np.broadcast_to: lambda a, shape: broadcast_to(a, shape=shape),
+    np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
+        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
+    np.hstack: lambda arrays: _concatenate(
+        [np.atleast_1d(a) for a in arrays], axis=0 if np.ndim(plain(arrays[0])) <= 1 else 1),
+    np.diag: _diag, np.trace: _trace, np.zeros_like: _zeros_like,
+    np.ones_like: lambda a, **k: _zeros_like(a, **k) + 1, np.full_like: lambda a, v, **k: _zeros_like(a, **k) + v,
+    np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
+    np.copy: lambda a, **_: a, np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
+})  # fmt: skip
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d)})
+FUNCTIONS.update({
+    f: _moved(f) for f in (
+        np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.moveaxis, np.swapaxes, np.split, np.array_split,
+        np.repeat, np.tile, np.diagonal, np.take, np.hsplit, np.vsplit, np.take_along_axis, np.delete,
+    )
+})  # fmt: skip
+CONSTANT.update({
+    np.argmax, np.argmin, np.argsort, np.all, np.any, np.round, np.array_equal, np.allclose, np.isclose, np.nonzero,
+    np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal, np.array_repr,
+    np.array_str, np.may_share_memory, np.shares_memory,
+})  # fmt: skip

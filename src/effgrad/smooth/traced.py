@@ -1,0 +1,269 @@
+"""The traced value, the `Smooth` effect, and how NumPy reaches them.
+
+A traced value is owned by an activation of a handler of `Smooth`. An operation on traced values performs
+`Smooth.apply` at the innermost activation among its arguments; every other argument is a constant to it. So nested
+derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.effects import Effect, operation
+from effgrad.errors import Detached, EscapedValue, NoRule
+
+
+class Smooth(Effect):
+    """The effect of smooth operations."""
+
+    @operation
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        """Apply a primitive to arguments, some of them traced."""
+
+
+# The tables that the modules of primitives fill: NumPy ufunc or function -> what to do with traced arguments.
+UFUNCS: dict[Any, Any] = {}
+FUNCTIONS: dict[Any, Any] = {}
+CONSTANT: set[Any] = set()
+OPERATORS: dict[str, Any] = {}
+
+
+class Traced:
+    """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
+
+    `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
+    """
+
+    __slots__ = ("owner", "primal", "shadow")
+    __hash__ = object.__hash__
+
+    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+        self.owner, self.primal, self.shadow = owner, primal, shadow
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
+        return self.primal.__class__
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            primitive = UFUNCS.get(ufunc)
+            if primitive is not None:
+                return primitive(*inputs)
+            if ufunc in CONSTANT:
+                return ufunc(*[plain(x) for x in inputs])
+        return _ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        rule = FUNCTIONS.get(function)
+        if rule is not None:
+            return rule(*args, **kwargs)
+        if function in CONSTANT:
+            return function(*_plain_tree(args), **_plain_tree(kwargs))
+        raise no_rule(function)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise Detached(
+            "a traced value was put into a plain array (np.asarray, an assignment into an array made outside, or a "
+            "function that is not differentiable); build the array with np.stack or np.concatenate instead"
+        )
+
+    def __float__(self) -> float:
+        raise Detached(_detached("float(x) or a function of the math module", "np.sin for math.sin"))
+
+    def __int__(self) -> int:
+        raise Detached(_detached("int(x)", "np.floor(x), which is a constant"))
+
+    def __index__(self) -> int:
+        raise Detached(_detached("an index", "effgrad.stop_gradient(x)"))
+
+    def __complex__(self) -> complex:
+        raise Detached(_detached("complex(x)", "x + 0j"))
+
+    def __bool__(self) -> bool:
+        return bool(plain(self))
+
+    def __len__(self) -> int:
+        return len(plain(self))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        return OPERATORS["getitem"](self, index=_plain_tree(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._become(OPERATORS["setitem"](self, value, index=_plain_tree(index)))
+
+    def _become(self, value: Any) -> None:
+        # An array is a variable: mutation makes it name a new value, and what was recorded keeps the old one.
+        if _may_alias(self):
+            raise NoRule("writing into an array that is a view of another, or has views: write to the whole array")
+        self.owner, self.primal, self.shadow = value.owner, value.primal, value.shadow
+
+    def __copy__(self) -> "Traced":
+        return type(self)(self.owner, self.primal, self.shadow)
+
+    def __deepcopy__(self, memo: Any) -> "Traced":
+        return self.__copy__()
+
+    def copy(self, order: str = "C") -> "Traced":
+        """A copy, as `numpy.ndarray.copy`."""
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise Detached(_detached("pickled", "effgrad.stop_gradient(x)"))
+
+    def __repr__(self) -> str:
+        return f"Traced({plain(self)!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(plain(self), spec) if spec else repr(self)
+
+    shape = property(lambda self: np.shape(plain(self)))
+    ndim = property(lambda self: np.ndim(plain(self)))
+    size = property(lambda self: np.size(plain(self)))
+    dtype = property(lambda self: np.result_type(plain(self)))
+    T = property(lambda self: np.transpose(self))
+    real = property(lambda self: np.real(self))
+    imag = property(lambda self: np.imag(self))
+
+    def astype(self, dtype: Any, **_: Any) -> Any:
+        return OPERATORS["astype"](self, dtype=np.dtype(dtype))
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def flatten(self, order: str = "C") -> Any:
+        return np.ravel(self)
+
+    def item(self) -> Any:
+        return np.reshape(self, ())
+
+
+def _may_alias(value: Traced) -> bool:
+    array = plain(value)
+    return isinstance(array, np.ndarray) and array.base is not None
+
+
+def _binary(name: str) -> Any:
+    def forward(self: Traced, other: Any) -> Any:
+        return OPERATORS[name](self, other)
+
+    def backward(self: Traced, other: Any) -> Any:
+        return OPERATORS[name](other, self)
+
+    def inplace(self: Traced, other: Any) -> Any:
+        result = OPERATORS[name](self, other)
+        if self.ndim == 0 and not isinstance(plain(self), np.ndarray):
+            return result
+        if result.shape != self.shape:
+            raise ValueError(f"in-place {name} of shapes {self.shape} and {np.shape(other)} changes the shape")
+        self._become(result)
+        return self
+
+    return forward, backward, inplace
+
+
+for _name, _dunder in [
+    ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("power", "pow"),
+    ("mod", "mod"), ("matmul", "matmul"),
+]:  # fmt: skip
+    _forward, _backward, _inplace = _binary(_name)
+    setattr(Traced, f"__{_dunder}__", _forward)
+    setattr(Traced, f"__r{_dunder}__", _backward)
+    setattr(Traced, f"__i{_dunder}__", _inplace)
+
+Traced.__neg__ = lambda self: OPERATORS["negative"](self)  # type: ignore[attr-defined]
+Traced.__pos__ = lambda self: self  # type: ignore[attr-defined]
+Traced.__abs__ = lambda self: OPERATORS["absolute"](self)  # type: ignore[attr-defined]
+
+
+def _comparison(compare: Any) -> Any:
+    return lambda self, other: compare(plain(self), plain(other))
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
+    setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
+
+for _name in (
+    "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
+    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "all", "any", "round",
+):  # fmt: skip
+    setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
+
+
+def perform(primitive: Any, *args: Any, **params: Any) -> Any:
+    """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
+    owner: Any = None
+    for arg in args:
+        if isinstance(arg, Traced):
+            candidate = arg.owner
+            if not candidate.alive:
+                raise EscapedValue(
+                    f"{primitive.name} was applied to a value of a derivative that has already ended; "
+                    "return it from the differentiated function instead of keeping it"
+                )
+            if owner is None or candidate.serial > owner.serial:
+                owner = candidate
+    if owner is None:
+        return primitive.function(*args, **params)
+    return owner.apply(primitive, *args, **params)
+
+
+def plain(value: Any) -> Any:
+    """The plain number or array under any nesting of traced values."""
+    while isinstance(value, Traced):
+        value = value.primal
+    return value
+
+
+def _plain_tree(tree: Any) -> Any:
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind(_plain_tree(item) for item in tree)
+    if kind is dict:
+        return {key: _plain_tree(item) for key, item in tree.items()}
+    return plain(tree)
+
+
+def _detached(what: str, instead: str) -> str:
+    return f"a traced value was used as {what}, which would lose its derivative; write {instead}"
+
+
+def no_rule(function: Any) -> NoRule:
+    name = getattr(function, "__name__", str(function))
+    module = getattr(function, "__module__", None) or "numpy"
+    return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """The rarer forms: reduce and accumulate, `out=`."""
+    out = kwargs.pop("out", None)
+    reductions = {(np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod, (np.maximum, "reduce"): np.max,
+                  (np.minimum, "reduce"): np.min, (np.add, "accumulate"): np.cumsum}  # fmt: skip
+    if method == "__call__" and not kwargs:
+        result = getattr(ufunc, method)(*inputs)
+    elif (ufunc, method) in reductions:
+        # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
+        if len(inputs) == 1:
+            kwargs.setdefault("axis", 0)
+        result = reductions[ufunc, method](*inputs, **kwargs)
+    else:
+        raise no_rule(ufunc) if method == "__call__" else NoRule(
+            f"numpy.{ufunc.__name__}.{method} with {sorted(kwargs)} has no derivative rule"
+        )
+    if out is None:
+        return result
+    (target,) = out
+    if not isinstance(target, Traced):
+        raise Detached(
+            f"numpy.{ufunc.__name__} would write a traced value into a plain array (out= or an augmented assignment); "
+            "write a = a + x instead of a += x"
+        )
+    target._become(result)
+    return target
