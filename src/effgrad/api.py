@@ -78,8 +78,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (9.0, 6.0)
     """
-    leaves, tree = optree.tree_flatten(tuple(primals))
-    directions, tangent_tree = optree.tree_flatten(tuple(tangents))
+    leaves, tree = _flatten(tuple(primals))
+    directions, tangent_tree = _flatten(tuple(tangents))
     if tree != tangent_tree:
         raise NotDifferentiable(f"the tangents have the structure {tangent_tree}, the primals {tree}")
     with Forward() as forward:
@@ -138,7 +138,8 @@ def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -
         if mode == "forward" or (mode is None and size <= 2 * out_size):
             columns = [jvp(g, (x,), (basis,))[1] for basis in _basis(shape)]
             return np.stack(columns, axis=-1).reshape(out_shape + shape) if columns else np.zeros(out_shape + shape)
-        rows = [_reverse(g, (x,), lambda _, c=basis: c)[1][0] for basis in _basis(out_shape)]
+        pullback = vjp(g, x)[1]
+        rows = [pullback(basis)[0] for basis in _basis(out_shape)]
         return np.stack(rows).reshape(out_shape + shape) if rows else np.zeros(out_shape + shape)
 
     return matrix
@@ -186,7 +187,7 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     wrong = []
     for basis, place in zip(_basis(x.shape), np.ndindex(x.shape), strict=True):
         difference = (f(x + step * basis, *args[1:]) - f(x - step * basis, *args[1:])) / (2 * step)
-        if not abs(difference - exact[place]) <= tolerance * max(1.0, abs(exact[place])):
+        if not abs(difference - exact[place]) <= tolerance * max(1.0, float(abs(exact[place]))):
             wrong.append(f"  at {place}: gradient {exact[place]:.9g}, differences {difference:.9g}")
     if wrong:
         raise EffgradError("\n".join([f"check_grad: {len(wrong)} of {x.size} coordinates differ", *wrong]))
@@ -195,7 +196,7 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
 
 def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Run `f` under `Reverse` with its output's cotangent from `seed`; the value and the inputs' cotangents."""
-    leaves, tree = optree.tree_flatten(primals)
+    leaves, tree = _flatten(primals)
     with Reverse() as reverse:
         inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
         cells = [x.shadow for x in inputs]
@@ -214,6 +215,10 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
     return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(tree, pulled)
 
 
+def _flatten(tree: Any) -> tuple[list[Any], Any]:
+    return optree.tree_flatten(tree)
+
+
 def _input(leaf: Any) -> Any:
     """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
     value = plain(leaf)
@@ -222,7 +227,7 @@ def _input(leaf: Any) -> Any:
     if kind not in ("f", "c"):
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    return np.array(leaf) if type(leaf) is np.ndarray else leaf
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def _like(derivative: Any, primal: Any) -> Any:

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from timeit import Timer
 from typing import Any
@@ -176,7 +177,7 @@ def fit(x: np.ndarray, components: int, seed: int, report: Callable[[int, float]
     results = []
     for restart in range(1, RESTARTS + 1):
         start = _pack(_start(points, components, random))
-        callback = _callback(lambda fun, restart=restart: report(restart, -fun * len(x)))
+        callback = _callback(partial(report, restart), len(x))
         results.append(minimize(loss, start, jac=True, method="L-BFGS-B", options=options, callback=callback))
     best = min(results, key=lambda result: result.fun)
     alpha, mu, q, l = _unpack(best.x, shapes)  # noqa: E741
@@ -191,9 +192,9 @@ def fit(x: np.ndarray, components: int, seed: int, report: Callable[[int, float]
     )
 
 
-def _callback(report: Callable[[float], None]) -> Callable[[Any], None]:
+def _callback(report: Callable[[float], None], n: int) -> Callable[[Any], None]:
     def callback(intermediate_result: Any) -> None:  # SciPy goes by this exact name and by its being the only one
-        report(intermediate_result.fun)
+        report(-intermediate_result.fun * n)
 
     return callback
 

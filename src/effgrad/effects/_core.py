@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, ClassVar, Generic, TypeVarTuple, Unpack
+from typing import Any, ClassVar, Generic, TypeVarTuple
 
 from effgrad.effects.errors import ResumedTwice, Unhandled
 
@@ -48,7 +48,7 @@ class operation:  # noqa: N801 (a decorator)
 
     def __init__(self, stub: Callable[..., Any]) -> None:
         self.stub = stub
-        functools.update_wrapper(self, stub)
+        self.__doc__ = stub.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -136,7 +136,7 @@ def final(clause: Callable[..., Any]) -> Callable[..., Any]:
     return perform
 
 
-class Handler(Generic[Unpack[Effects]]):
+class Handler(Generic[*Effects]):
     """A handler: a clause, named after the operation, for each operation of its effects."""
 
     alive = False
@@ -225,7 +225,8 @@ def handle(handler: Handler[Any], f: Callable[..., Any], *args: Any, instance: A
     """Run `f(*args)` under a handler; returns the handled result. `instance` restricts it to a fresh instance."""
     activation = handler._activate(instance)
     token = _frame.set(activation._frame)
-    result, error = None, None
+    result: Any = None
+    error: BaseException | None = None
     try:
         activation.enter()
         result = activation.return_(f(*args, **kwargs))

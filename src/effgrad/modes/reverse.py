@@ -9,6 +9,8 @@ de Vilhena and Pottier 2023, section 4.
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 from effgrad.effects import Handler, around
 from effgrad.smooth import cotangents
 from effgrad.smooth.traced import Smooth, Traced
@@ -34,7 +36,7 @@ class Reverse(Handler[Smooth]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
         primals = [self.primal(a) for a in args]
         # The cells as they are now: an array that is written to later names a new value, with a new cell.
-        cells = [a.shadow if primals[i] is not a else None for i, a in enumerate(args)]
+        cells = [a.shadow if isinstance(a, Traced) and a.owner is self else None for a in args]
         result = Traced(self, primitive(*primals, **params), Cell())
         primal, cell = result.primal, result.shadow
         yield result  # the rest of the program runs here
@@ -44,8 +46,10 @@ class Reverse(Handler[Smooth]):
                     target.accumulate(primitive.pull(index, cell.cotangent, primal, *primals, **params))
 
     def primal(self, value: Any) -> Any:
-        """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if isinstance(value, Traced) and value.owner is self else value
+        """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
+        if isinstance(value, Traced):
+            return value.primal if value.owner is self else value.copy()
+        return value.copy() if isinstance(value, np.ndarray) else value
 
     def variable(self, primal: Any) -> Traced:
         """An input of the program, with an empty cell."""

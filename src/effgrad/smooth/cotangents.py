@@ -68,7 +68,10 @@ def settled(g: Any) -> Any:
 
 
 def product(g: Any, partial: Any) -> Any:
-    """`g * partial`, where a scalar partial that is exactly zero wins over an infinite `g` (a flat inner function)."""
+    """`g * partial`, where a scalar `partial` (going forward: tangent) that is exactly zero wins over an infinite `g`.
+
+    The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
+    """
     result = g * partial
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0

@@ -111,10 +111,10 @@ _UNARY = {
     np.exp: lambda y, x: y,
     np.exp2: lambda y, x: y * np.log(2.0),
     np.expm1: lambda y, x: y + 1,
-    np.log: lambda y, x: 1 / x,
-    np.log2: lambda y, x: 1 / (x * np.log(2.0)),
-    np.log10: lambda y, x: 1 / (x * np.log(10.0)),
-    np.log1p: lambda y, x: 1 / (1 + x),
+    np.log: lambda y, x: np.reciprocal(x),
+    np.log2: lambda y, x: np.reciprocal(x * np.log(2.0)),
+    np.log10: lambda y, x: np.reciprocal(x * np.log(10.0)),
+    np.log1p: lambda y, x: np.reciprocal(1 + x),
     np.sqrt: lambda y, x: 0.5 / y,
     np.cbrt: lambda y, x: 1 / (3 * y * y),
     np.square: lambda y, x: 2 * x,
@@ -138,7 +138,7 @@ _UNARY = {
     np.fabs: lambda y, x: np.sign(plain(x)),
     np.absolute: lambda y, x: np.sign(plain(x)),
     sp.gammaln: lambda y, x: sp.digamma(x),
-    sp.digamma: lambda y, x: sp.zeta(2.0, plain(x)) if not hasattr(x, "owner") else trigamma(x),
+    sp.digamma: lambda y, x: polygamma(1, x),
     sp.erf: lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x),
     sp.erfc: lambda y, x: -2 / np.sqrt(np.pi) * np.exp(-x * x),
     sp.expit: lambda y, x: y * (1 - y),
@@ -162,10 +162,6 @@ def polygamma(order: int, x: Any) -> Any:
     return elementwise(
         lambda value: sp.polygamma(order, value), lambda y, t: polygamma(order + 1, t), name=f"polygamma{order}"
     )(x)
-
-
-def trigamma(x: Any) -> Any:
-    return polygamma(1, x)
 
 
 OPERATORS.update(

@@ -68,9 +68,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) ->
     terms = inputs.split(",")
     if not arrow:
         counted = inputs.replace(",", "").replace(".", "")
-        output = ("..." if "..." in inputs else "") + "".join(
-            sorted(s for s in set(counted) if counted.count(s) == 1)
-        )
+        output = ("..." if "..." in inputs else "") + "".join(sorted(s for s in set(counted) if counted.count(s) == 1))
     if "..." in inputs:
         free = [s for s in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if s not in subscripts]
         ranks = [np.ndim(plain(x)) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]

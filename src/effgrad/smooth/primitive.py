@@ -13,7 +13,10 @@ A mode asks a primitive for `push` (a tangent forward through one argument) and 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from effgrad.smooth import cotangents
+from effgrad.smooth.traced import perform, plain
 
 Function = Callable[..., Any]
 
@@ -34,8 +37,6 @@ class Primitive:
         self.selects = False
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        from effgrad.smooth.traced import perform
-
         return perform(self, *args, **params)
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
@@ -94,7 +95,7 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
             return push_selected, pull_selected
 
         def push_partial(t: Any, y: Any, *args: Any) -> Any:
-            return cotangents.broadcast_like(cotangents.product(t, partial(y, *args)), y)
+            return cotangents.broadcast_like(cotangents.product(partial(y, *args), t), y)
 
         def pull_partial(g: Any, y: Any, *args: Any) -> Any:
             return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
@@ -114,12 +115,19 @@ def linear(
     """A primitive linear in each argument separately, from its transposes.
 
     `variadic(index)` gives the transpose for functions of any number of arguments. With `moves` the function only
-    moves or copies elements, so that places known to be zero stay known through its transpose.
+    moves or copies elements: it is linear in all its arguments together, and places known to be zero stay known
+    through its transpose.
     """
     primitive = Primitive(name or function.__name__, function, "linear", None, None)
 
+    def zeros_like(value: Any) -> Any:
+        value = plain(value)
+        return np.zeros(np.shape(value), np.result_type(value))
+
     def make_push(index: int) -> Function:
         def push(t: Any, y: Any, *args: Any, **params: Any) -> Any:
+            if moves:  # linear in all its arguments together: the others contribute nothing
+                args = tuple(zeros_like(a) for a in args)
             return primitive(*args[:index], t, *args[index + 1 :], **params)
 
         return push

@@ -6,7 +6,7 @@ import numpy as np
 
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import linear
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, Traced, plain
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, Traced, plain, view
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -57,7 +57,7 @@ getitem = linear(
     name="getitem",
     moves=True,
 )
-setitem = linear(
+setitem: Any = linear(
     _set,
     lambda g, array, value, index: setitem(g, 0.0, index=index),
     _set_value,
@@ -92,7 +92,7 @@ triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="t
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
-    return transpose(a, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes))
+    return view(transpose(a, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes)), a)
 
 
 def _moved(function: Any) -> Any:
@@ -112,7 +112,7 @@ def _reshaped(function: Any) -> Any:
     """A function that only changes the shape."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return reshape(a, shape=function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
+        return view(reshape(a, shape=function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape), a)
 
     return rule
 
@@ -153,8 +153,8 @@ def _zeros_like(a: Any, dtype: Any = None, **_: Any) -> Any:
 
 OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
 FUNCTIONS.update({
-    np.reshape: lambda a, shape, order="C": reshape(a, shape=shape),
-    np.ravel: lambda a, order="C": reshape(a, shape=(-1,)),
+    np.reshape: lambda a, shape, order="C": view(reshape(a, shape=shape), a),
+    np.ravel: lambda a, order="C": view(reshape(a, shape=(-1,)), a),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: lambda a, shape: broadcast_to(a, shape=shape),
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
@@ -164,7 +164,7 @@ FUNCTIONS.update({
     np.diag: _diag, np.trace: _trace, np.zeros_like: _zeros_like,
     np.ones_like: lambda a, **k: _zeros_like(a, **k) + 1, np.full_like: lambda a, v, **k: _zeros_like(a, **k) + v,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
-    np.copy: lambda a, **_: a, np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.copy: lambda a, **_: a.copy(), np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip

@@ -35,14 +35,15 @@ class Traced:
     `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
     """
 
-    __slots__ = ("owner", "primal", "shadow")
+    __slots__ = ("owner", "primal", "shadow", "aliased")
     __hash__ = object.__hash__
+    aliased: bool
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
         return self.primal.__class__
 
@@ -91,16 +92,25 @@ class Traced:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return OPERATORS["getitem"](self, index=_plain_tree(index))
+        return view(OPERATORS["getitem"](self, index=_plain_tree(index)), self)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._become(OPERATORS["setitem"](self, value, index=_plain_tree(index)))
 
     def _become(self, value: Any) -> None:
         # An array is a variable: mutation makes it name a new value, and what was recorded keeps the old one.
-        if _may_alias(self):
+        if getattr(self, "aliased", False):
             raise NoRule("writing into an array that is a view of another, or has views: write to the whole array")
         self.owner, self.primal, self.shadow = value.owner, value.primal, value.shadow
+
+    def __neg__(self) -> Any:
+        return OPERATORS["negative"](self)
+
+    def __pos__(self) -> Any:
+        return self.copy()
+
+    def __abs__(self) -> Any:
+        return OPERATORS["absolute"](self)
 
     def __copy__(self) -> "Traced":
         return type(self)(self.owner, self.primal, self.shadow)
@@ -145,9 +155,11 @@ class Traced:
         return np.reshape(self, ())
 
 
-def _may_alias(value: Traced) -> bool:
-    array = plain(value)
-    return isinstance(array, np.ndarray) and array.base is not None
+def view(result: Any, source: Any) -> Any:
+    """`result`, marked with `source` as naming the same memory if NumPy would let them: writes are then refused."""
+    if isinstance(result, Traced) and isinstance(source, Traced) and np.may_share_memory(plain(result), plain(source)):
+        result.aliased = source.aliased = True
+    return result
 
 
 def _binary(name: str) -> Any:
@@ -177,10 +189,6 @@ for _name, _dunder in [
     setattr(Traced, f"__{_dunder}__", _forward)
     setattr(Traced, f"__r{_dunder}__", _backward)
     setattr(Traced, f"__i{_dunder}__", _inplace)
-
-Traced.__neg__ = lambda self: OPERATORS["negative"](self)  # type: ignore[attr-defined]
-Traced.__pos__ = lambda self: self  # type: ignore[attr-defined]
-Traced.__abs__ = lambda self: OPERATORS["absolute"](self)  # type: ignore[attr-defined]
 
 
 def _comparison(compare: Any) -> Any:
@@ -244,7 +252,7 @@ def no_rule(function: Any) -> NoRule:
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """The rarer forms: reduce and accumulate, `out=`."""
     out = kwargs.pop("out", None)
-    reductions = {(np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod, (np.maximum, "reduce"): np.max,
+    reductions: dict[Any, Any] = {(np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod, (np.maximum, "reduce"): np.max,
                   (np.minimum, "reduce"): np.min, (np.add, "accumulate"): np.cumsum}  # fmt: skip
     if method == "__call__" and not kwargs:
         result = getattr(ufunc, method)(*inputs)
@@ -254,8 +262,10 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             kwargs.setdefault("axis", 0)
         result = reductions[ufunc, method](*inputs, **kwargs)
     else:
-        raise no_rule(ufunc) if method == "__call__" else NoRule(
-            f"numpy.{ufunc.__name__}.{method} with {sorted(kwargs)} has no derivative rule"
+        raise (
+            no_rule(ufunc)
+            if method == "__call__"
+            else NoRule(f"numpy.{ufunc.__name__}.{method} with {sorted(kwargs)} has no derivative rule")
         )
     if out is None:
         return result
