@@ -249,18 +249,25 @@ def no_rule(function: Any) -> NoRule:
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
+REDUCTIONS: dict[Any, Any] = {
+    (np.add, "reduce"): np.sum,
+    (np.multiply, "reduce"): np.prod,
+    (np.maximum, "reduce"): np.max,
+    (np.minimum, "reduce"): np.min,
+    (np.add, "accumulate"): np.cumsum,
+}
+
+
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """The rarer forms: reduce and accumulate, `out=`."""
     out = kwargs.pop("out", None)
-    reductions: dict[Any, Any] = {(np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod, (np.maximum, "reduce"): np.max,
-                  (np.minimum, "reduce"): np.min, (np.add, "accumulate"): np.cumsum}  # fmt: skip
     if method == "__call__" and not kwargs:
         result = getattr(ufunc, method)(*inputs)
-    elif (ufunc, method) in reductions:
+    elif (ufunc, method) in REDUCTIONS:
         # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
         if len(inputs) == 1:
             kwargs.setdefault("axis", 0)
-        result = reductions[ufunc, method](*inputs, **kwargs)
+        result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
     else:
         raise (
             no_rule(ufunc)
