@@ -13,11 +13,11 @@ import numpy as np
 from effgrad import grad, jvp
 
 
-def seconds(f, runs=5):
+def seconds(f, *args, runs=5):
     times = []
     for _ in range(runs):
         start = time.perf_counter()
-        f()
+        f(*args)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
@@ -45,8 +45,8 @@ def main():
     rows = {}
     for n in (10**4, 10**5, 10**6):
         runs = 5 if n < 10**6 else 3
-        rows[f"scalar forward, {n} operations"] = seconds(lambda: jvp(scalar_chain(n), (1.0,), (1.0,)), runs) / n
-        rows[f"scalar reverse, {n} operations"] = seconds(lambda: grad(scalar_chain(n))(1.0), runs) / n
+        rows[f"scalar forward, {n} operations"] = seconds(jvp, scalar_chain(n), (1.0,), (1.0,), runs=runs) / n
+        rows[f"scalar reverse, {n} operations"] = seconds(grad(scalar_chain(n)), 1.0, runs=runs) / n
     libraries = {"effgrad": (grad, np)}
     try:
         import autograd
@@ -60,7 +60,7 @@ def main():
         for name, (gradient, numpy) in libraries.items():
             for label, operation in {"sin": lambda y, x, np=numpy: np.sin(y), "mul": lambda y, x: y * x}.items():
                 g = gradient(array_chain(operation, numpy.sum))
-                rows[f"{label} of size {size}, reverse, {name}"] = seconds(lambda: g(x), 21) / 100
+                rows[f"{label} of size {size}, reverse, {name}"] = seconds(g, x, runs=21) / 100
     for label, value in rows.items():
         print(f"{label:45} {value * 1e6:9.2f} us")
     out = pathlib.Path(__file__).parent / "results"

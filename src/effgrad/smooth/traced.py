@@ -209,7 +209,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
     owner: Any = None
     for arg in args:
-        if isinstance(arg, Traced):
+        if type(arg) is Traced:
             candidate = arg.owner
             if not candidate.alive:
                 raise EscapedValue(
@@ -225,7 +225,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The plain number or array under any nesting of traced values."""
-    while isinstance(value, Traced):
+    while type(value) is Traced:
         value = value.primal
     return value
 
