@@ -10,6 +10,7 @@ from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.reverse import Reverse
 from effgrad.smooth import cotangents
+from effgrad.smooth.interception import intercepted
 from effgrad.smooth.traced import Traced, plain
 
 
@@ -82,7 +83,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     directions, tangent_tree = _flatten(tuple(tangents))
     if tree != tangent_tree:
         raise NotDifferentiable(f"the tangents have the structure {tangent_tree}, the primals {tree}")
-    with Forward() as forward:
+    with intercepted(), Forward() as forward:
         inputs = []
         for leaf, direction in zip(leaves, directions, strict=True):
             if np.shape(plain(leaf)) != np.shape(plain(direction)):
@@ -197,7 +198,7 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
 def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Run `f` under `Reverse` with its output's cotangent from `seed`; the value and the inputs' cotangents."""
     leaves, tree = _flatten(primals)
-    with Reverse() as reverse:
+    with intercepted(), Reverse() as reverse:
         inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
         cells = [x.shadow for x in inputs]
         output = f(*optree.tree_unflatten(tree, inputs))
