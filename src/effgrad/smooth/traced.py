@@ -164,7 +164,11 @@ def view(result: Any, source: Any) -> Any:
 
 def _binary(name: str) -> Any:
     def forward(self: Traced, other: Any) -> Any:
-        return OPERATORS[name](self, other)
+        # The common case of `perform`, without its search: numbers, or two values of one running activation.
+        owner = self.owner
+        if owner.alive and (type(other) is not Traced or other.owner is owner):
+            return owner.apply(OPERATORS[name], self, other)
+        return perform(OPERATORS[name], self, other)
 
     def backward(self: Traced, other: Any) -> Any:
         return OPERATORS[name](other, self)
