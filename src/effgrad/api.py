@@ -9,18 +9,22 @@ import optree
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.reverse import Reverse
+from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.traced import Traced, plain
 
 
-def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped"
+) -> Callable[..., Any]:
     """The gradient of a function that returns one real number, by reverse mode.
 
     Arguments:
         f: a function of pytrees of floats and NumPy arrays, written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
+        mode: the reverse mode, by the name of its module: "taped" or "reverse".
 
     Returns:
         A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
@@ -36,14 +40,14 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool 
     """
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, derivative = value_and_grad(f, argnums, has_aux)(*args, **kwargs)
+        result, derivative = value_and_grad(f, argnums, has_aux, mode)(*args, **kwargs)
         return (derivative, result[1]) if has_aux else derivative
 
     return gradient
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped"
 ) -> Callable[..., Any]:
     """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
 
@@ -63,7 +67,7 @@ def value_and_grad(
             _check_scalar(output)
             return output
 
-        value, pulled = _reverse(scalar, chosen, lambda output: 1.0)
+        value, pulled = _reverse(scalar, chosen, lambda output: 1.0, mode)
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -101,18 +105,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 
-    Each call of that function runs `f` again, with a reverse pass.
+    The function is run once; the pullback may be called any number of times.
 
     >>> value, pullback = vjp(lambda x: x * x, 3.0)
     >>> value, pullback(1.0)
     (9.0, (6.0,))
     """
-    value = f(*primals)
-
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
-        return _reverse(f, tuple(primals), lambda output: cotangent)[1]
-
-    return value, pullback
+    value, pull, _ = _record(f, primals)
+    return value, pull
 
 
 def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -> Callable[..., Any]:
@@ -195,25 +195,55 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     return f"check_grad: {x.size} coordinates agree, largest difference below {tolerance:g}"
 
 
-def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Run `f` under `Reverse` with its output's cotangent from `seed`; the value and the inputs' cotangents."""
+def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
+    """Run `f` under a reverse mode with its output's cotangent from `seed`; the value and the inputs' cotangents."""
+    if mode == "taped":
+        value, pull, output = _record(f, primals)
+        return value, pull(seed(output))
+    if mode != "reverse":
+        raise ValueError(f"mode is {mode!r}; choose 'taped' or 'reverse'")
     leaves, tree = _flatten(primals)
     with intercepted(), Reverse() as reverse:
         inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
         cells = [x.shadow for x in inputs]
         output = f(*optree.tree_unflatten(tree, inputs))
-        outputs, output_tree = optree.tree_flatten(output)
-        seeds = output_tree.flatten_up_to(seed(output))
+        outputs, output_tree = _flatten(output)
         values = [reverse.primal(o) for o in outputs]
-        for out, value, cotangent in zip(outputs, values, seeds, strict=True):
-            if np.shape(plain(cotangent)) != np.shape(plain(value)):
-                raise NotDifferentiable(
-                    f"a cotangent has shape {np.shape(plain(cotangent))}, its output {np.shape(plain(value))}"
-                )
+        for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
             if isinstance(out, Traced) and out.owner is reverse:
                 out.shadow.accumulate(cotangent)
     pulled = [_like(cotangents.dense(c.cotangent), leaf) for c, leaf in zip(cells, leaves, strict=True)]
     return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(tree, pulled)
+
+
+def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
+    """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
+    leaves, tree = _flatten(primals)
+    with intercepted(), Taped() as taped:
+        inputs = [taped.variable(_input(leaf)) for leaf in leaves]
+        sources = [x.shadow for x in inputs]
+        output = f(*optree.tree_unflatten(tree, inputs))
+        outputs, output_tree = _flatten(output)
+        values = [taped.primal(o) for o in outputs]
+        names = [o.shadow if isinstance(o, Traced) and o.owner is taped else None for o in outputs]
+
+    def pull(cotangent: Any) -> Any:
+        given = _seeds(cotangent, values, output_tree)
+        collected = taped.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None])
+        parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
+        return optree.tree_unflatten(tree, parts)
+
+    return optree.tree_unflatten(output_tree, values), pull, output
+
+
+def _seeds(cotangent: Any, values: list[Any], tree: Any) -> list[Any]:
+    given = tree.flatten_up_to(cotangent)
+    for one, value in zip(given, values, strict=True):
+        if np.shape(plain(one)) != np.shape(plain(value)):
+            raise NotDifferentiable(
+                f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
+            )
+    return list(given)
 
 
 def _flatten(tree: Any) -> tuple[list[Any], Any]:

@@ -3,5 +3,6 @@
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
 from effgrad.modes.reverse import Reverse
+from effgrad.modes.taped import Taped
 
-__all__ = ["Evaluate", "Forward", "Reverse"]
+__all__ = ["Evaluate", "Forward", "Reverse", "Taped"]

@@ -18,7 +18,7 @@ class Evaluate(Handler[Smooth]):
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if type(value) is Traced and value.owner is self else value
+        return value.primal if isinstance(value, Traced) and value.owner is self else value
 
     def variable(self, primal: Any) -> Traced:
         """An input of the program."""

@@ -7,13 +7,20 @@ construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2
 from typing import Any
 
 from effgrad.effects import Handler
+from effgrad.modes.floats import float_operators
 from effgrad.smooth.traced import Smooth, Traced
+
+
+class Dual(Traced):
+    """A dual number; its shadow is its tangent."""
+
+    __slots__ = ()
 
 
 class Forward(Handler[Smooth]):
     """Forward mode; a traced value's shadow is its tangent."""
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Dual:
         primals = [self.primal(a) for a in args]
         result = primitive(*primals, **params)  # performed in the handlers below
         tangent = None
@@ -22,12 +29,23 @@ class Forward(Handler[Smooth]):
                 part = primitive.push(index, arg.shadow, result, *primals, **params)
                 if part is not None:
                     tangent = part if tangent is None else tangent + part
-        return Traced(self, result, tangent)
+        return Dual(self, result, tangent)
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if type(value) is Traced and value.owner is self else value
+        return value.primal if isinstance(value, Traced) and value.owner is self else value
 
-    def variable(self, primal: Any, tangent: Any) -> Traced:
+    def variable(self, primal: Any, tangent: Any) -> Dual:
         """An input of the program and its tangent."""
-        return Traced(self, primal, tangent)
+        return Dual(self, primal, tangent)
+
+
+float_operators(
+    Dual,
+    unary="z.shadow = None if x.shadow is None else x.shadow * {0}",
+    binary="""s = x.shadow; t = y.shadow
+                    z.shadow = (
+                        s * {0} + t * {1} if s is not None and t is not None
+                        else s * {0} if s is not None else t * {1} if t is not None else None
+                    )""",
+)

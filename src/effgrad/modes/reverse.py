@@ -36,7 +36,7 @@ class Reverse(Handler[Smooth]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
         primals = [self.primal(a) for a in args]
         # The cells as they are now: an array that is written to later names a new value, with a new cell.
-        cells = [a.shadow if type(a) is Traced and a.owner is self else None for a in args]
+        cells = [a.shadow if isinstance(a, Traced) and a.owner is self else None for a in args]
         result = Traced(self, primitive(*primals, **params), Cell())
         primal, cell = result.primal, result.shadow
         yield result  # the rest of the program runs here
@@ -47,7 +47,7 @@ class Reverse(Handler[Smooth]):
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
-        if type(value) is Traced:
+        if isinstance(value, Traced):
             return value.primal if value.owner is self else value.copy()
         return value.copy() if isinstance(value, np.ndarray) else value
 

@@ -14,13 +14,13 @@ import numpy as np
 import scipy.special
 
 from effgrad.smooth.reductions import logsumexp
-from effgrad.smooth.traced import Traced
+from effgrad.smooth.traced import KINDS
 
 
 def _traced_inside(value: Any) -> bool:
     if type(value) in (list, tuple):
         return any(_traced_inside(item) for item in value)
-    return type(value) is Traced
+    return type(value) in KINDS
 
 
 def _nested(value: Any) -> Any:
@@ -29,7 +29,7 @@ def _nested(value: Any) -> Any:
 
 def _array(value: Any, dtype: Any = None, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    result = value.copy() if type(value) is Traced else _nested(value)
+    result = value.copy() if type(value) in KINDS else _nested(value)
     return result if dtype is None else result.astype(dtype)
 
 

@@ -29,6 +29,10 @@ CONSTANT: set[Any] = set()
 OPERATORS: dict[str, Any] = {}
 
 
+# The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
+KINDS: set[type] = set()
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -38,6 +42,9 @@ class Traced:
     __slots__ = ("owner", "primal", "shadow", "aliased")
     __hash__ = object.__hash__
     aliased: bool
+
+    def __init_subclass__(cls) -> None:
+        KINDS.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -155,6 +162,9 @@ class Traced:
         return np.reshape(self, ())
 
 
+KINDS.add(Traced)
+
+
 def view(result: Any, source: Any) -> Any:
     """`result`, marked with `source` as naming the same memory if NumPy would let them: writes are then refused."""
     if isinstance(result, Traced) and isinstance(source, Traced) and np.may_share_memory(plain(result), plain(source)):
@@ -166,7 +176,7 @@ def _binary(name: str) -> Any:
     def forward(self: Traced, other: Any) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
-        if owner.alive and (type(other) is not Traced or other.owner is owner):
+        if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
         return perform(OPERATORS[name], self, other)
 
@@ -213,7 +223,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
     owner: Any = None
     for arg in args:
-        if type(arg) is Traced:
+        if type(arg) in KINDS:
             candidate = arg.owner
             if not candidate.alive:
                 raise EscapedValue(
@@ -229,7 +239,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The plain number or array under any nesting of traced values."""
-    while type(value) is Traced:
+    while type(value) in KINDS:
         value = value.primal
     return value
 
