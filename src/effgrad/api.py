@@ -12,7 +12,7 @@ from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
-from effgrad.smooth.traced import Traced, plain
+from effgrad.smooth.traced import Traced, constant, plain, released
 
 
 def grad(
@@ -96,7 +96,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 )
             inputs.append(forward.variable(_input(leaf), direction))
         outputs, output_tree = optree.tree_flatten(f(*optree.tree_unflatten(tree, inputs)))
-        values = [forward.primal(o) for o in outputs]
+        values = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
         derivatives = [_like(part, value) for part, value in zip(parts, values, strict=True)]
     return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(output_tree, derivatives)
@@ -115,10 +115,15 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     return value, pull
 
 
-def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -> Callable[..., Any]:
-    """The Jacobian of a function from one array (or number) to one, of shape output shape + input shape.
+def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
+    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
-    `mode` is "forward" (a column for each input), "reverse" (a row for each output), or None: the cheaper of the two.
+    `mode` is "forward" (a run for each input element), "reverse" (a pass back for each output element), or None: the
+    cheaper of the two by the number of elements.
+
+    Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
+    differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. Raises
+    `NotDifferentiable` as `grad` does for inputs, and `ValueError` for an unknown mode.
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -128,20 +133,36 @@ def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        x = args[argnums]
+        chosen, rebuild = _split(args, argnums)
 
-        def g(value: Any) -> Any:
-            return f(*args[:argnums], value, *args[argnums + 1 :], **kwargs)
+        def g(*inputs: Any) -> Any:
+            return f(*rebuild(inputs), **kwargs)
 
-        shape, size = np.shape(plain(x)), np.size(plain(x))
-        output = plain(g(x))
-        out_shape, out_size = np.shape(output), np.size(output)
-        if mode == "forward" or (mode is None and size <= 2 * out_size):
-            columns = [jvp(g, (x,), (basis,))[1] for basis in _basis(shape)]
-            return np.stack(columns, axis=-1).reshape(out_shape + shape) if columns else np.zeros(out_shape + shape)
-        pullback = vjp(g, x)[1]
-        rows = [pullback(basis)[0] for basis in _basis(out_shape)]
-        return np.stack(rows).reshape(out_shape + shape) if rows else np.zeros(out_shape + shape)
+        leaves, tree = _flatten(chosen)
+        value, pullback = vjp(g, *chosen)
+        outputs, output_tree = _flatten(value)
+        shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
+        sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
+        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)):
+            columns = [
+                [_flatten(jvp(g, chosen, tree.unflatten(direction))[1])[0] for direction in _directions(leaves, k)]
+                for k in range(len(leaves))
+            ]
+            blocks = [
+                [_joined([c[j] for c in columns[k]], -1, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                for j, out in enumerate(output_shapes)
+            ]
+        else:
+            rows = [
+                [_flatten(pullback(output_tree.unflatten(seed)))[0] for seed in _directions(outputs, j)]
+                for j in range(len(outputs))
+            ]
+            blocks = [
+                [_joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                for j, out in enumerate(output_shapes)
+            ]
+        parts = [tree.unflatten(row) for row in blocks]
+        return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
 
     return matrix
 
@@ -155,8 +176,8 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     return jvp(grad(f), (x,), (v,))[1]
 
 
-def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """The Hessian of a scalar function of one array (or number), by forward over reverse.
+def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """The Hessian of a scalar function, by forward over reverse, in the structure of `jacobian(grad(f))`.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -258,7 +279,7 @@ def _input(leaf: Any) -> Any:
     if kind not in ("f", "c"):
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    return constant(leaf)
 
 
 def _like(derivative: Any, primal: Any) -> Any:
@@ -297,7 +318,21 @@ def _check_scalar(output: Any) -> None:
 
 
 def _release(tree: Any) -> Any:
-    return optree.tree_map(lambda leaf: leaf.primal if isinstance(leaf, Traced) else leaf, tree)
+    """A pytree from inside a derivative that has ended, as its values outside."""
+    return optree.tree_map(released, tree)
+
+
+def _directions(leaves: list[Any], chosen: int) -> Any:
+    """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
+    zeros = [_like(None, leaf) for leaf in leaves]
+    for basis in _basis(np.shape(plain(leaves[chosen]))):
+        yield [*zeros[:chosen], _like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
+
+
+def _joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+    if not shape:
+        return parts[0]
+    return np.reshape(np.stack(parts, axis), shape) if parts else np.zeros(shape, np.result_type(plain(leaf)))
 
 
 def _basis(shape: tuple[int, ...]) -> Any:

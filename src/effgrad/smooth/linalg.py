@@ -48,7 +48,7 @@ def _einsum_transpose(index: int) -> Any:
 einsum = linear(
     lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
     name="einsum",
-    variadic=_einsum_transpose,
+    each=_einsum_transpose,
 )
 
 

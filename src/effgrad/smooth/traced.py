@@ -39,9 +39,9 @@ class Traced:
     `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
     """
 
-    __slots__ = ("owner", "primal", "shadow", "aliased")
+    __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
     __hash__ = object.__hash__
-    aliased: bool
+    handle: Any
 
     def __init_subclass__(cls) -> None:
         KINDS.add(cls)
@@ -67,27 +67,29 @@ class Traced:
         rule = FUNCTIONS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
-        if function in CONSTANT:
-            return function(*_plain_tree(args), **_plain_tree(kwargs))
+        if function in CONSTANT or not any(_depends(leaf) for leaf in _leaves((args, kwargs))):
+            return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise Detached(
-            "a traced value was put into a plain array (np.asarray, an assignment into an array made outside, or a "
-            "function that is not differentiable); build the array with np.stack or np.concatenate instead"
-        )
+        if _depends(self):
+            raise Detached(
+                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
+                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+            )
+        return np.array(self.primal, dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
-        raise Detached(_detached("float(x) or a function of the math module", "np.sin for math.sin"))
+        return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
 
     def __int__(self) -> int:
-        raise Detached(_detached("int(x)", "np.floor(x), which is a constant"))
+        return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
 
     def __index__(self) -> int:
-        raise Detached(_detached("an index", "effgrad.stop_gradient(x)"))
+        return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
 
     def __complex__(self) -> complex:
-        raise Detached(_detached("complex(x)", "x + 0j"))
+        return complex(_released(self, "complex(x)", "x + 0j"))
 
     def __bool__(self) -> bool:
         return bool(plain(self))
@@ -99,16 +101,11 @@ class Traced:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return view(OPERATORS["getitem"](self, index=_plain_tree(index)), self)
+        index = plain_tree(index)
+        return view(OPERATORS["getitem"](self, index=index), self, lambda value: getitem(value, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._become(OPERATORS["setitem"](self, value, index=_plain_tree(index)))
-
-    def _become(self, value: Any) -> None:
-        # An array is a variable: mutation makes it name a new value, and what was recorded keeps the old one.
-        if getattr(self, "aliased", False):
-            raise NoRule("writing into an array that is a view of another, or has views: write to the whole array")
-        self.owner, self.primal, self.shadow = value.owner, value.primal, value.shadow
+        OPERATORS["write"](self, index, value)
 
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
@@ -130,7 +127,7 @@ class Traced:
         return self.__copy__()
 
     def __reduce__(self) -> Any:
-        raise Detached(_detached("pickled", "effgrad.stop_gradient(x)"))
+        return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
 
     def __repr__(self) -> str:
         return f"Traced({plain(self)!r})"
@@ -165,10 +162,16 @@ class Traced:
 KINDS.add(Traced)
 
 
-def view(result: Any, source: Any) -> Any:
-    """`result`, marked with `source` as naming the same memory if NumPy would let them: writes are then refused."""
-    if isinstance(result, Traced) and isinstance(source, Traced) and np.may_share_memory(plain(result), plain(source)):
-        result.aliased = source.aliased = True
+def getitem(value: Any, index: Any) -> Any:
+    """`value[index]`, as a new value and not as a view."""
+    return OPERATORS["getitem"](value, index=index)
+
+
+def view(result: Any, source: Any, step: Any) -> Any:
+    """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
+    memory = plain(result)
+    if type(memory) is np.ndarray and np.may_share_memory(memory, plain(source)):
+        OPERATORS["alias"](result, source, step)
     return result
 
 
@@ -186,10 +189,10 @@ def _binary(name: str) -> Any:
     def inplace(self: Traced, other: Any) -> Any:
         result = OPERATORS[name](self, other)
         if self.ndim == 0 and not isinstance(plain(self), np.ndarray):
-            return result
+            return result  # a number is not changed in place
         if result.shape != self.shape:
             raise ValueError(f"in-place {name} of shapes {self.shape} and {np.shape(other)} changes the shape")
-        self._become(result)
+        OPERATORS["assign"](self, result)
         return self
 
     return forward, backward, inplace
@@ -244,17 +247,49 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _plain_tree(tree: Any) -> Any:
+def plain_tree(tree: Any) -> Any:
     kind = type(tree)
     if kind in (list, tuple):
-        return kind(_plain_tree(item) for item in tree)
+        return kind(plain_tree(item) for item in tree)
     if kind is dict:
-        return {key: _plain_tree(item) for key, item in tree.items()}
+        return {key: plain_tree(item) for key, item in tree.items()}
     return plain(tree)
 
 
-def _detached(what: str, instead: str) -> str:
-    return f"a traced value was used as {what}, which would lose its derivative; write {instead}"
+def _depends(value: Any) -> bool:
+    """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
+    return type(value) in KINDS and value.owner.serial >= 0
+
+
+def _leaves(tree: Any) -> Any:
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from _leaves(item)
+    elif type(tree) is dict:
+        yield from _leaves(tuple(tree.values()))
+    else:
+        yield tree
+
+
+def constant(value: Any) -> Any:
+    """A value as a constant of a recording: protected from writes that come before it is read again."""
+    if type(value) in KINDS:
+        return value.copy() if _depends(value) else value.primal.copy()
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def released(value: Any) -> Any:
+    """A value as it is outside the derivatives that have ended."""
+    while type(value) in KINDS and (not value.owner.alive or not _depends(value)):
+        value = value.primal
+    return value
+
+
+def _released(value: Any, what: str, instead: str) -> Any:
+    """The plain value of an array that no derivative depends on; an error for a traced value."""
+    if _depends(value):
+        raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
+    return value.primal
 
 
 def no_rule(function: Any) -> NoRule:
@@ -296,5 +331,5 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             f"numpy.{ufunc.__name__} would write a traced value into a plain array (out= or an augmented assignment); "
             "write a = a + x instead of a += x"
         )
-    target._become(result)
+    OPERATORS["assign"](target, result)
     return target
