@@ -52,7 +52,8 @@ class Traced:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
-        return self.primal.__class__
+        kind: type = self.primal.__class__
+        return kind
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:

@@ -1,0 +1,91 @@
+"""Derivatives of functions on pytrees: structures, shapes and dtypes as users expect them."""
+
+import numpy as np
+import pytest
+
+from effgrad import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+
+W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def network(parameters, x):
+    hidden = np.tanh(parameters["w"] @ x + parameters["b"])
+    return {"out": hidden * hidden, "norm": np.sum(hidden)}
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+def test_jacobian_of_pytrees(mode):
+    parameters = {"w": W, "b": np.array([0.1, -0.2])}
+    x = np.array([0.3, 0.1, -0.5])
+    result = jacobian(network, mode=mode)(parameters, x)
+    assert {k: {j: v.shape for j, v in d.items()} for k, d in result.items()} == {
+        "out": {"w": (2, 2, 3), "b": (2, 2)},
+        "norm": {"w": (2, 3), "b": (2,)},
+    }
+    hidden = np.tanh(W @ x + parameters["b"])
+    np.testing.assert_allclose(result["out"]["b"], np.diag(2 * hidden * (1 - hidden**2)))
+    np.testing.assert_allclose(result["norm"]["w"], (1 - hidden**2)[:, None] * x)
+
+
+def test_jacobian_of_several_arguments_is_a_tuple():
+    first, second = jacobian(lambda a, b: a * b, argnums=(0, 1))(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    np.testing.assert_array_equal(first, np.diag([3.0, 4.0]))
+    np.testing.assert_array_equal(second, np.diag([1.0, 2.0]))
+
+
+def test_hessian_of_a_pytree_has_a_block_for_each_pair_of_leaves():
+    result = hessian(lambda p: np.sum(p["a"]) ** 2 * p["s"])({"a": np.array([1.0, 2.0]), "s": 3.0})
+    np.testing.assert_allclose(result["a"]["a"], np.full((2, 2), 6.0))
+    np.testing.assert_allclose(result["a"]["s"], [6.0, 6.0])
+    np.testing.assert_allclose(result["s"]["s"], 0.0)
+
+
+def test_hvp_takes_pytrees():
+    f = lambda p: p["x"] ** 3 * p["y"]  # noqa: E731
+    result = hvp(f, {"x": 2.0, "y": 5.0}, {"x": 1.0, "y": 0.0})
+    assert result == {"x": 60.0, "y": 12.0}
+
+
+def test_a_jacobian_is_differentiable():
+    second = jacobian(jacobian(lambda x: x**3))(np.array([1.0, 2.0]))
+    expected = np.zeros((2, 2, 2))
+    expected[0, 0, 0], expected[1, 1, 1] = 6.0, 12.0
+    np.testing.assert_allclose(second, expected)
+
+
+def test_empty_inputs_have_empty_jacobians():
+    assert jacobian(lambda x: np.stack([np.sum(x), 1.0]))(np.zeros(0)).shape == (2, 0)
+
+
+def test_the_pullback_runs_the_function_once():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x * x
+
+    _, pullback = vjp(f, np.array([1.0, 2.0]))
+    for cotangent in np.eye(2):
+        pullback(cotangent)
+    assert len(runs) == 1
+
+
+def test_auxiliary_output_keeps_an_outer_derivative():
+    def outer(x):
+        _, aux = grad(lambda y: (y * y, x * y), has_aux=True)(2.0)
+        return aux
+
+    assert grad(outer)(3.0) == 2.0
+
+
+def test_keyword_arguments_and_negative_argnums():
+    value, derivative = value_and_grad(lambda x, y, *, scale: scale * x * y, argnums=-1)(2.0, 3.0, scale=5.0)
+    assert (value, derivative) == (30.0, 10.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.longdouble])
+def test_derivatives_have_the_dtype_of_what_they_are_derivatives_of(dtype):
+    x = np.array([1.0, 2.0], dtype)
+    assert grad(lambda x: np.sum(x * np.ones(2)))(x).dtype == dtype
+    assert jacobian(lambda x: x * np.ones(2, dtype))(x).dtype == dtype
+    assert jvp(lambda x: x * x, (x,), (x,))[1].dtype == dtype
