@@ -1,9 +1,12 @@
 """Derivatives of functions on pytrees: structures, shapes and dtypes as users expect them."""
 
+import dataclasses
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
-from effgrad import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad import NotDifferentiable, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -89,3 +92,49 @@ def test_derivatives_have_the_dtype_of_what_they_are_derivatives_of(dtype):
     assert grad(lambda x: np.sum(x * np.ones(2)))(x).dtype == dtype
     assert jacobian(lambda x: x * np.ones(2, dtype))(x).dtype == dtype
     assert jvp(lambda x: x * x, (x,), (x,))[1].dtype == dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    weights: np.ndarray
+    name: str
+    width: int = 3
+    inner: "Layer | None" = None
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def leaves_squared(tree):
+    if isinstance(tree, Pair):
+        return leaves_squared(tree.left) + leaves_squared(tree.right)
+    return np.sum(tree**2)
+
+
+def test_dataclasses_keep_their_class_and_their_discrete_leaves():
+    layer = Layer(np.array([1.0, 2.0]), "first", inner=Layer(np.array([3.0]), "second", 1))
+    result = grad(lambda layer: np.sum(layer.weights**2) * layer.width + np.sum(layer.inner.weights))(layer)
+    assert isinstance(result, Layer) and (result.name, result.width, result.inner.name) == ("first", 3, "second")
+    np.testing.assert_array_equal(result.weights, [6, 12])
+    np.testing.assert_array_equal(result.inner.weights, [1])
+    np.testing.assert_array_equal(layer.weights, [1, 2])
+
+
+def test_a_tree_of_two_kinds_of_node_keeps_its_shape():
+    tree = Pair(Pair(1.0, 2.0), np.array([3.0, 4.0]))
+    result = grad(leaves_squared)(tree)
+    assert isinstance(result.left, Pair) and result.left == Pair(2.0, 4.0)
+    np.testing.assert_array_equal(result.right, [6, 8])
+
+
+def test_none_and_strings_are_kept():
+    assert grad(lambda t: t["x"] ** 2)({"x": 3.0, "n": None, "s": "text"}) == {"x": 6.0, "n": None, "s": "text"}
+
+
+def test_trees_of_another_structure_are_errors():
+    with pytest.raises(NotDifferentiable, match="structure"):
+        jvp(lambda t: t["x"], ({"x": 3.0},), ({"y": 3.0},))
+    with pytest.raises(NotDifferentiable, match="structure"):
+        vjp(lambda x: (x, x), 3.0)[1]((1.0, 1.0, 1.0))

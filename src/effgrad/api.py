@@ -13,6 +13,7 @@ from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.traced import Traced, constant, plain, released
+from effgrad.trees import DISCRETE, Structure, flatten
 
 
 def grad(
@@ -83,10 +84,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (9.0, 6.0)
     """
-    leaves, tree = _flatten(tuple(primals))
-    directions, tangent_tree = _flatten(tuple(tangents))
-    if tree != tangent_tree:
-        raise NotDifferentiable(f"the tangents have the structure {tangent_tree}, the primals {tree}")
+    leaves, tree = _flatten_inputs(tuple(primals))
+    directions, tangent_tree = flatten(tuple(tangents))
+    if tree.shape() != tangent_tree.shape():
+        raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
     with intercepted(), Forward() as forward:
         inputs = []
         for leaf, direction in zip(leaves, directions, strict=True):
@@ -95,11 +96,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
                 )
             inputs.append(forward.variable(_input(leaf), direction))
-        outputs, output_tree = optree.tree_flatten(f(*optree.tree_unflatten(tree, inputs)))
+        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+        _check_outputs(outputs)
         values = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
         derivatives = [_like(part, value) for part, value in zip(parts, values, strict=True)]
-    return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(output_tree, derivatives)
+    return output_tree.unflatten(values), output_tree.unflatten(derivatives)
 
 
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -138,14 +140,14 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         def g(*inputs: Any) -> Any:
             return f(*rebuild(inputs), **kwargs)
 
-        leaves, tree = _flatten(chosen)
+        leaves, tree = _flatten_inputs(chosen)
         value, pullback = vjp(g, *chosen)
-        outputs, output_tree = _flatten(value)
+        outputs, output_tree = flatten(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)):
             columns = [
-                [_flatten(jvp(g, chosen, tree.unflatten(direction))[1])[0] for direction in _directions(leaves, k)]
+                [flatten(jvp(g, chosen, tree.unflatten(direction))[1])[0] for direction in _directions(leaves, k)]
                 for k in range(len(leaves))
             ]
             blocks = [
@@ -154,7 +156,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             ]
         else:
             rows = [
-                [_flatten(pullback(output_tree.unflatten(seed)))[0] for seed in _directions(outputs, j)]
+                [flatten(pullback(output_tree.unflatten(seed)))[0] for seed in _directions(outputs, j)]
                 for j in range(len(outputs))
             ]
             blocks = [
@@ -223,28 +225,30 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
         return value, pull(seed(output))
     if mode != "reverse":
         raise ValueError(f"mode is {mode!r}; choose 'taped' or 'reverse'")
-    leaves, tree = _flatten(primals)
+    leaves, tree = _flatten_inputs(primals)
     with intercepted(), Reverse() as reverse:
         inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
         cells = [x.shadow for x in inputs]
-        output = f(*optree.tree_unflatten(tree, inputs))
-        outputs, output_tree = _flatten(output)
+        output = f(*tree.unflatten(inputs))
+        outputs, output_tree = flatten(output)
+        _check_outputs(outputs)
         values = [reverse.primal(o) for o in outputs]
         for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
             if isinstance(out, Traced) and out.owner is reverse:
                 out.shadow.accumulate(cotangent)
     pulled = [_like(cotangents.dense(c.cotangent), leaf) for c, leaf in zip(cells, leaves, strict=True)]
-    return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(tree, pulled)
+    return output_tree.unflatten(values), tree.unflatten(pulled)
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
     """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
-    leaves, tree = _flatten(primals)
+    leaves, tree = _flatten_inputs(primals)
     with intercepted(), Taped() as taped:
         inputs = [taped.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
-        output = f(*optree.tree_unflatten(tree, inputs))
-        outputs, output_tree = _flatten(output)
+        output = f(*tree.unflatten(inputs))
+        outputs, output_tree = flatten(output)
+        _check_outputs(outputs)
         values = [taped.primal(o) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is taped else None for o in outputs]
 
@@ -252,23 +256,26 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Calla
         given = _seeds(cotangent, values, output_tree)
         collected = taped.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None])
         parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
-        return optree.tree_unflatten(tree, parts)
+        return tree.unflatten(parts)
 
-    return optree.tree_unflatten(output_tree, values), pull, output
+    return output_tree.unflatten(values), pull, output
 
 
-def _seeds(cotangent: Any, values: list[Any], tree: Any) -> list[Any]:
+def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
     given = tree.flatten_up_to(cotangent)
     for one, value in zip(given, values, strict=True):
         if np.shape(plain(one)) != np.shape(plain(value)):
             raise NotDifferentiable(
                 f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
             )
-    return list(given)
+    return given
 
 
-def _flatten(tree: Any) -> tuple[list[Any], Any]:
-    return optree.tree_flatten(tree)
+def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
+    for primal in primals:
+        if isinstance(primal, DISCRETE):
+            _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
+    return flatten(primals)
 
 
 def _input(leaf: Any) -> Any:
@@ -279,6 +286,8 @@ def _input(leaf: Any) -> Any:
     if kind not in ("f", "c"):
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
+    if isinstance(value, np.ma.MaskedArray | np.matrix):
+        raise NotDifferentiable(f"an input is a {type(value).__name__}; pass np.asarray(x), or x.filled(value)")
     return constant(leaf)
 
 
@@ -307,6 +316,13 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[A
         return full
 
     return tuple(args[n] for n in numbers), rebuild
+
+
+def _check_outputs(outputs: list[Any]) -> None:
+    for output in outputs:
+        if not isinstance(plain(output), float | complex | int | np.generic | np.ndarray):
+            what = "a function; mark it with effgrad.function" if callable(output) else f"a {type(output).__name__}"
+            raise NotDifferentiable(f"an output is {what}: only numbers and arrays have derivatives")
 
 
 def _check_scalar(output: Any) -> None:
