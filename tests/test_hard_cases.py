@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from effgrad import Detached, EscapedValue, NoRule, NotDifferentiable, grad, hessian, jvp, stop_gradient
+from effgrad import Detached, EffgradError, EscapedValue, NoRule, NotDifferentiable, grad, hessian, jvp, stop_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 a = np.array
@@ -433,3 +433,42 @@ def test_a_million_operation_tape_leaves_no_cyclic_garbage():
     gc.collect()
     grad(chain)(1.0)
     assert gc.collect() < 100
+
+
+def test_a_large_constant_is_locked_while_the_derivative_runs():
+    c = np.ones((200, 200))
+
+    def f(x):
+        y = np.sum(x * c)
+        c[0, 0] = 100
+        return y
+
+    with pytest.raises(ValueError, match="read-only") as caught:
+        grad(f)(np.ones(200))
+    assert "a.copy()" in caught.value.__notes__[0]
+    c[0, 0] = 2.0
+    np.testing.assert_array_equal(grad(lambda x: np.sum(x * c))(np.ones(200)), [201] + [200] * 199)
+
+
+def test_a_large_constant_written_through_an_earlier_view_is_an_error():
+    c = np.ones((200, 200))
+    view = c[:1]
+
+    def f(x):
+        y = np.sum(x * c)
+        view[:, :2] = [[3.0, 5.0]]
+        return y
+
+    with pytest.raises(EffgradError, match="written to"):
+        grad(f)(np.ones(200))
+
+
+def test_an_array_made_inside_is_as_it_was_at_each_use():
+    def f(x):
+        work, total = np.zeros((200, 200)), 0.0
+        for i in range(3):
+            work[:] = i
+            total = total + np.sum(x * work)
+        return total
+
+    np.testing.assert_array_equal(grad(f)(np.ones(200)), np.full(200, 600.0))

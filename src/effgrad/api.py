@@ -12,6 +12,7 @@ from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.protection import explained
 from effgrad.smooth.traced import Traced, constant, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
@@ -243,13 +244,13 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
 def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
     """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
     leaves, tree = _flatten_inputs(primals)
-    with intercepted(), Taped() as taped:
+    with intercepted(), explained(), Taped() as taped:
         inputs = [taped.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
         outputs, output_tree = flatten(output)
         _check_outputs(outputs)
-        values = [taped.primal(o) for o in outputs]
+        values = [constant(taped.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is taped else None for o in outputs]
 
     def pull(cotangent: Any) -> Any:

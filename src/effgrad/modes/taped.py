@@ -12,9 +12,12 @@ An entry is `()` for a variable, `(name, partial, ...)` pairs for an operation o
 
 from typing import Any
 
+import numpy as np
+
 from effgrad.effects import Handler
 from effgrad.modes.floats import float_operators
 from effgrad.smooth import cotangents
+from effgrad.smooth.protection import Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
 
 
@@ -31,6 +34,10 @@ class Taped(Handler[Smooth]):
 
     def enter(self) -> None:
         self.tape: list[Any] = []
+        self.protected = Protected()
+
+    def finally_(self) -> None:
+        self.protected.release()
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
@@ -40,7 +47,7 @@ class Taped(Handler[Smooth]):
                 primals.append(arg.primal)
                 names.append(arg.shadow)
             else:
-                primals.append(constant(arg))
+                primals.append(self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg))
                 names.append(None)
         result = primitive(*primals, **params)
         self.tape.append([primitive, params, result, primals, names])
@@ -57,6 +64,7 @@ class Taped(Handler[Smooth]):
 
     def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
         """The cotangents of the variables, by name, from those of some values; any number of times."""
+        self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
             collected[name] = cotangents.add(collected[name], seed)

@@ -48,7 +48,7 @@ def buffer(value: Any) -> Any:
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
-    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten")
+    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed")
 
     def __init__(self, base: Any) -> None:
         self.base = base
@@ -60,6 +60,7 @@ class Storage:
         self.writer: Any = None
         self.element: Any = None
         self.unwritten: list[weakref.ref[Traced]] | None = []
+        self.borrowed = False
 
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
@@ -88,6 +89,8 @@ class Storage:
         self.unwritten = None
         self.version += 1
         if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
+            if self.borrowed:
+                self.base, self.borrowed = self.base.copy(), False
             self.base.reshape(-1)[addresses] = value
             return
         if self.writer is None:
@@ -170,6 +173,18 @@ class Handle:
         if self.addresses is None:
             self.addresses = self.storage.locate(self.path)
         return self.addresses
+
+    def shared(self, value: Any) -> Any:
+        """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
+        self.storage.borrowed = True
+        return value
+
+    def exposed(self, value: Any) -> Any:
+        """The plain value, for code that could write to it: it must not reach memory that is shared."""
+        if self.storage.borrowed:
+            value = value.view()
+            value.flags.writeable = False
+        return value
 
     def read(self) -> Any:
         addresses, storage = self.located(), self.storage

@@ -78,7 +78,7 @@ class Traced:
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
             )
-        return np.array(self.primal, dtype=dtype, copy=copy)
+        return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
         return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
@@ -275,7 +275,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if _depends(value) else value.primal.copy()
+        return value.copy() if _depends(value) else value.handle.shared(value.primal)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
