@@ -12,6 +12,7 @@ from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
 from effgrad.smooth.traced import Traced, constant, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
@@ -196,6 +197,27 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     return optree.tree_map(lambda leaf: np.copy(plain(leaf))[()] if isinstance(leaf, Traced) else leaf, x)
+
+
+def kinks(choice: str) -> Kinks:
+    """A context in which derivatives at points where a function is not smooth are taken as chosen.
+
+    Such points are ties of a maximum or minimum, `abs` at 0, `clip` at an end, a norm or standard deviation at 0.
+    Outside, the element of least norm is taken: 0 for `abs` and norms, the average at ties; `clip` at an end has 1.
+
+    Arguments:
+        choice: "left" or "right" (the one-sided derivative; of tied elements, the last or the first), "raise" (a
+            `NotSmooth` error that names the function and the place), or "report": the context's `counts` then has the
+            number of times each function met such a point.
+
+    >>> with kinks("right"):
+    ...     grad(np.abs)(0.0)
+    1.0
+    >>> with kinks("report") as report:
+    ...     print(grad(lambda x: np.sum(np.abs(x)))(np.array([0.0, 1.0])), report.counts)
+    [0. 1.] Counter({'absolute': 1})
+    """
+    return Kinks(choice)
 
 
 def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:

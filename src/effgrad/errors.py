@@ -19,3 +19,7 @@ class Detached(EffgradError, TypeError):
 
 class NotDifferentiable(EffgradError, TypeError):
     """The function's inputs or output do not admit the derivative that was asked for."""
+
+
+class NotSmooth(EffgradError, ArithmeticError):
+    """A function was differentiated at a point where it is not smooth, under `kinks("raise")`."""
