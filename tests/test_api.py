@@ -1,12 +1,14 @@
 """Derivatives of functions on pytrees: structures, shapes and dtypes as users expect them."""
 
 import dataclasses
+import pathlib
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from effgrad import NotDifferentiable, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad import Detached, NotDifferentiable, errors, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad.smooth import Traced
 
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -138,3 +140,51 @@ def test_trees_of_another_structure_are_errors():
         jvp(lambda t: t["x"], ({"x": 3.0},), ({"y": 3.0},))
     with pytest.raises(NotDifferentiable, match="structure"):
         vjp(lambda x: (x, x), 3.0)[1]((1.0, 1.0, 1.0))
+
+
+UNSUPPORTED = {
+    "byteswap", "compress", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes",
+    "tofile",
+}  # fmt: skip
+
+
+def test_a_traced_array_has_the_attributes_of_an_array():
+    def f(x):
+        missing = {name for name in dir(np.ndarray) if name[0] != "_" and name not in dir(Traced)}
+        assert missing == UNSUPPORTED
+        assert x.__array_namespace__() is np and x.to_device("cpu") is x
+        assert (x.nbytes, x.itemsize, x.device) == (48, 8, "cpu")
+        return np.sum(x)
+
+    grad(f)(np.ones(6))
+
+
+def test_methods_that_write_in_place():
+    def f(x):
+        y = x * 1.0
+        y.sort()
+        y.put([0], x[2] ** 2)
+        y.flat[1] = 3 * x[0]
+        z = np.zeros((2, 2))
+        z.fill(x[1])
+        z.T.flat[1:3] = x[:2]
+        return np.sum(y * np.arange(1.0, 4.0)) + np.sum(z * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+    x = np.array([0.5, 2.0, 1.5])
+    differences = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad(f)(x), differences, rtol=1e-7)
+
+
+def test_errors_have_a_code_a_section_and_the_line_of_the_user():
+    def f(x):
+        return float(x) * 2
+
+    with pytest.raises(Detached) as caught:
+        grad(f)(2.0)
+    assert "[E3]" in str(caught.value) and "test_api.py" in str(caught.value)
+    assert "return float(x) * 2" in str(caught.value)
+    page = (pathlib.Path(__file__).parents[1] / "docs" / "errors.md").read_text()
+    classes = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.EffgradError)]
+    assert len({c.code for c in classes}) == len(classes) > 5
+    for c in classes:
+        assert f"{{ #{c.code.lower()} }}" in page

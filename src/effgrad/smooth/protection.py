@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.errors import EffgradError
+from effgrad.errors import Overwritten
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 15
@@ -45,10 +45,10 @@ class Protected:
             self.locked.pop().flags.writeable = True
 
     def verify(self) -> None:
-        """Raises `EffgradError` if an array is not as it was."""
+        """Raises `Overwritten` if an array is not as it was."""
         for array, checksum in self.arrays.values():
             if not np.array_equal(_checksum(array), checksum):
-                raise EffgradError(
+                raise Overwritten(
                     f"an array of shape {array.shape} that the derivative needs was written to after its use, through "
                     "a view or after the function had returned; give the function a copy of it"
                 )

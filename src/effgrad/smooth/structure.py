@@ -132,6 +132,18 @@ def _reshaped(function: Any) -> Any:
     return rule
 
 
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argsort(plain(a), axis, kind="stable"), axis)
+
+
+def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
+
+
 def _stack(arrays: Any, axis: int = 0) -> Any:
     return stack(*arrays, axis=axis)
 
@@ -224,7 +236,8 @@ FUNCTIONS.update({
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
-    np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, np.put: _put, np.place: _place, np.putmask: _putmask,
+    np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
+    np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
@@ -238,7 +251,8 @@ FUNCTIONS.update({
     )
 })  # fmt: skip
 CONSTANT.update({
-    np.argmax, np.argmin, np.argsort, np.all, np.any, np.round, np.array_equal, np.allclose, np.isclose, np.nonzero,
-    np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal, np.array_repr,
+    np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.array_equal, np.allclose,
+    np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
+    np.array_repr,
     np.array_str, np.may_share_memory, np.shares_memory,
 })  # fmt: skip

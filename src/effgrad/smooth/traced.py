@@ -143,6 +143,42 @@ class Traced:
     T = property(lambda self: np.transpose(self))
     real = property(lambda self: np.real(self))
     imag = property(lambda self: np.imag(self))
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    flat = property(lambda self: Flat(self))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    strides = property(lambda self: plain(self).strides)
+    flags = property(lambda self: plain(self).flags)
+    base = None
+    device = "cpu"
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return np
+
+    def to_device(self, device: str, stream: Any = None) -> Any:
+        if device != "cpu":
+            raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
+        return self
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        np.put(self, indices, values, mode)  # type: ignore[arg-type]
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        self[...] = np.sort(self, axis)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis)
+
+    def tolist(self) -> Any:
+        return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
+
+    def view(self, dtype: Any = None) -> Any:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
+        return self[...]
 
     def astype(self, dtype: Any, **_: Any) -> Any:
         return OPERATORS["astype"](self, dtype=np.dtype(dtype))
@@ -156,11 +192,38 @@ class Traced:
     def flatten(self, order: str = "C") -> Any:
         return np.ravel(self)
 
-    def item(self) -> Any:
-        return np.reshape(self, ())
+    def item(self, *place: Any) -> Any:
+        if not place:
+            return np.reshape(self, ())[()]
+        return np.ravel(self)[place[0]] if len(place) == 1 and isinstance(place[0], int) else self[place]
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 10000
 
 
 KINDS.add(Traced)
+
+
+class Flat:
+    """`array.flat`: the elements in C order, to read, to write and to go through."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return int(self.array.size)
+
+    def __iter__(self) -> Any:
+        return iter(np.ravel(self.array))
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.array)[plain_tree(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
 
 
 def getitem(value: Any, index: Any) -> Any:
@@ -215,10 +278,12 @@ def _comparison(compare: Any) -> Any:
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
+setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
 
 for _name in (
     "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
-    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "all", "any", "round",
+    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
+    "all", "any", "round", "cumprod", "conj", "conjugate", "choose", "take",
 ):  # fmt: skip
     setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
 
