@@ -15,7 +15,7 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import Traced, constant, plain, released
+from effgrad.smooth.traced import Traced, constant, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -327,8 +327,7 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
 
 def _input(leaf: Any) -> Any:
     """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
-    if type(leaf).__module__.partition(".")[0] in ("pandas", "xarray"):
-        leaf = np.asarray(leaf)
+    leaf = ordinary(leaf)
     value = plain(leaf)
     if not _is_floating(value):
         dtype = getattr(value, "dtype", None)

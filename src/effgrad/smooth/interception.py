@@ -64,7 +64,7 @@ CREATORS: list[tuple[Any, str]] = [
         "identity", "arange", "linspace", "copy",
     )
 ]  # fmt: skip
-LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "sklearn", "matplotlib"))
+LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
 
 
 def _with_rule(original: Any, rule: Any) -> Any:

@@ -31,6 +31,8 @@ OPERATORS: dict[str, Any] = {}
 
 # The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
 KINDS: set[type] = set()
+# The classes of arguments that operations take as they are.
+ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
 class Traced:
@@ -45,6 +47,7 @@ class Traced:
 
     def __init_subclass__(cls) -> None:
         KINDS.add(cls)
+        ORDINARY.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -59,7 +62,7 @@ class Traced:
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
-                return primitive(*inputs)
+                return primitive(*[x if type(x) in ORDINARY else ordinary(x) for x in inputs])
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
@@ -205,6 +208,7 @@ class Traced:
 
 
 KINDS.add(Traced)
+ORDINARY.add(Traced)
 
 
 class Flat:
@@ -226,6 +230,14 @@ class Flat:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
 
 
+def ordinary(value: Any) -> Any:
+    """A column of a table, or another object that hands over a plain array, as that array."""
+    if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        inside = getattr(value, "data", None)
+        return inside if type(inside) in KINDS else np.asarray(value)
+    return np.asarray(value) if type(value) is list else value
+
+
 def getitem(value: Any, index: Any) -> Any:
     """`value[index]`, as a new value and not as a view."""
     return OPERATORS["getitem"](value, index=index)
@@ -243,12 +255,14 @@ def _binary(name: str) -> Any:
     def forward(self: Traced, other: Any) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
+        if type(other) not in ORDINARY:
+            other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
         return perform(OPERATORS[name], self, other)
 
     def backward(self: Traced, other: Any) -> Any:
-        return OPERATORS[name](other, self)
+        return OPERATORS[name](ordinary(other), self)
 
     def inplace(self: Traced, other: Any) -> Any:
         result = OPERATORS[name](self, other)
