@@ -17,23 +17,27 @@ from effgrad.errors import (
     Detached,
     EffgradError,
     EscapedValue,
+    Irreproducible,
     NoRule,
     NotDifferentiable,
     NotFinite,
     NotSmooth,
     Overwritten,
 )
+from effgrad.modes.checkpointed import checkpoint
 
 __all__ = [
     "Detached",
     "EffgradError",
     "EscapedValue",
+    "Irreproducible",
     "NoRule",
     "NotDifferentiable",
     "NotFinite",
     "NotSmooth",
     "Overwritten",
     "check_grad",
+    "checkpoint",
     "debug_nans",
     "grad",
     "hessian",

@@ -7,8 +7,8 @@ import numpy as np
 import optree
 
 from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
-from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
 from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
@@ -28,7 +28,8 @@ def grad(
         f: a function of pytrees of floats and NumPy arrays, written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
-        mode: the reverse mode, by the name of its module: "taped" or "reverse".
+        mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
+            "delta" or "checkpointed".
 
     Returns:
         A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
@@ -116,8 +117,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     >>> value, pullback(1.0)
     (9.0, (6.0,))
     """
-    value, pull, _ = _record(f, primals)
-    return value, pull
+    return _record(f, primals)
 
 
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
@@ -267,28 +267,27 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
 
 def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
     """Run `f` under a reverse mode with its output's cotangent from `seed`; the value and the inputs' cotangents."""
-    if mode == "taped":
-        value, pull, output = _record(f, primals)
-        return value, pull(seed(output))
-    if mode != "reverse":
-        raise ValueError(f"mode is {mode!r}; choose 'taped' or 'reverse'")
+    if mode not in REVERSE:
+        raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
     leaves, tree = _flatten_inputs(primals)
-    with intercepted(), Reverse() as reverse:
-        inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
-        cells = [x.shadow for x in inputs]
+    with intercepted(), explained(), REVERSE[mode]() as activation:
+        inputs = [activation.variable(_input(leaf)) for leaf in leaves]
+        # As they are now: an input that the program writes to names another value later.
+        shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
         outputs, output_tree = flatten(output)
         _check_outputs(outputs)
-        values = [reverse.primal(o) for o in outputs]
+        values = [activation.primal(o) for o in outputs]
         for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
-            if isinstance(out, Traced) and out.owner is reverse:
-                out.shadow.accumulate(cotangent)
-    pulled = [_like(cotangents.dense(c.cotangent), leaf) for c, leaf in zip(cells, leaves, strict=True)]
-    return output_tree.unflatten(values), tree.unflatten(pulled)
+            if isinstance(out, Traced) and out.owner is activation:
+                activation.seed(out, cotangent)
+    pulled = activation.cotangents(shadows)
+    parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
+    return output_tree.unflatten(values), tree.unflatten(parts)
 
 
-def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
-    """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
+def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
+    """Run `f` once under `Taped`: its value, and a function that pulls a cotangent back, any number of times."""
     leaves, tree = _flatten_inputs(primals)
     with intercepted(), explained(), Taped() as taped:
         inputs = [taped.variable(_input(leaf)) for leaf in leaves]
@@ -305,7 +304,7 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Calla
         parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
         return tree.unflatten(parts)
 
-    return output_tree.unflatten(values), pull, output
+    return output_tree.unflatten(values), pull
 
 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:

@@ -73,3 +73,9 @@ class Overwritten(EffgradError):
     """An array that the derivative needs was written to after its use."""
 
     code = "E7"
+
+
+class Irreproducible(EffgradError):
+    """A checkpointed function gave another result when it was run again."""
+
+    code = "E8"

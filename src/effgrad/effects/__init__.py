@@ -13,6 +13,7 @@ from effgrad.effects._core import (
     multi,
     once,
     operation,
+    revived,
 )
 from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice, Unhandled
 
@@ -33,4 +34,5 @@ __all__ = [
     "multi",
     "once",
     "operation",
+    "revived",
 ]

@@ -8,8 +8,9 @@ an operation performed by name (`State.get()`) finds the nearest activation in t
 import copy
 import functools
 import itertools
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
 from typing import Any, ClassVar, Generic, TypeVarTuple
 
 from effgrad.effects.errors import ResumedTwice, Unhandled
@@ -396,6 +397,22 @@ def handled(effect: Any) -> bool:
     while frame is not None and effect not in frame.names:  # a frame that catches all, to pass most things on
         frame = frame.below
     return frame is not None
+
+
+@contextmanager
+def revived(context: Context) -> Iterator[None]:
+    """Let the activations around a part of a program, captured as a context, handle operations again for a while."""
+    frame, ended = context.get(_frame), []
+    while frame is not None:
+        if not frame.activation.alive:
+            ended.append(frame.activation)
+            frame.activation.alive = True
+        frame = frame.below
+    try:
+        yield
+    finally:
+        for activation in ended:
+            activation.alive = False
 
 
 def mask(effect: Any, f: Callable[..., Any], *args: Any) -> Any:
