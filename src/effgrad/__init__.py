@@ -9,7 +9,9 @@ from effgrad.api import (
     jacobian,
     jvp,
     kinks,
+    second_order,
     stop_gradient,
+    taylor,
     value_and_grad,
     vjp,
 )
@@ -45,7 +47,9 @@ __all__ = [
     "jacobian",
     "jvp",
     "kinks",
+    "second_order",
     "stop_gradient",
+    "taylor",
     "value_and_grad",
     "vjp",
 ]
