@@ -93,3 +93,40 @@ def test_bad_input():
         second_order(np.sum, X, np.ones(3))
     with pytest.raises(NotDifferentiable, match="structure"):
         second_order(lambda t: t["x"], {"x": 1.0}, {"y": 1.0})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_edge_pushing_agrees_with_forward_over_reverse(name):
+    f = PROGRAMS[name]
+    np.testing.assert_allclose(hessian(f, mode="hessian")(X), hessian(f)(X), rtol=1e-9, atol=1e-11)
+
+
+def test_edge_pushing_of_floats_and_matrices():
+    assert hessian(lambda x: x * x * x + 1 / x, mode="hessian")(2.0) == 12.25
+    f = lambda m: np.sum((m @ m.T) ** 2) + m[0, 1] ** 3  # noqa: E731
+    m = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(hessian(f, mode="hessian")(m), hessian(f)(m), rtol=1e-12)
+
+
+def test_a_sparse_hessian_has_only_the_pairs_that_interact():
+    def rosenbrock(x):
+        return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    def loop(x):
+        total = 0.0
+        for i in range(len(x) - 1):
+            total = total + 100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2
+        return total
+
+    x = np.linspace(-1.0, 1.0, 12)
+    for f in (rosenbrock, loop):
+        h = hessian(f, sparse=True)(x)
+        np.testing.assert_allclose(h.toarray(), hessian(f)(x), rtol=1e-10, atol=1e-9)
+    large = hessian(rosenbrock, sparse=True)(np.zeros(2000))
+    assert large.shape == (2000, 2000) and large.nnz <= 3 * 2000
+
+
+def test_a_function_without_curvature():
+    assert hessian(lambda x: np.sum(3 * x), sparse=True)(X).nnz == 0
+    with pytest.raises(ValueError, match="hessian"):
+        hessian(np.sum, mode="edges")

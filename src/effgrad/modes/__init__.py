@@ -7,8 +7,11 @@ from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Delta
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
+from effgrad.modes.hessian import EdgePushing
 from effgrad.modes.reverse import Reverse
+from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
+from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 
 # The reverse modes, by the names of their modules.
@@ -21,5 +24,6 @@ REVERSE: dict[str, Any] = {
 }
 
 __all__ = [
-    "REVERSE", "Checkpointed", "Continuation", "Delta", "Evaluate", "Forward", "Reverse", "Taped", "Watch",
+    "REVERSE", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "Reverse", "SecondOrder",
+    "Taped", "Taylor", "Watch",
 ]  # fmt: skip

@@ -37,9 +37,9 @@ class Taylor(Handler[Smooth]):
         primals = [constant(a) if s is None else s[0] for a, s in zip(args, moving, strict=True)]
         value = primitive(*primals, **params)
         if primitive is multiply and None not in moving:
-            return self._traced(Series(value, _product(*moving)))
+            return self._traced(Series(value, _product(moving[0], moving[1])))
         if primitive is divide and None not in moving:
-            return self._traced(_quotient(*moving, value))
+            return self._traced(_quotient(moving[0], moving[1], value))
         result = Series(value, lambda k: None)
         result.rule = self._by_derivative(primitive, moving, primals, result, params)
         return self._traced(result)
