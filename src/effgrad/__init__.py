@@ -27,6 +27,7 @@ from effgrad.errors import (
     Overwritten,
 )
 from effgrad.modes.checkpointed import checkpoint
+from effgrad.modes.higher_order import function
 
 __all__ = [
     "Detached",
@@ -41,6 +42,7 @@ __all__ = [
     "check_grad",
     "checkpoint",
     "debug_nans",
+    "function",
     "grad",
     "hessian",
     "hvp",
