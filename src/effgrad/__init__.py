@@ -27,6 +27,8 @@ from effgrad.errors import (
     Overwritten,
 )
 from effgrad.modes.checkpointed import checkpoint
+from effgrad.modes.comparison import compare
+from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function
 
 __all__ = [
@@ -41,7 +43,9 @@ __all__ = [
     "Overwritten",
     "check_grad",
     "checkpoint",
+    "compare",
     "debug_nans",
+    "explain",
     "function",
     "grad",
     "hessian",
