@@ -292,7 +292,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
     def derivatives(series: Any) -> list[Any]:
         return [series[k] for k in range(1, last + 1)]
 
-    return list(_along(Taylor(), f, first, lambda *leaves: (list(leaves),), *others, derivatives, last))
+    return list(_along(Taylor(last), f, first, lambda *leaves: (list(leaves),), *others, derivatives, last))
 
 
 def stop_gradient(x: Any) -> Any:
