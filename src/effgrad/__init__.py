@@ -26,7 +26,7 @@ from effgrad.errors import (
     NotSmooth,
     Overwritten,
 )
-from effgrad.modes.checkpointed import checkpoint
+from effgrad.modes.region import checkpoint
 from effgrad.modes.comparison import compare
 from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function

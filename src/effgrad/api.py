@@ -243,6 +243,10 @@ def hessian(
             owned = isinstance(output, Traced) and output.owner is activation
             block = activation.second_derivatives(output, name) if owned else None
         size, shape = np.size(plain(x)), np.shape(plain(x))
+        if isinstance(block, Traced):
+            if sparse:
+                raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
+            return np.reshape(block, shape + shape)
         if sparse:
             return csr_array((size, size)) if block is None else csr_array(block)
         dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()

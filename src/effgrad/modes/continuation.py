@@ -4,7 +4,7 @@ A backpropagator takes the cotangent of its value and passes the arguments' shar
 share is there, as in the listing of the thesis, a result used twice is propagated twice, and a chain of n such results
 2^n times. Here a share only *waits* at a backpropagator, and the one made last is called first, once, with its whole
 cotangent: all uses of a value were made after it. So the mode is linear in time and memory, and nothing recurses.
-Sigal 2024, section 4.4.
+Sigal 2024, section 4.3.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.checkpointed import Checkpoint, Region, leaked
+from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.checkpointed import Checkpoint, Region, leaked
+from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
 

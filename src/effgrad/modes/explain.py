@@ -11,6 +11,7 @@ import numpy as np
 
 from effgrad.effects import Handler, around
 from effgrad.modes.evaluate import Evaluate
+from effgrad.modes.region import Checkpoint
 from effgrad.modes.reverse import Cell, Reverse
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
@@ -28,7 +29,7 @@ class Counting(Evaluate):
         return super().apply(primitive, *args, **params)
 
 
-class Explain(Reverse, Handler[Smooth]):
+class Explain(Reverse, Handler[Smooth, Checkpoint]):
     """Stateful reverse mode that writes down its passes."""
 
     def __init__(self, below: Counting) -> None:

@@ -19,11 +19,13 @@ import scipy.sparse as sparse
 
 from effgrad.effects import Handler
 from effgrad.modes.forward import Forward
+from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
+from effgrad.smooth.structure import scatter_add
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
 
 
-class EdgePushing(Handler[Smooth]):
+class EdgePushing(Handler[Smooth, Checkpoint]):
     """Edge pushing; a traced value's shadow is its name, the place of its operation on the tape."""
 
     def enter(self) -> None:
@@ -34,6 +36,10 @@ class EdgePushing(Handler[Smooth]):
         primals = [a.primal if mine else constant(a) for a, mine in zip(args, owned, strict=True)]
         names = [a.shadow if mine else None for a, mine in zip(args, owned, strict=True)]
         return self._name(primitive(*primals, **params), (primitive, params, primals, names))
+
+    def run(self, thunk: Any) -> Any:
+        """A checkpoint is recorded like the rest."""
+        return thunk()
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""
@@ -71,9 +77,9 @@ class EdgePushing(Handler[Smooth]):
         return collected, pairs
 
     def second_derivatives(self, output: Traced, variable: int) -> Any:
-        """The Hessian of the output with respect to one variable, as a sparse matrix; None where it is zero."""
+        """The Hessian of the output with respect to one variable, as a matrix; None where it is zero."""
         block = self.pull(output)[1].get(variable, {}).get(variable)
-        return np.array([[block]]) if isinstance(block, float) else block
+        return block if block is None or not _is_number(block) else np.reshape(block, (1, 1))
 
     def _push_edges(self, pairs: Any, name: int, local: "_Local") -> None:
         """Replace the pairs with `name` by pairs with the arguments of its operation."""
@@ -95,11 +101,11 @@ class EdgePushing(Handler[Smooth]):
 def _add_pair(pairs: Any, first: int, second: int, block: Any) -> None:
     """Add second derivatives with respect to two values; a pair of a value with itself is added with its transpose."""
     if first == second:
-        block = block + _transposed(block)
-    pairs[first][second] = block if second not in pairs[first] else pairs[first][second] + block
+        block = _sum(block, _transposed(block))
+    pairs[first][second] = block if second not in pairs[first] else _sum(pairs[first][second], block)
     if first != second:
         block = _transposed(block)
-        pairs[second][first] = block if first not in pairs[second] else pairs[second][first] + block
+        pairs[second][first] = block if first not in pairs[second] else _sum(pairs[second][first], block)
 
 
 class _Local:
@@ -146,7 +152,8 @@ class _Local:
 
     def _diagonal(self, index: int, values: Any) -> Any:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
-        return _scattered(values, self._places(index), np.size(self.primals[index]), np.shape(self.result))
+        size, places = np.size(self.primals[index]), self._places(index)
+        return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
     def _places(self, index: int) -> Any:
         primal = self.primals[index]
@@ -176,13 +183,9 @@ class _Local:
             weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
             if weight is None:
                 return None
-            values = np.broadcast_to(weight * cotangent, np.shape(self.result)).ravel()
-            if np.size(self.primals[first]) == np.size(self.primals[second]) == 1 and np.shape(self.result) == ():
-                return float(values[0])
-            shape = (np.size(self.primals[first]), np.size(self.primals[second]))
-            return sparse.csr_array(
-                sparse.coo_array((values, (self._places(first), self._places(second))), shape=shape)
-            )
+            places, shape = (self._places(first), self._places(second)), np.shape(self.result)
+            sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
+            return _scattered(weight * cotangent, *places, sizes, shape)
         columns = []
         for basis in _basis(np.shape(self.primals[second])):
             moved = self._moved(second, basis, lambda y, xs: self._pull(first, cotangent, xs, y))
@@ -210,33 +213,52 @@ def _basis(shape: tuple[int, ...]) -> Any:
 
 
 def _flat(value: Any, size: int) -> Any:
-    return np.zeros(size) if value is None else np.ravel(plain(cotangents.dense(value)))
+    return np.zeros(size) if value is None else np.ravel(cotangents.dense(value))
 
 
 def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False) -> Any:
     if shape == (1, 1):
-        return float(columns[0][0])
+        return columns[0][0]
     matrix = np.stack(columns, axis=1) if columns else np.zeros(shape)
-    return sparse.csr_array(matrix.T if transposed else matrix)
+    matrix = matrix.T if transposed else matrix
+    return matrix if type(matrix) in KINDS else sparse.csr_array(matrix)
 
 
-def _scattered(values: Any, places: Any, size: int, shape: tuple[int, ...]) -> Any:
-    if size == 1 and shape == ():
-        return 0.0 if values is None else float(values)
-    values = np.zeros(len(places)) if values is None else np.broadcast_to(values, shape).ravel()
-    return sparse.csr_array((values, places, np.arange(len(places) + 1)), shape=(len(places), size))
+def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
+    """A matrix with the values at places, those at one place added."""
+    if shape == (1, 1) and broadcast == ():
+        return 0.0 if values is None else np.reshape(values, ())[()]
+    values = np.zeros(len(rows)) if values is None else np.ravel(np.broadcast_to(values, broadcast))
+    if type(values) in KINDS:
+        return scatter_add(values, shape=shape, indices=((rows, columns),))
+    return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
+
+
+# Blocks: numbers, sparse matrices, and under another derivative traced matrices, which are dense.
+
+
+def _is_number(block: Any) -> bool:
+    return np.ndim(plain(block)) == 0 if type(block) in KINDS else not sparse.issparse(block)
 
 
 def _transposed(block: Any) -> Any:
-    return block if isinstance(block, float) else block.T.tocsr()
+    return block.T.tocsr() if sparse.issparse(block) else block if _is_number(block) else np.transpose(block)
 
 
 def _halved(block: Any) -> Any:
     return block * 0.5
 
 
+def _sum(a: Any, b: Any) -> Any:
+    return a + b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) + _dense(b)
+
+
 def _times(a: Any, b: Any) -> Any:
-    if isinstance(a, float) or isinstance(b, float):
-        return a * b
-    product = a @ b
-    return float(product.toarray()[0, 0]) if product.shape == (1, 1) else product
+    if _is_number(a) or _is_number(b):
+        return a * b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) * _dense(b)
+    product = a @ b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) @ _dense(b)
+    return product if product.shape != (1, 1) else _dense(product)[0, 0]
+
+
+def _dense(block: Any) -> Any:
+    return block.toarray() if sparse.issparse(block) else block

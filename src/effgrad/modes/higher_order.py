@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from effgrad.effects import Effect, Handler, handled, operation
-from effgrad.modes.checkpointed import Checkpoint
+from effgrad.modes.region import Checkpoint
 from effgrad.modes.taped import Taped
 from effgrad.smooth.traced import Smooth
 

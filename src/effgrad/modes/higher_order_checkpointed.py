@@ -4,11 +4,11 @@ Where a program is written with functions as values, the places to recompute are
 record of an application lives only while the reverse pass is in it. Sigal 2024, section 5.
 """
 
-from collections.abc import Callable
+import contextvars
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.checkpointed import Checkpoint
+from effgrad.modes.region import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
 from effgrad.smooth.traced import Smooth
 
@@ -16,5 +16,7 @@ from effgrad.smooth.traced import Smooth
 class HigherOrderCheckpointed(HigherOrder, Handler[Smooth, Checkpoint, Functions]):
     """Taped reverse mode, with every application of a function value recomputed when it is needed."""
 
-    def app(self, thunk: Callable[[], Any]) -> Any:
-        return self.run(thunk)
+    def app(self, thunk: Any) -> Any:
+        # In the program's context, so that a mode inside this one decides for what it has recorded.
+        inside: contextvars.Context = thunk.func.__self__
+        return inside.copy().run(Checkpoint.run, thunk)

@@ -6,10 +6,11 @@ operations, so every cotangent is complete when it is read. Sigal 2021, section 
 de Vilhena and Pottier 2023, section 4.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from effgrad.effects import Handler, around
+from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
 from effgrad.smooth.traced import Smooth, Traced, constant
 
@@ -27,7 +28,7 @@ class Cell:
             self.cotangent = cotangents.add(self.cotangent, part)
 
 
-class Reverse(Handler[Smooth]):
+class Reverse(Handler[Smooth, Checkpoint]):
     """Stateful reverse mode; a traced value's shadow is its cell."""
 
     @around
@@ -43,6 +44,10 @@ class Reverse(Handler[Smooth]):
             parts = primitive.pull_all(list(targets), cell.cotangent, primal, primals, params)
             for target, part in zip(targets.values(), parts, strict=True):
                 target.accumulate(part)
+
+    def run(self, thunk: Callable[[], Any]) -> Any:
+        """A checkpoint is recorded like the rest; `effgrad.modes.checkpointed` does otherwise."""
+        return thunk()
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.modes.checkpointed import Checkpoint, Region, leaked
+from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.modes.floats import float_operators
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected

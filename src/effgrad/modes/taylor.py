@@ -7,7 +7,7 @@ may refer to the series that they define (y = exp(x) has y' = y x'), and the one
 Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ class Series:
 
     def __init__(self, first: Any, rule: Callable[[int], Any]) -> None:
         self.known, self.rule = [first], rule
+
+    def __iter__(self) -> Iterator[Any]:
+        """The coefficients that are known."""
+        return iter(self.known)
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:

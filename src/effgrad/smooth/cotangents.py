@@ -20,6 +20,13 @@ class Masked:
         self.value, self.mask = value, mask
 
 
+def masked(value: Any, mask: Any) -> Any:
+    """A cotangent with a mask; that of a number is zero as a whole (None), or not at all."""
+    if np.ndim(mask) == 0:
+        return value if mask else None
+    return Masked(value, mask)
+
+
 class Scattered:
     """The sum of `pieces`, pairs of an index and the cotangent there, in zeros of `shape`."""
 
@@ -114,7 +121,7 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     value = transpose(g.value, *args, **params)
     if not moves or type(value) in FORMS:
         return value
-    return Masked(value, dense(transpose(np.asarray(g.mask, float), *args, **params)) != 0)
+    return masked(value, dense(transpose(np.asarray(g.mask, float), *args, **params)) != 0)
 
 
 def unbroadcast(g: Any, target: Any) -> Any:
@@ -126,7 +133,7 @@ def unbroadcast(g: Any, target: Any) -> Any:
         g = settled(g)
         if np.shape(g.value) == shape:
             return g
-        return Masked(_sum_to(g.value, shape), _sum_to(np.asarray(g.mask, float), shape) != 0)
+        return masked(_sum_to(g.value, shape), _sum_to(np.asarray(g.mask, float), shape) != 0)
     return g if getattr(g, "shape", ()) == shape else _sum_to(g, shape)
 
 

@@ -201,7 +201,7 @@ def moving(function: Function, transpose: Function, name: str, adds: bool = Fals
         masks = transpose(wanted, np.asarray(g.mask, float), *args, **params)
         values = transpose(wanted, g.value, *args, **params)
         return [
-            value if value is None else cotangents.Masked(value, cotangents.dense(mask) != 0)
+            value if value is None else cotangents.masked(value, cotangents.dense(mask) != 0)
             for value, mask in zip(values, masks, strict=True)
         ]
 
