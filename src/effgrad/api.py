@@ -265,12 +265,12 @@ def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
     if derivative is None:
-        return np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
+        return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if isinstance(derivative, Traced):
-        return derivative
+        return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
-    return type(value)(derivative)
+    return value.__class__(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special as sp
 
 from effgrad.smooth.primitive import elementwise
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, plain
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, plain
 
 
 def _positive(x: Any) -> Any:
@@ -21,7 +21,7 @@ def _positive(x: Any) -> Any:
 def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
-    if np.ndim(flat) == 0:
+    if decided(flat):
         return 0.0 if flat else n * a ** (n - 1)
     return n * a ** np.where(flat, 1.0, n - 1)
 
@@ -29,13 +29,13 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
 def _power_exponent(y: Any, a: Any, n: Any) -> Any:
     # 0**n is 0 for every n > 0: flat in n. A negative base has no derivative in n: NaN, for this argument alone.
     zero = plain(a) == 0
-    safe = np.where(zero, 1.0, a) if np.ndim(zero) else (1.0 if zero else a)
+    safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
     with np.errstate(invalid="ignore"):
         return y * np.log(safe)
 
 
 def _weight(chosen: Any, tied: Any) -> Any:
-    return np.where(tied, 0.5, np.asarray(chosen, float)) if np.ndim(chosen) else (0.5 if tied else float(chosen))
+    return (0.5 if tied else float(chosen)) if decided(chosen) else np.where(tied, 0.5, chosen * 1.0)
 
 
 def _hypot(y: Any, a: Any) -> Any:
@@ -78,15 +78,15 @@ fmin = elementwise(
 where = elementwise(
     np.where,
     None,
-    lambda y, c, a, b: np.asarray(plain(c) != 0, float),
-    lambda y, c, a, b: np.asarray(plain(c) == 0, float),
+    lambda y, c, a, b: (plain(c) != 0) * 1.0,
+    lambda y, c, a, b: (plain(c) == 0) * 1.0,
     selects=True,
 )
 clip = elementwise(
     np.clip,
-    lambda y, x, low, high: np.asarray((plain(x) >= plain(low)) & (plain(x) <= plain(high)), float),
-    lambda y, x, low, high: np.asarray(plain(x) < plain(low), float),
-    lambda y, x, low, high: np.asarray(plain(x) > plain(high), float),
+    lambda y, x, low, high: ((plain(x) >= plain(low)) & (plain(x) <= plain(high))) * 1.0,
+    lambda y, x, low, high: (plain(x) < plain(low)) * 1.0,
+    lambda y, x, low, high: (plain(x) > plain(high)) * 1.0,
     selects=True,
 )
 

@@ -31,6 +31,8 @@ OPERATORS: dict[str, Any] = {}
 
 # The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
 KINDS: set[type] = set()
+# Those that `plain` looks through: all but the values of a staged program, which stand for plain ones.
+LAYERS: set[type] = set()
 
 
 class Traced:
@@ -45,6 +47,7 @@ class Traced:
 
     def __init_subclass__(cls) -> None:
         KINDS.add(cls)
+        LAYERS.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -163,6 +166,7 @@ class Traced:
 
 
 KINDS.add(Traced)
+LAYERS.add(Traced)
 
 
 def view(result: Any, source: Any) -> Any:
@@ -238,10 +242,32 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The plain number or array under any nesting of traced values."""
-    while type(value) in KINDS:
+    """The number or array under any nesting of derivatives: plain, or staged where the program is."""
+    while type(value) in LAYERS:
         value = value.primal
     return value
+
+
+def decided(condition: Any) -> bool:
+    """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
+    return type(condition) not in KINDS and np.ndim(condition) == 0
+
+
+def staging(index: Any) -> Any:
+    """The activation that stages a value in an index, or None."""
+    if type(index) is tuple:
+        return next((owner for item in index if (owner := staging(item)) is not None), None)
+    index = plain(index)
+    return index.owner if type(index) in KINDS else None
+
+
+def constant(function: Any, *args: Any) -> Any:
+    """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
+    values = [plain(a) for a in args]
+    for value in values:
+        if type(value) in KINDS:
+            return value.owner.constant(function, *values)
+    return function(*values)
 
 
 def _plain_tree(tree: Any) -> Any:

@@ -1,0 +1,6 @@
+"""Staging: run a program for its operations, and keep them as a graph that is optimised, printed and compiled."""
+
+from effgrad.stage.graph import Graph, GuardFailed, Node
+from effgrad.stage.stage import Stage, stage
+
+__all__ = ["Graph", "GuardFailed", "Node", "Stage", "stage"]
