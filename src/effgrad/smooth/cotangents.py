@@ -36,12 +36,10 @@ class Scattered:
         mask = np.zeros(self.shape, bool)
         pieces = [dense(piece) for _, piece in self.pieces]
         for index, _ in self.pieces:
-            owner = staging(index)
-            if owner is None and type(mask) not in KINDS:
+            if staging(index) is None and type(mask) not in KINDS:
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
-                owner = owner or mask.owner
-                mask, pieces[0] = setitem(owner.lift(mask), True, index=index), owner.lift(pieces[0])
+                mask = setitem(mask, True, index=index)
         indices = tuple(index for index, _ in self.pieces)
         return Masked(scatter_add(*pieces, shape=self.shape, indices=indices), mask)
 

@@ -236,6 +236,8 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
+    if owner is None and params:
+        owner = staging(tuple(params.values()))
     if owner is None:
         return primitive.function(*args, **params)
     return owner.apply(primitive, *args, **params)
@@ -254,7 +256,7 @@ def decided(condition: Any) -> bool:
 
 
 def staging(index: Any) -> Any:
-    """The activation that stages a value in an index, or None."""
+    """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
     if type(index) is tuple:
         return next((owner for item in index if (owner := staging(item)) is not None), None)
     index = plain(index)

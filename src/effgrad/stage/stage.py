@@ -30,8 +30,6 @@ SHAPED_BY_DATA = {np.nonzero, np.array_repr, np.array_str, np.array2string}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 
-COPY = Primitive("copy", np.copy, "constant", (), ())
-
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
 
@@ -167,10 +165,6 @@ class Stage(Handler[Smooth]):
         )  # fmt: skip
         self.nodes.append(node)
         return Staged(self, result, node)
-
-    def lift(self, value: Any) -> Any:
-        """A plain value as one of this program."""
-        return value if type(value) in KINDS else self.apply(COPY, value)
 
     def constant(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
