@@ -19,3 +19,7 @@ class Detached(EffgradError, TypeError):
 
 class NotDifferentiable(EffgradError, TypeError):
     """The function's inputs or output do not admit the derivative that was asked for."""
+
+
+class NotStaged(EffgradError, TypeError):
+    """A program cannot be staged or compiled."""

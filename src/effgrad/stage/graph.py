@@ -4,7 +4,7 @@ A node is one operation; its arguments are earlier nodes or constants. A guard i
 is this one only while its argument has the recorded value. Nodes are kept in the order in which they ran.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,6 @@ class Node:
     @property
     def size(self) -> int:
         return int(np.prod(self.shape))
-
-    def replaced(self, values: Callable[["Node"], Any]) -> "Node":
-        """A copy with its arguments replaced; a slot's node stays a node."""
-        args = tuple(values(a) if type(a) is Node else a for a in self.args)
-        return self.changed(args=args, slots=tuple(values(s) for s in self.slots))
 
     def changed(self, **fields: Any) -> "Node":
         """A copy with some fields changed."""
