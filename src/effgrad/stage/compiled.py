@@ -1,5 +1,4 @@
-"""`effgrad.compile`: a function that is staged once for each structure, shapes and types of its arguments, and then runs
-as a program of its own.
+"""`effgrad.compile`: a function staged once for each structure, shapes and types of its arguments, and run as a program.
 
 A program is one path through the function. Its guards say, at run time, where another path begins: that one is staged
 when it is first taken, and found again by the answers that the guards gave.
@@ -196,7 +195,7 @@ def compile(f: Callable[..., Any], backend: str = "numpy") -> Compiled:  # noqa:
     The environment variable ``EFFGRAD_COMPILE=0`` turns compilation off.
 
     >>> import effgrad
-    >>> g = compile(effgrad.grad(lambda x: x**3 if x > 0 else x))
+    >>> g = effgrad.compile(effgrad.grad(lambda x: x**3 if x > 0 else x))
     >>> g(2.0), g(3.0), g(-1.0)
     (12.0, 27.0, 1.0)
     """

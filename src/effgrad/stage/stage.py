@@ -226,7 +226,7 @@ def stage(f: Callable[..., Any]) -> Callable[..., Graph]:
     the program of the path that the example takes. A derivative inside is recorded with it.
 
     >>> import effgrad
-    >>> graph = stage(effgrad.grad(lambda x: x**3))(2.0)
+    >>> graph = effgrad.stage(effgrad.grad(lambda x: x**3))(2.0)
     >>> graph(3.0)
     [27.0]
     """
@@ -255,5 +255,6 @@ def staged(f: Callable[..., Any], leaves: list[Any], tree: Any) -> tuple[Graph, 
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        values = [_example(leaf) for leaf in optree.tree_leaves(output)]
+        values = [leaf.primal if type(leaf) is Staged else np.copy(leaf) if isinstance(leaf, np.ndarray) else leaf
+                  for leaf in optree.tree_leaves(output)]  # fmt: skip
     return graph, values
