@@ -12,7 +12,7 @@ from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
-from effgrad.smooth.traced import Traced, plain
+from effgrad.smooth.traced import LAYERS, Traced, constant, plain
 
 
 def grad(
@@ -267,6 +267,8 @@ def _like(derivative: Any, primal: Any) -> Any:
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if isinstance(derivative, Traced):
+        if value.__class__ is float and type(derivative) not in LAYERS:
+            return constant(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)

@@ -76,10 +76,11 @@ fmin = elementwise(
     selects=True,
 )
 where = elementwise(
-    np.where,
+    lambda c, a, b: np.where(c, a, b)[()],
     None,
     lambda y, c, a, b: (plain(c) != 0) * 1.0,
     lambda y, c, a, b: (plain(c) == 0) * 1.0,
+    name="where",
     selects=True,
 )
 clip = elementwise(

@@ -35,6 +35,8 @@ def _listed(items: tuple[str, ...]) -> str:
 
 
 _FORMS: dict[str, Form] = {
+    "float": lambda x: f"float({x})",
+    "where": lambda condition, yes, no: f"np.where({condition}, {yes}, {no})",
     "negative": lambda x: f"(-{x})",
     "absolute": lambda x: f"abs({x})",
     "reshape": lambda x, shape: f"np.reshape({x}, {shape})",
@@ -166,7 +168,8 @@ class Printer:
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
         if name in _FORMS:
-            return _FORMS[name](*args, **params)
+            text = _FORMS[name](*args, **params)
+            return f"{text}[()]" if name == "where" and not node.shape else text
         if name.startswith("polygamma"):
             self.modules.add("import scipy.special")
             return f"scipy.special.polygamma({name.removeprefix('polygamma')}, {args[0]})"
