@@ -7,6 +7,7 @@ from test_primitives import BINARY, FUNCTIONS, SHIFTS, UNARY, draw
 
 from effgrad import grad, hessian, jvp
 from effgrad.stage import GuardFailed, stage
+from effgrad.stage.native import program
 from effgrad.stage.passes import optimised
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -27,6 +28,8 @@ EXECUTIONS = {
     "graph": lambda graph: graph,
     "source": from_source,
     "optimised": optimised,
+    "native": lambda graph: program(optimised(graph)),
+    "native, as recorded": program,
     "optimised source": lambda graph: from_source(optimised(graph)),
 }
 

@@ -52,7 +52,7 @@ def native_program(graph: Graph) -> Program:
     return program(graph)
 
 
-BACKENDS: dict[str, Callable[[Graph], Program]] = {"numpy": numpy_program}
+BACKENDS: dict[str, Callable[[Graph], Program]] = {"native": native_program, "numpy": numpy_program}
 
 
 def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -177,7 +177,7 @@ class Compiled:
     __name__: str
 
 
-def compile(f: Callable[..., Any], backend: str = "numpy") -> Compiled:  # noqa: A001 (the name users look for)
+def compile(f: Callable[..., Any], backend: str = "native") -> Compiled:  # noqa: A001 (the name users look for)
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
@@ -187,7 +187,7 @@ def compile(f: Callable[..., Any], backend: str = "numpy") -> Compiled:  # noqa:
 
     Arguments:
         f: a function of pytrees, in plain NumPy; derivatives may be taken in it or be it.
-        backend: "numpy", one NumPy call for an operation.
+        backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
 
     Raises:
         NotStaged: an argument cannot be part of a program, or a package is missing.

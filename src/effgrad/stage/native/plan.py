@@ -1,0 +1,453 @@
+"""From a graph to steps: what is fused into which kernel, what stays a call of NumPy, and where every value lies.
+
+An operation joins the kernel of its arguments where the loops are the same and nothing that it needs comes later.
+Transposes, slices and broadcasts are other ways of looking at memory and cost nothing. All memory is laid out
+beforehand, and reused where its value is no longer needed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
+from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.native.kernels import MOVES, Kernel, Operand
+from effgrad.stage.native.scalars import TYPES, dtype_of, supported
+
+COPY = Primitive("copy", np.copy, "constant", (), ())
+VIEWS = {reshape, transpose, broadcast_to, getitem}
+
+# A kernel of loops holds at most so many operations, straight-line code at most so many.
+MOST_FUSED, MOST_STRAIGHT = 64, 400
+ALIGNMENT = 64
+# Arguments and results smaller than this are copied into and out of the program's memory.
+LARGE = 1 << 16
+
+
+class Buffer:
+    """Memory for one value: `size` bytes, needed from step `first` to step `last`."""
+
+    __slots__ = ("size", "first", "last", "place", "array", "source")
+
+    def __init__(self, size: int, array: np.ndarray | None = None, source: int | None = None) -> None:
+        self.size, self.array, self.source = size, array, source
+        self.first = self.last = -1
+        self.place = 0  # in the arena; of arguments and constants, in their own memory
+
+    def used(self, step: int) -> None:
+        self.first = step if self.first < 0 else self.first
+        self.last = max(self.last, step)
+
+
+class Storage:
+    """Where a value lies: a buffer, and a strided way through it (an array that is never read)."""
+
+    __slots__ = ("buffer", "view")
+
+    def __init__(self, buffer: Buffer, view: np.ndarray) -> None:
+        self.buffer, self.view = buffer, view
+
+    @property
+    def offset(self) -> int:
+        """In bytes from the beginning of the buffer."""
+        return self.view.__array_interface__["data"][0] - _ORIGIN_ADDRESS
+
+    def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """In elements, along the axes of a shape that the value is broadcast to."""
+        view = np.broadcast_to(self.view, shape)
+        return tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
+
+
+# Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
+_ORIGIN = np.zeros(16)
+_ORIGIN_ADDRESS = _ORIGIN.__array_interface__["data"][0]
+
+
+def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """A contiguous array of this shape over no memory."""
+    strides, step = [], np.dtype(dtype).itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return _strided(shape, dtype, tuple(reversed(strides)))
+
+
+def _strided(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> np.ndarray:
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides)
+
+
+class Fused:
+    """A step in machine code: a kernel in the making."""
+
+    def __init__(self, shape: tuple[int, ...], number: int) -> None:
+        self.kernel, self.number = Kernel(shape), number
+        self.members: set[Node] = set()
+        self.stored: dict[Node, Storage] = {}
+        self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
+
+
+class Call:
+    """A step that calls NumPy: `function(*values)` into `result`."""
+
+    def __init__(self, node: Node, inputs: list[Any], result: Storage | None, number: int) -> None:
+        self.node, self.inputs, self.result, self.number = node, inputs, result, number
+
+
+class Plan:
+    """The steps of a graph in order, and the storage of its values."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Fused | Call] = []
+        self.storage: dict[int, Storage] = {}
+        self.available: dict[Node, int] = {}
+        self.member: dict[Node, Fused] = {}
+        self.groups: dict[tuple[int, ...], list[Fused]] = {}
+        self.buffers: list[Buffer] = []
+        self.checked: list[Storage] = []
+        self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
+        self.kept: list[Any] = []
+        for number, node in enumerate(graph.inputs):
+            buffer = self.buffer(whole(node.shape, node.dtype), source=number)
+            self.storage[id(node)], self.available[node] = buffer, -1
+        for node in graph:
+            self.place(node)
+        self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
+        self.finish()
+
+    def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
+        """New memory for a whole array."""
+        made = Buffer(max(view.size, 1) * view.itemsize, array, source)
+        self.buffers.append(made)
+        return Storage(made, view)
+
+    def place(self, node: Node) -> None:
+        """Decide how a node is computed."""
+        name = node.primitive.name
+        if node.primitive is GUARD:
+            self.guard(node)
+        elif node.primitive in VIEWS and not node.slots and self.as_view(node):
+            return
+        elif node.size and (supported(node) or (name in MOVES and _typed(node, *node.args))):
+            self.fuse(node, node.shape)
+        elif name in ("sum", "max", "min") and self.reducible(node):
+            self.reduce(node)
+        elif node.primitive is getitem and self.gathers(node):
+            return
+        elif node.primitive is scatter_add and self.scatters(node):
+            return
+        else:
+            self.call(node)
+
+    # Views
+
+    def as_view(self, node: Node) -> bool:
+        """Look at the argument's memory in another way, if there is one."""
+        source = node.args[0]
+        if node.primitive is getitem and not _basic(node.params["index"]):
+            return False
+        if type(source) is not Node or not node.size:
+            return False
+        if node.primitive is reshape and not _viewable(self.stored(source).view, node.shape):
+            if not _typed(source):
+                return False
+            source = self.copied(source)
+        base = self.stored(source)
+        view = base.view
+        if node.primitive is reshape:
+            view = view.view()
+            view.shape = node.shape
+        elif node.primitive is transpose:
+            view = np.transpose(view, node.params["axes"])
+        elif node.primitive is broadcast_to:
+            view = np.broadcast_to(view, node.shape)
+        else:
+            index = _tuple(node.params["index"])
+            view = view[index if any(i is Ellipsis for i in index) else (*index, ...)]
+        self.storage[id(node)], self.available[node] = Storage(base.buffer, view), self.available[source]
+        return True
+
+    # Kernels
+
+    def stored(self, arg: Any) -> Storage:
+        """The memory of a value; one that lives in a kernel is written from there."""
+        if id(arg) not in self.storage:
+            if type(arg) is Node:
+                group = self.member[arg]
+                self.storage[id(arg)] = group.stored[arg] = self.buffer(whole(arg.shape, arg.dtype))
+            else:
+                array = np.array(arg, order="C")
+                self.storage[id(arg)] = self.buffer(whole(array.shape, array.dtype), array=array)
+                self.kept.append(arg)
+        return self.storage[id(arg)]
+
+    def earliest(self, args: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+        """The first step in which a kernel over `shape` could use the arguments."""
+        first = 0
+        for arg in args:
+            if type(arg) is Node:
+                group = self.member.get(arg)
+                inside = group is not None and group.kernel.shape == shape == arg.shape
+                first = max(first, self.available[arg] + (0 if inside else 1))
+        return first
+
+    def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
+        """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
+        first = max(self.earliest(args, shape), after)
+        most = MOST_FUSED if shape else MOST_STRAIGHT
+        for group in reversed(self.groups.get(shape, [])[-16:]):
+            if group.number < first:
+                break
+            if len(group.kernel.nodes) < most:
+                return group
+        made = Fused(shape, len(self.steps))
+        self.steps.append(made)
+        self.groups.setdefault(shape, []).append(made)
+        return made
+
+    def fuse(self, node: Node, shape: tuple[int, ...]) -> None:
+        self.join(node, self.group(node.args, shape))
+
+    def join(self, node: Node, group: Fused) -> None:
+        group.kernel.nodes.append(node)
+        group.members.add(node)
+        self.member[node], self.available[node] = group, group.number
+
+    def copied(self, source: Node) -> Node:
+        """A copy of a value, in one piece of memory."""
+        copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        self.kept.append(copy)
+        self.fuse(copy, source.shape)
+        self.stored(copy)
+        return copy
+
+    def reducible(self, node: Node) -> bool:
+        (source,) = node.args
+        if type(source) is not Node or not source.size or not _typed(source, node):
+            return False
+        return node.dtype.kind == "f" if node.primitive.name != "sum" else node.dtype.kind in "fi"
+
+    def reduce(self, node: Node) -> None:
+        (source,) = node.args
+        axis, rank = node.params["axis"], len(source.shape)
+        axes = set(range(rank)) if axis is None else {int(a) % rank for a in np.atleast_1d(axis)}
+        group = self.group(node.args, source.shape)
+        storage = self.buffer(whole(node.shape, node.dtype))
+        kept = iter(storage.view.strides)
+        strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
+        strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
+        operand = Operand(node.dtype, strides, node.primitive.name, node.size)
+        group.reductions.append((source, storage, operand, None))
+        self.storage[id(node)], self.available[node] = storage, group.number
+
+    def gathers(self, node: Node) -> bool:
+        """Indexing by constant arrays: read one place for each element."""
+        source = node.args[0]
+        if type(source) is not Node or node.slots or not node.size or not _typed(node, source):
+            return False
+        places = np.ascontiguousarray(np.arange(source.size).reshape(source.shape)[node.params["index"]])
+        source = self.contiguous(source)
+        group = self.group((places,), node.shape, after=self.available[source] + 1)
+        group.kernel.gathers[node] = source, places
+        self.kept.append(places)
+        self.join(node, group)
+        return True
+
+    def contiguous(self, source: Node) -> Node:
+        """The value, or a copy of it, in one piece of memory and in a step of its own."""
+        storage = self.stored(source)
+        if storage.view.flags.c_contiguous and storage.offset == 0:
+            return source
+        return self.copied(source)
+
+    def scatters(self, node: Node) -> bool:
+        """One piece added at the places of constant arrays."""
+        if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node or not _typed(node, node.args[0]):
+            return False
+        (piece,), (index,) = node.args, node.params["indices"]
+        if piece.dtype != node.dtype or not piece.size:
+            return False
+        places = np.arange(node.size).reshape(node.shape)[index]
+        places = np.ascontiguousarray(np.broadcast_to(places, np.broadcast_shapes(places.shape, piece.shape)))
+        if places.shape != piece.shape:
+            return False
+        self.kept.append(places)
+        group = self.group((piece, places), piece.shape)
+        storage = self.buffer(whole(node.shape, node.dtype))
+        operand = Operand(node.dtype, (0,) * len(piece.shape), "scatter", node.size)
+        group.reductions.append((piece, storage, operand, places))
+        self.storage[id(node)], self.available[node] = storage, group.number
+        return True
+
+    def guard(self, node: Node) -> None:
+        (value,) = node.args
+        position = len(self.checked)
+        if value.shape == () and value.dtype in TYPES:
+            # In a copy of its own, after everything before it.
+            copied = value.changed(primitive=COPY, args=(value,), params={}, slots=())
+            self.kept.append(copied)
+            group = self.last_scalar_group(self.earliest((value,), ()))
+            self.join(copied, group)
+            group.kernel.expected[copied] = position, node.expected
+            self.checked.append(self.stored(copied))
+        else:
+            self.checked.append(self.stored(value))
+            self.steps.append(Call(node, [self.stored(value)], None, len(self.steps)))
+
+    def last_scalar_group(self, first: int) -> Fused:
+        """A scalar kernel that is the last step, so that a guard holds before anything after it runs."""
+        if self.steps and first < len(self.steps):
+            last = self.steps[-1]
+            if isinstance(last, Fused) and last.kernel.shape == () and len(last.kernel.nodes) < MOST_STRAIGHT:
+                return last
+        made = Fused((), len(self.steps))
+        self.steps.append(made)
+        self.groups.setdefault((), []).append(made)
+        return made
+
+    # Calls
+
+    def call(self, node: Node) -> None:
+        inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
+        slots = [self.stored(s) for s in node.slots]
+        storage = self.buffer(whole(node.shape, node.dtype))
+        number = len(self.steps)
+        self.steps.append(Call(node, [*inputs, *slots], storage, number))
+        self.storage[id(node)], self.available[node] = storage, number
+
+    # The end
+
+    def finish(self) -> None:
+        """Complete the kernels' operands, and lay out the memory."""
+        called: set[Buffer] = set()
+        kernels = [step for step in self.steps if isinstance(step, Fused)]
+        for step in kernels:
+            self.complete_reads(step)
+        for step in kernels:  # only now is it known what of each has to be stored
+            self.complete_writes(step)
+        for step in self.steps:
+            if isinstance(step, Fused):
+                buffers = [buffer for buffer, _ in self.offsets[step.number]]
+            else:
+                buffers = [s.buffer for s in (*step.inputs, step.result) if isinstance(s, Storage)]
+                called.update(buffers)
+            for buffer in buffers:
+                buffer.used(step.number)
+        returned = [o.buffer for o in self.outputs if isinstance(o, Storage)]
+        for buffer in returned:
+            buffer.used(len(self.steps))
+        for checked in self.checked:
+            checked.buffer.used(len(self.steps))
+        for buffer in self.buffers:
+            if buffer.source is not None:
+                buffer.first = 0
+        small = {b for b in self.buffers if b.size < LARGE or b in called}
+        # Large arguments and results that only machine code touches are used where they are.
+        self.direct = [
+            b for b in self.buffers if b not in small and b.array is None
+            and (returned.count(b) == 1 and self.whole_output(b) if b.source is None else b not in returned)
+        ]  # fmt: skip
+        arena = set(self.buffers) - set(self.direct)
+        self.arena = _laid_out([b for b in self.buffers if b in arena and b.array is None and b.first >= 0])
+
+    def whole_output(self, buffer: Buffer) -> bool:
+        """Whether a result is all of a buffer, in order."""
+        (storage,) = [o for o in self.outputs if isinstance(o, Storage) and o.buffer is buffer]
+        view = storage.view
+        return bool(view.flags.c_contiguous and view.nbytes == buffer.size)
+
+    def complete_reads(self, step: Fused) -> None:
+        kernel, offsets = step.kernel, self.offsets.setdefault(step.number, [])
+        seen: set[tuple[int, bool]] = set()
+
+        def read(arg: Any, indirect: bool = False) -> None:
+            if (id(arg), indirect) in seen or (type(arg) is Node and arg in step.members) or not (type(arg) is Node or np.ndim(arg)):
+                return
+            seen.add((id(arg), indirect))
+            storage = self.stored(arg)
+            strides = (0,) * len(kernel.shape) if indirect else storage.strides(kernel.shape)
+            kernel.reads.append((arg, Operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
+            offsets.append((storage.buffer, storage.offset))
+
+        for node in kernel.nodes:
+            if node in kernel.gathers:
+                source, places = kernel.gathers[node]
+                read(source, indirect=True)
+                read(places)
+            else:
+                for arg in node.args:
+                    read(arg)
+        for value, _, _, place in step.reductions:
+            read(value)
+            read(place)
+
+    def complete_writes(self, step: Fused) -> None:
+        kernel, offsets = step.kernel, self.offsets[step.number]
+        for node, storage in step.stored.items():
+            kernel.writes.append((node, Operand(node.dtype, storage.strides(kernel.shape))))
+            offsets.append((storage.buffer, storage.offset))
+        for value, storage, operand, place in step.reductions:
+            if place is not None:
+                kernel.places[len(kernel.writes)] = place
+            kernel.writes.append((value, operand))
+            offsets.append((storage.buffer, storage.offset))
+
+
+def _typed(*values: Any) -> bool:
+    return all(dtype_of(v) in TYPES for v in values)
+
+
+def _tuple(index: Any) -> tuple[Any, ...]:
+    return index if type(index) is tuple else (index,)
+
+
+def _basic(index: Any) -> bool:
+    return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
+               for i in _tuple(index))  # fmt: skip
+
+
+def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
+    try:
+        view.view().shape = shape
+    except AttributeError:
+        return False
+    return True
+
+
+def _laid_out(buffers: list[Buffer]) -> int:
+    """Give each buffer its place, reusing what is free by then; the size of the arena."""
+    free: list[tuple[int, int]] = []  # (place, size), of memory that is free again
+    live: list[Buffer] = []
+    end = 0
+    for buffer in sorted(buffers, key=lambda b: b.first):
+        for ended in [b for b in live if b.last < buffer.first]:
+            live.remove(ended)
+            free.append((ended.place, _aligned(ended.size)))
+        free = _merged(free)
+        size = _aligned(buffer.size)
+        fitting = [f for f in free if f[1] >= size]
+        if fitting:
+            place, available = min(fitting, key=lambda f: f[1])
+            free.remove((place, available))
+            if available > size:
+                free.append((place + size, available - size))
+        else:
+            place, end = end, end + size
+        buffer.place = place
+        live.append(buffer)
+    return end
+
+
+def _merged(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for place, size in sorted(free):
+        if merged and sum(merged[-1]) == place:
+            merged[-1] = merged[-1][0], merged[-1][1] + size
+        else:
+            merged.append((place, size))
+    return merged
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
