@@ -27,7 +27,7 @@ MOST_PATHS = 64
 Program = Callable[..., list[Any]]
 
 
-def numpy_program(graph: Graph) -> Program:
+def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program that runs as Python source, one NumPy call for an operation."""
     run = executable(graph)
 
@@ -39,7 +39,7 @@ def numpy_program(graph: Graph) -> Program:
     return program
 
 
-def native_program(graph: Graph) -> Program:
+def native_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program in machine code."""
     try:
         from effgrad.stage.native import program
@@ -49,10 +49,10 @@ def native_program(graph: Graph) -> Program:
         raise NotStaged(
             "effgrad.compile needs llvmlite: pip install 'effgrad[compile]', or choose backend='numpy'"
         ) from None
-    return program(graph)
+    return program(graph, flush_subnormals)
 
 
-BACKENDS: dict[str, Callable[[Graph], Program]] = {"native": native_program, "numpy": numpy_program}
+BACKENDS: dict[str, Callable[[Graph, bool], Program]] = {"native": native_program, "numpy": numpy_program}
 
 
 def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -125,8 +125,9 @@ class Paths:
 class Compiled:
     """A compiled function; see `compile`."""
 
-    def __init__(self, f: Callable[..., Any], backend: str) -> None:
+    def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool) -> None:
         functools.update_wrapper(self, f)
+        self.flush_subnormals = flush_subnormals
         self.function, self.backend = f, backend
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
@@ -171,13 +172,13 @@ class Compiled:
             return self.function(*args, **kwargs)
         graph, values = staged(self.function, leaves, tree)
         graph = optimised(graph)
-        paths.add(Path(graph, BACKENDS[self.backend](graph)))
+        paths.add(Path(graph, BACKENDS[self.backend](graph, self.flush_subnormals)))
         return optree.tree_unflatten(graph.tree, _owned(values, inputs))
 
     __name__: str
 
 
-def compile(f: Callable[..., Any], backend: str = "native") -> Compiled:  # noqa: A001 (the name users look for)
+def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False) -> Compiled:  # noqa: A001 (the name users look for)
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
@@ -188,6 +189,8 @@ def compile(f: Callable[..., Any], backend: str = "native") -> Compiled:  # noqa
     Arguments:
         f: a function of pytrees, in plain NumPy; derivatives may be taken in it or be it.
         backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
+        flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
+            is many times slower; weights that underflow, as in softmax, are often among them.
 
     Raises:
         NotStaged: an argument cannot be part of a program, or a package is missing.
@@ -201,4 +204,4 @@ def compile(f: Callable[..., Any], backend: str = "native") -> Compiled:  # noqa
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; choose one of {', '.join(map(repr, BACKENDS))}")
-    return Compiled(f, backend)
+    return Compiled(f, backend, flush_subnormals)

@@ -18,7 +18,8 @@ from effgrad.stage.native.scalars import Body
 class Native:
     """A compiled program: called with the leaves of the inputs, it returns those of the outputs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, flush_subnormals: bool = False) -> None:
+        self.control = engine.control() if flush_subnormals and engine.X86 else None
         plan = self.plan = Plan(graph)
         self.lock = threading.Lock()
         self.arena = np.zeros(plan.arena + 64, np.uint8)
@@ -164,15 +165,24 @@ class Native:
             kept = [put(..., leaf) if put.__class__ is _SETITEM else put(leaf)
                     for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
             direct = {i: make() for i, make in enumerate(self.results) if make.__name__ == "fresh"}
-            if self.calls:
-                with np.errstate(all="ignore"):
-                    for segment in self.segments:
-                        segment()
+            if self.calls or self.control:
+                self.guarded()
             else:
                 for segment in self.segments:
                     segment()
             del kept
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
+
+    def guarded(self) -> None:
+        """Run the steps with the floating-point settings that they need, and put the caller's back."""
+        before = self.control[0]() if self.control else 0
+        try:
+            with np.errstate(all="ignore"):
+                for segment in self.segments:
+                    segment()
+        finally:
+            if self.control:
+                self.control[1](before)
 
 
 _SETITEM = type(np.zeros(1).__setitem__)
@@ -186,6 +196,6 @@ def _address(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def program(graph: Graph) -> Native:
+def program(graph: Graph, flush_subnormals: bool = False) -> Native:
     """The graph compiled to machine code."""
-    return Native(graph)
+    return Native(graph, flush_subnormals)

@@ -12,6 +12,7 @@ import pathlib
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -60,6 +61,28 @@ done:
   ret i64 0
 }
 """
+
+# Reads and sets the processor's control word; bits 6 and 15 let subnormal operands and results be zero.
+_CONTROL = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+define i32 @effgrad_flush() {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %before = load i32, ptr %place
+  %flushing = or i32 %before, 32832
+  store i32 %flushing, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret i32 %before
+}
+define void @effgrad_restore(i32 %before) {
+  %place = alloca i32
+  store i32 %before, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret void
+}
+"""
+X86 = os.uname().machine == "x86_64"
 
 
 class Engine:
@@ -176,10 +199,20 @@ def engine() -> Engine:
         if not _engines:
             made = Engine()
             body = Body()
-            body.lines = [_DRIVER.replace("DRIVER", "KERNEL")]
+            body.lines = [_DRIVER.replace("DRIVER", "KERNEL"), _CONTROL if X86 else ""]
             made.load({"effgrad_driver": body})
+            if X86:
+                for name in ("effgrad_flush", "effgrad_restore"):
+                    made.addresses[name] = made.compiler.get_function_address(name)
             _engines.append(made)
         return _engines[0]
+
+
+def control() -> tuple[Callable[[], int], Callable[[int], None]]:
+    """Two functions: one lets subnormal numbers be zero and returns how it was, one puts that back."""
+    addresses = engine().addresses
+    flush = ctypes.CFUNCTYPE(ctypes.c_int32)(addresses["effgrad_flush"])
+    return flush, ctypes.CFUNCTYPE(None, ctypes.c_int32)(addresses["effgrad_restore"])
 
 
 def driver() -> "ctypes._NamedFuncPointer":

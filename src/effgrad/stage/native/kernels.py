@@ -74,10 +74,16 @@ def _memory(dtype: np.dtype[Any]) -> str:
 
 
 def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[int], list[list[int]]]:
-    """The loops, joined where every operand walks them in step, and each operand's strides along them."""
+    """The loops, joined where every operand walks them in step, and each operand's strides along them.
+
+    The order is that of the memory of the operands that use most of it: longest steps outside.
+    """
     sizes: list[int] = []
     strides: list[list[int]] = [[] for _ in operands]
-    for axis, size in enumerate(shape):
+    full = [o.strides for o in operands if all(o.strides[i] for i, n in enumerate(shape) if n > 1)]
+    order = sorted(range(len(shape)), key=lambda axis: [-s[axis] for s in full])
+    for axis in order:
+        size = shape[axis]
         if size == 1:
             continue
         if sizes and all(s[-1] == o.strides[axis] * size for s, o in zip(strides, operands, strict=True)):
@@ -183,7 +189,9 @@ class _Writer:
             return
         size, last = self.sizes[depth], depth == len(self.sizes) - 1
         if not last:
-            self.counted("0", str(size), [], lambda i, _: (self.loop(depth + 1, self.advance(offsets, depth, i)), [])[1])
+            self.counted(
+                "0", str(size), [], lambda i, _: (self.loop(depth + 1, self.advance(offsets, depth, i)), [])[1]
+            )
             return
         accumulated = [
             number for number, (_, operand) in enumerate(self.kernel.writes)
@@ -308,4 +316,3 @@ class _Writer:
         self.store(value, self.address(self.first_write + number, None, node.dtype), node.dtype)
         self.body.lines.append(f"  ret i32 {position + 1}")
         self.start(go_on)
-

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
 from effgrad.stage.graph import GUARD, Graph, Node
@@ -106,6 +107,7 @@ class Plan:
         self.groups: dict[tuple[int, ...], list[Fused]] = {}
         self.buffers: list[Buffer] = []
         self.checked: list[Storage] = []
+        self.wanted = _wanted(graph)
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
         for number, node in enumerate(graph.inputs):
@@ -175,12 +177,28 @@ class Plan:
         if id(arg) not in self.storage:
             if type(arg) is Node:
                 group = self.member[arg]
-                self.storage[id(arg)] = group.stored[arg] = self.buffer(whole(arg.shape, arg.dtype))
+                self.storage[id(arg)] = group.stored[arg] = self.buffer(self.layout(arg, group))
             else:
                 array = np.array(arg, order="C")
                 self.storage[id(arg)] = self.buffer(whole(array.shape, array.dtype), array=array)
                 self.kept.append(arg)
         return self.storage[id(arg)]
+
+    def layout(self, node: Node, group: Fused) -> np.ndarray:
+        """How the value of a kernel lies in memory: as a product wants it, or in the order of what the kernel reads."""
+        order = self.wanted.get(node)
+        read = (a for n in group.kernel.nodes for a in n.args if type(a) is Node and a.shape == node.shape)
+        for arg in read if len(node.shape) > 1 else ():
+            if arg not in group.members:
+                strides = self.stored(arg).view.strides
+                if all(strides[i] for i, n in enumerate(node.shape) if n > 1):
+                    found = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+                    if order is None or found[:-2] == order[:-2]:
+                        order = found
+                    break
+        if order is None:
+            return whole(node.shape, node.dtype)
+        return np.transpose(whole(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
 
     def earliest(self, args: tuple[Any, ...], shape: tuple[int, ...]) -> int:
         """The first step in which a kernel over `shape` could use the arguments."""
@@ -219,7 +237,7 @@ class Plan:
         copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
         self.fuse(copy, source.shape)
-        self.stored(copy)
+        self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
         return copy
 
     def reducible(self, node: Node) -> bool:
@@ -233,7 +251,12 @@ class Plan:
         axis, rank = node.params["axis"], len(source.shape)
         axes = set(range(rank)) if axis is None else {int(a) % rank for a in np.atleast_1d(axis)}
         group = self.group(node.args, source.shape)
-        storage = self.buffer(whole(node.shape, node.dtype))
+        # The result lies in the order in which its argument is walked.
+        walked = self.layout(source, group).strides
+        order = sorted((i for i in range(rank) if i not in axes), key=lambda i: -walked[i])
+        shape = tuple(source.shape[i] for i in order)
+        view = np.transpose(whole(shape, node.dtype), np.argsort(order).astype(int))
+        storage = self.buffer(view)
         kept = iter(storage.view.strides)
         strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
         strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
@@ -362,7 +385,11 @@ class Plan:
         seen: set[tuple[int, bool]] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if (id(arg), indirect) in seen or (type(arg) is Node and arg in step.members) or not (type(arg) is Node or np.ndim(arg)):
+            if (
+                (id(arg), indirect) in seen
+                or (type(arg) is Node and arg in step.members)
+                or not (type(arg) is Node or np.ndim(arg))
+            ):
                 return
             seen.add((id(arg), indirect))
             storage = self.stored(arg)
@@ -392,6 +419,18 @@ class Plan:
                 kernel.places[len(kernel.writes)] = place
             kernel.writes.append((value, operand))
             offsets.append((storage.buffer, storage.offset))
+
+
+def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """The order of axes in memory that suits batched products: the axes of the batch outside."""
+    wanted: dict[Node, tuple[int, ...]] = {}
+    for node in graph:
+        if node.primitive is matmul and len(node.shape) > 2:
+            for arg in node.args:
+                if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
+                    axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
+                    wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
+    return wanted
 
 
 def _typed(*values: Any) -> bool:
