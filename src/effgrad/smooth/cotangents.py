@@ -79,8 +79,8 @@ def product(g: Any, partial: Any) -> Any:
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
     result = g * partial
-    if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
-        return np.where((value != value) & (plain(partial) == 0), 0.0, result)
+    if type(result) in KINDS and isinstance(result, float) and not decided(plain(result)):
+        return np.where(plain(partial) == 0, 0.0, result)
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result

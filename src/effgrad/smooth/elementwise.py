@@ -76,7 +76,7 @@ fmin = elementwise(
     selects=True,
 )
 where = elementwise(
-    lambda c, a, b: np.where(c, a, b)[()],
+    lambda c, a, b: np.asarray(np.where(c, a, b))[()],
     None,
     lambda y, c, a, b: (plain(c) != 0) * 1.0,
     lambda y, c, a, b: (plain(c) == 0) * 1.0,

@@ -1,4 +1,4 @@
-"""`effgrad.compile`: a function staged once for each structure, shapes and types of its arguments, and run as a program.
+"""`effgrad.compile`: a function staged once for each structure, shapes and types of its arguments, then a program.
 
 A program is one path through the function. Its guards say, at run time, where another path begins: that one is staged
 when it is first taken, and found again by the answers that the guards gave.

@@ -4,6 +4,7 @@ A node is one operation; its arguments are earlier nodes or constants. A guard i
 is this one only while its argument has the recorded value. Nodes are kept in the order in which they ran.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,13 +53,15 @@ class Node:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def changed(self, **fields: Any) -> "Node":
         """A copy with some fields changed."""
         node = Node.__new__(Node)
-        for name in Node.__slots__:
-            setattr(node, name, fields.get(name, getattr(self, name)))
+        node.primitive, node.args, node.params, node.slots = self.primitive, self.args, self.params, self.slots
+        node.shape, node.dtype, node.kind, node.expected = self.shape, self.dtype, self.kind, self.expected
+        for name, value in fields.items():
+            setattr(node, name, value)
         return node
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 Results stay within rounding of the program as it was written; `PASSES` is the order in which they run, twice.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,9 @@ def constants(graph: Graph) -> Graph:
     """Operations on constants alone are carried out; guards on constants hold already."""
 
     def rule(node: Node, add: Any) -> Any:
-        if node.inputs or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
+        if any(type(a) is Node for a in node.args) or node.slots:
+            return node
+        if node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
             return node
         if node.primitive is GUARD:
             return None if same(node.args[0], node.expected) else node
@@ -126,7 +129,9 @@ def _rewritten(graph: Graph, rule: Rule) -> Graph:
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:
     """A node with new arguments; where a slot's node became a constant, the constant goes into the parameter."""
-    args = tuple(new[a] if type(a) is Node else a for a in node.args)
+    args = tuple([new[a] if type(a) is Node else a for a in node.args])
+    if not node.slots:
+        return node if all(map(operator.is_, args, node.args)) else node.changed(args=args)
     values = [new[s] for s in node.slots]
     slots = tuple(v for v in values if type(v) is Node)
     if len(slots) < len(values):

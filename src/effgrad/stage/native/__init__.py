@@ -141,7 +141,10 @@ class Native:
                 return leaf
 
             return point
-        return self.value(storage).__setitem__ if storage.buffer.first >= 0 else _ignore
+        if storage.buffer.first < 0:
+            return _ignore
+        setitem: Callable[..., Any] = self.value(storage).__setitem__
+        return setitem
 
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
         if not isinstance(output, Storage):

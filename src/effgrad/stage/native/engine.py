@@ -215,7 +215,7 @@ def control() -> tuple[Callable[[], int], Callable[[int], None]]:
     return flush, ctypes.CFUNCTYPE(None, ctypes.c_int32)(addresses["effgrad_restore"])
 
 
-def driver() -> "ctypes._NamedFuncPointer":
+def driver() -> Callable[[int, int, int, int], int]:
     """The function that runs the steps from one number to another: 0, or what a step returned that was not."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return kind(engine().addresses["effgrad_driver"])

@@ -189,9 +189,12 @@ class _Writer:
             return
         size, last = self.sizes[depth], depth == len(self.sizes) - 1
         if not last:
-            self.counted(
-                "0", str(size), [], lambda i, _: (self.loop(depth + 1, self.advance(offsets, depth, i)), [])[1]
-            )
+
+            def outer(index: str, _: Any) -> list[str]:
+                self.loop(depth + 1, self.advance(offsets, depth, index))
+                return []
+
+            self.counted("0", str(size), [], outer)
             return
         accumulated = [
             number for number, (_, operand) in enumerate(self.kernel.writes)

@@ -5,6 +5,7 @@ Transposes, slices and broadcasts are other ways of looking at memory and cost n
 beforehand, and reused where its value is no longer needed.
 """
 
+import heapq
 from typing import Any
 
 import numpy as np
@@ -345,10 +346,10 @@ class Plan:
         """Complete the kernels' operands, and lay out the memory."""
         called: set[Buffer] = set()
         kernels = [step for step in self.steps if isinstance(step, Fused)]
-        for step in kernels:
-            self.complete_reads(step)
-        for step in kernels:  # only now is it known what of each has to be stored
-            self.complete_writes(step)
+        for kernel in kernels:
+            self.complete_reads(kernel)
+        for kernel in kernels:  # only now is it known what of each has to be stored
+            self.complete_writes(kernel)
         for step in self.steps:
             if isinstance(step, Fused):
                 buffers = [buffer for buffer, _ in self.offsets[step.number]]
@@ -456,37 +457,43 @@ def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 def _laid_out(buffers: list[Buffer]) -> int:
     """Give each buffer its place, reusing what is free by then; the size of the arena."""
-    free: list[tuple[int, int]] = []  # (place, size), of memory that is free again
-    live: list[Buffer] = []
+    free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
+    live: list[tuple[int, int, Buffer]] = []
     end = 0
-    for buffer in sorted(buffers, key=lambda b: b.first):
-        for ended in [b for b in live if b.last < buffer.first]:
-            live.remove(ended)
-            free.append((ended.place, _aligned(ended.size)))
-        free = _merged(free)
+    for number, buffer in enumerate(sorted(buffers, key=lambda b: b.first)):
+        while live and live[0][0] < buffer.first:
+            _, _, ended = heapq.heappop(live)
+            free.setdefault(_aligned(ended.size), []).append(ended.place)
         size = _aligned(buffer.size)
-        fitting = [f for f in free if f[1] >= size]
+        if max(free, default=0) < size:
+            free = _merged(free)
+        fitting = size if size in free else min((s for s in free if s > size), default=0)
         if fitting:
-            place, available = min(fitting, key=lambda f: f[1])
-            free.remove((place, available))
-            if available > size:
-                free.append((place + size, available - size))
+            buffer.place = free[fitting].pop()
+            if not free[fitting]:
+                del free[fitting]
+            if fitting > size:
+                free.setdefault(fitting - size, []).append(buffer.place + size)
         else:
-            place, end = end, end + size
-        buffer.place = place
-        live.append(buffer)
+            buffer.place, end = end, end + size
+        heapq.heappush(live, (buffer.last, number, buffer))
     return end
 
 
-def _merged(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(free: dict[int, list[int]]) -> dict[int, list[int]]:
+    """The same free memory with neighbours joined."""
     merged: list[tuple[int, int]] = []
-    for place, size in sorted(free):
+    for place, size in sorted((place, size) for size, places in free.items() for place in places):
         if merged and sum(merged[-1]) == place:
             merged[-1] = merged[-1][0], merged[-1][1] + size
         else:
             merged.append((place, size))
-    return merged
+    sizes: dict[int, list[int]] = {}
+    for place, size in merged:
+        sizes.setdefault(size, []).append(place)
+    return sizes
 
 
 def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    unit = 8 if size <= 8 else ALIGNMENT
+    return -(-size // unit) * unit

@@ -21,7 +21,7 @@ VECTOR = {"exp", "log", "sin", "cos", "tan", "pow", "tanh", "sinh", "cosh", "exp
 class Body:
     """Lines of LLVM text in the making, and the declarations that they need."""
 
-    def __init__(self, vector: tuple[str, ...] = ()) -> None:
+    def __init__(self, vector: bool = False) -> None:
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self.vector = vector
