@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.traced import KINDS, decided, plain, staging
+from effgrad.smooth.traced import KINDS, LAYERS, decided, plain, staging
 
 
 class Masked:
@@ -79,8 +79,10 @@ def product(g: Any, partial: Any) -> Any:
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
     result = g * partial
-    if type(result) in KINDS and isinstance(result, float) and not decided(plain(result)):
-        return np.where(plain(partial) == 0, 0.0, result)
+    if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
+        zero = plain(partial) == 0
+        # What an outer derivative sees of the product is only dropped where the product is undefined.
+        return np.where(zero & (value != value) if type(result) in LAYERS else zero, 0.0, result)
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result

@@ -1,6 +1,7 @@
-"""Optimisation: small passes over a graph, each a function from a graph to a graph that means the same.
+"""Optimisation: graphs that mean the same and cost less; results stay within rounding of the program as written.
 
-Results stay within rounding of the program as it was written; `PASSES` is the order in which they run, twice.
+A rule looks at one node whose arguments are done, and gives what stands for it: a node or a constant. It may `add`
+other nodes before it. `simplified` runs rules over a graph; `common` and `dead` look at the graph as a whole.
 """
 
 import operator
@@ -9,38 +10,37 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.structure import broadcast_to, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
 
-Rule = Callable[[Node, Callable[[Node], Node]], Any]
+Add = Callable[[Node], Node]
+Rule = Callable[[Node, Add], Any]
 
 # A folded constant larger than its ingredients is kept as the operation that makes it.
 LARGEST_CONSTANT = 4096
 
 
-def constants(graph: Graph) -> Graph:
+def constants(node: Node, add: Add) -> Any:
     """Operations on constants alone are carried out; guards on constants hold already."""
-
-    def rule(node: Node, add: Any) -> Any:
-        if any(type(a) is Node for a in node.args) or node.slots:
+    for a in node.args:
+        if type(a) is Node:
             return node
-        if node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
-            return node
-        if node.primitive is GUARD:
-            return None if same(node.args[0], node.expected) else node
-        with np.errstate(all="ignore"):
-            return node.primitive.function(*node.args, **node.params)
-
-    return _rewritten(graph, rule)
+    if node.slots or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
+        return node
+    if node.primitive is GUARD:
+        return None if same(node.args[0], node.expected) else node
+    with np.errstate(all="ignore"):
+        return node.primitive.function(*node.args, **node.params)
 
 
 def common(graph: Graph) -> Graph:
     """An operation that was done before, on the same arguments, is not done again."""
     seen: dict[Any, Node] = {}
 
-    def rule(node: Node, add: Any) -> Any:
+    def rule(node: Node, add: Add) -> Any:
         key = (node.primitive, node.kind, *map(_key, node.args), _key(node.params), node.slots, _key(node.expected))
         return seen.setdefault(key, node)
 
@@ -58,50 +58,54 @@ def dead(graph: Graph) -> Graph:
     return graph.with_nodes(kept[::-1], graph.outputs)
 
 
-def algebra(graph: Graph) -> Graph:
+def algebra(node: Node, add: Add) -> Any:
     """Ones, zeros, signs, small powers and decided selections."""
-
-    def rule(node: Node, add: Any) -> Any:
-        simpler = _ALGEBRA.get(node.primitive.name)
-        return node if simpler is None else _fitting(node, simpler(node, add), add)
-
-    return _rewritten(graph, rule)
+    simpler = _ALGEBRA.get(node.primitive.name)
+    return node if simpler is None else _fitting(node, simpler(node, add))
 
 
-def shapes(graph: Graph) -> Graph:
+def shapes(node: Node, add: Add) -> Any:
     """Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
-
-    def rule(node: Node, add: Any) -> Any:
-        simpler = _SHAPES.get(node.primitive.name)
-        if simpler is not None:
-            return _fitting(node, simpler(node, add), add)
-        if node.primitive.kind == "elementwise" and any(_broadcast(a) for a in node.args):
-            return _unbroadcast_arguments(node)
-        return node
-
-    return _rewritten(graph, rule)
+    simpler = _SHAPES.get(node.primitive.name)
+    if simpler is not None:
+        return _fitting(node, simpler(node, add))
+    if node.primitive.kind == "elementwise":
+        for a in node.args:
+            if type(a) is Node and a.primitive is broadcast_to:
+                return _unbroadcast_arguments(node)
+    return node
 
 
-def products(graph: Graph) -> Graph:
+def products(node: Node, add: Add) -> Any:
     """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
-
-    def rule(node: Node, add: Any) -> Any:
-        if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
-            return node
-        if any(np.result_type(_dtype(a)) != node.dtype for a in node.args):
-            return node
-        return _as_product(node, add)
-
-    return _rewritten(graph, rule)
+    if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
+        return node
+    if any(np.result_type(_dtype(a)) != node.dtype for a in node.args):
+        return node
+    return _as_product(node, add)
 
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (constants, algebra, shapes, products, common, dead)
+RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
 
-def optimised(graph: Graph, passes: tuple[Callable[[Graph], Graph], ...] = PASSES) -> Graph:
-    """The graph after the passes, twice: what one leaves, another may take up."""
-    for one in (*passes, *passes):
-        graph = one(graph)
+def simplified(graph: Graph, *rules: Rule) -> Graph:
+    """The graph with each node, its arguments already new, replaced by what the rules make of it in turn."""
+
+    def chained(node: Node, add: Add) -> Any:
+        result: Any = node
+        for rule in rules:
+            result = rule(result, add)
+            if type(result) is not Node:
+                break
+        return result
+
+    return _rewritten(graph, chained)
+
+
+def optimised(graph: Graph, rules: tuple[Rule, ...] = RULES) -> Graph:
+    """The graph after all of it, twice: what one rule leaves, another may take up."""
+    for _ in range(2):
+        graph = dead(common(simplified(graph, *rules)))
     return graph
 
 
@@ -167,7 +171,7 @@ def _weak(kind: type) -> Any:
     return kind if kind in (float, int, complex, bool) else "strong"
 
 
-def _fitting(node: Node, value: Any, add: Any) -> Any:
+def _fitting(node: Node, value: Any) -> Any:
     """`value` in place of `node`, if it is of the same type."""
     if value is None:
         return node
@@ -184,16 +188,16 @@ def _is(value: Any, number: float) -> bool:
     return bool(np.size(value) and np.all(np.asarray(value) == number))
 
 
-def _add(node: Node, add: Any) -> Any:
+def _add(node: Node, add: Add) -> Any:
     a, b = node.args
     return b if _is(a, 0) else a if _is(b, 0) else None
 
 
-def _subtract(node: Node, add: Any) -> Any:
+def _subtract(node: Node, add: Add) -> Any:
     return node.args[0] if _is(node.args[1], 0) else None
 
 
-def _multiply(node: Node, add: Any) -> Any:
+def _multiply(node: Node, add: Add) -> Any:
     a, b = node.args
     for one, other in ((a, b), (b, a)):
         if _is(one, 1):
@@ -203,11 +207,11 @@ def _multiply(node: Node, add: Any) -> Any:
     return None
 
 
-def _divide(node: Node, add: Any) -> Any:
+def _divide(node: Node, add: Add) -> Any:
     return node.args[0] if _is(node.args[1], 1) else None
 
 
-def _power(node: Node, add: Any) -> Any:
+def _power(node: Node, add: Add) -> Any:
     base, exponent = node.args
     if type(exponent) is Node or np.ndim(exponent) or type(base) is not Node:
         return None
@@ -221,25 +225,25 @@ def _power(node: Node, add: Any) -> Any:
     return None
 
 
-def _negative(node: Node, add: Any) -> Any:
+def _negative(node: Node, add: Add) -> Any:
     (a,) = node.args
     return a.args[0] if type(a) is Node and a.primitive is negative else None
 
 
-def _where(node: Node, add: Any) -> Any:
+def _where(node: Node, add: Add) -> Any:
     condition, yes, no = node.args
     if type(condition) is Node or not np.size(condition):
         return None
     return yes if np.all(condition) else no if not np.any(condition) else None
 
 
-_ALGEBRA: dict[str, Callable[[Node, Any], Any]] = {
+_ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
     "negative": _negative, "where": _where,
 }  # fmt: skip
 
 
-def _reshape(node: Node, add: Any) -> Any:
+def _reshape(node: Node, add: Add) -> Any:
     (a,) = node.args
     if type(a) is not Node:
         return None
@@ -248,7 +252,7 @@ def _reshape(node: Node, add: Any) -> Any:
     return a if a.shape == node.shape else node.changed(args=(a,), params={"shape": node.shape})
 
 
-def _transpose(node: Node, add: Any) -> Any:
+def _transpose(node: Node, add: Add) -> Any:
     (a,) = node.args
     if type(a) is not Node:
         return None
@@ -263,14 +267,14 @@ def _axes(node: Node) -> tuple[int, ...]:
     return tuple(range(len(node.shape)))[::-1] if axes is None else tuple(int(i) % len(node.shape) for i in axes)
 
 
-def _broadcast_to(node: Node, add: Any) -> Any:
+def _broadcast_to(node: Node, add: Add) -> Any:
     (a,) = node.args
     if _broadcast(a):
         return node.changed(args=a.args)
     return a
 
 
-def _sum(node: Node, add: Any) -> Any:
+def _sum(node: Node, add: Add) -> Any:
     (a,) = node.args
     shape, axis = _shape(a), node.params["axis"]
     axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
@@ -279,8 +283,10 @@ def _sum(node: Node, add: Any) -> Any:
     return a if not len(axes) else node.changed(primitive=reshape, params={"shape": node.shape})
 
 
-def _scatter_add(node: Node, add: Any) -> Any:
-    """One piece put over the whole array is that piece."""
+def _scatter_add(node: Node, add: Add) -> Any:
+    """Pieces at one place are added first; one piece put over the whole array is that piece."""
+    if len(node.args) > 1:
+        return _gathered(node, add)
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
         return None
     (index,) = node.params["indices"]
@@ -291,7 +297,24 @@ def _scatter_add(node: Node, add: Any) -> Any:
     return None
 
 
-_SHAPES: dict[str, Callable[[Node, Any], Any]] = {
+def _gathered(node: Node, add: Add) -> Any:
+    """The pieces of a sum that go to one place, added up before they go there."""
+    indices = node.params["indices"]
+    places: dict[Any, Any] = {}
+    for piece, index in zip(node.args, indices, strict=True):
+        key = _key(index), _shape(piece), _dtype(piece)
+        before = places.get(key, (None, index))[0]
+        if before is not None:
+            shape = _shape(piece)
+            piece = add(node.changed(primitive=plus, args=(before, piece), params={}, slots=(), shape=shape))
+        places[key] = piece, index
+    if len(places) == len(indices) or node.slots:
+        return None
+    pieces, kept = zip(*places.values(), strict=True)
+    return node.changed(args=pieces, params={**node.params, "indices": kept})
+
+
+_SHAPES: dict[str, Rule] = {
     "reshape": _reshape, "transpose": _transpose, "broadcast_to": _broadcast_to, "sum": _sum,
     "scatter_add": _scatter_add,
 }  # fmt: skip
@@ -316,7 +339,7 @@ def _strong_array(value: Any) -> bool:
     return _weak(value.kind if type(value) is Node else type(value)) == "strong"
 
 
-def _as_product(node: Node, add: Any) -> Node:
+def _as_product(node: Node, add: Add) -> Node:
     inputs, output = node.params["subscripts"].split("->")
     left, right = inputs.split(",")
     a, b = node.args

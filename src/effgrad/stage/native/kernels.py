@@ -17,7 +17,9 @@ BLOCK = 1024
 # Operations that leave the value as it is, but for its type.
 MOVES = {"copy", "astype", "float"}
 
-_IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf, "scatter": 0.0}
+# Where a reduction begins; those that are not here add to what is there.
+_IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
+_ADDING = ("sum", "accumulate", "scatter")
 
 
 class Operand:
@@ -33,9 +35,9 @@ class Kernel:
     """What one loop nest does.
 
     `reads` and `writes` are pairs of a node and its operand; `nodes` run in order at each point. A write with a
-    reduction combines all values that meet in one place. A node of `gathers` reads an array, of which the kernel has
-    the whole, at the places that another gives; a scatter writes to the place that `places` gives. A node of
-    `expected` is a guard: its number and the value that it must have.
+    reduction combines all values that meet in one place; "accumulate" and "scatter" add to what is there. A node of
+    `gathers` reads an array, of which the kernel has the whole, at the places that another gives; a scatter writes to
+    the place that `places` gives. A node of `expected` is a guard: its number and the value that it must have.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -145,7 +147,7 @@ class _Writer:
     def initialise(self) -> None:
         """Put the identity where a reduction collects."""
         for number, (_, operand) in enumerate(self.kernel.writes):
-            if operand.reduction:
+            if operand.reduction in _IDENTITY:
                 name, kind = self.names[self.first_write + number], _memory(operand.dtype)
                 identity = self.identity(operand)
 
@@ -198,7 +200,7 @@ class _Writer:
             return
         accumulated = [
             number for number, (_, operand) in enumerate(self.kernel.writes)
-            if operand.reduction not in ("", "scatter") and self.strides[self.first_write + number][depth] == 0
+            if operand.reduction in _IDENTITY and self.strides[self.first_write + number][depth] == 0
         ]  # fmt: skip
         if accumulated and size > BLOCK:
 
@@ -254,7 +256,7 @@ class _Writer:
 
     def combined(self, reduction: str, dtype: np.dtype[Any], a: str, b: str) -> str:
         kind = TYPES[dtype]
-        if reduction in ("sum", "scatter"):
+        if reduction in _ADDING:
             return self.body.do(f"add i64 {a}, {b}" if kind == "i64" else f"fadd reassoc {kind} {a}, {b}")
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 

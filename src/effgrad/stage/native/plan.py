@@ -6,7 +6,7 @@ beforehand, and reused where its value is no longer needed.
 """
 
 import heapq
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -286,23 +286,40 @@ class Plan:
         return self.copied(source)
 
     def scatters(self, node: Node) -> bool:
-        """One piece added at the places of constant arrays."""
-        if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node or not _typed(node, node.args[0]):
+        """Pieces added at constant places, one after the other."""
+        if node.slots or not node.size or not _typed(node, *node.args):
             return False
-        (piece,), (index,) = node.args, node.params["indices"]
-        if piece.dtype != node.dtype or not piece.size:
+        if any(type(p) is not Node or p.dtype != node.dtype or not p.size for p in node.args):
             return False
-        places = np.arange(node.size).reshape(node.shape)[index]
-        places = np.ascontiguousarray(np.broadcast_to(places, np.broadcast_shapes(places.shape, piece.shape)))
-        if places.shape != piece.shape:
+        total = self.buffer(whole(node.shape, node.dtype))
+        steps = [self.piece(p, i, total.view) for p, i in zip(node.args, node.params["indices"], strict=True)]
+        if any(step is None for step in steps):
             return False
-        self.kept.append(places)
-        group = self.group((piece, places), piece.shape)
-        storage = self.buffer(whole(node.shape, node.dtype))
-        operand = Operand(node.dtype, (0,) * len(piece.shape), "scatter", node.size)
-        group.reductions.append((piece, storage, operand, places))
-        self.storage[id(node)], self.available[node] = storage, group.number
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        group = self.group((), node.shape)
+        self.join(zero, group)
+        self.storage[id(zero)] = group.stored[zero] = total
+        for piece, (view, operand, places) in zip(node.args, cast(list[Any], steps), strict=True):
+            # Two pieces may meet in one place: each has a step of its own.
+            group = self.group((piece,), piece.shape, after=group.number + 1)
+            group.reductions.append((piece, Storage(total.buffer, view), operand, places))
+            self.kept.append(places)
+        self.storage[id(node)], self.available[node] = total, group.number
         return True
+
+    def piece(self, piece: Node, index: Any, total: np.ndarray) -> tuple[np.ndarray, Operand, Any] | None:
+        """Where a piece goes: a part of the memory, or the place of each of its elements."""
+        if _basic(index):
+            view = total[(*_tuple(index), ...)] if Ellipsis not in _tuple(index) else total[index]
+            if view.shape != piece.shape:
+                return None
+            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
+            return view, Operand(piece.dtype, strides, "accumulate"), None
+        places = np.arange(total.size).reshape(total.shape)[index]
+        if places.shape != piece.shape:
+            return None
+        return total, Operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
 
     def guard(self, node: Node) -> None:
         (value,) = node.args
