@@ -5,10 +5,12 @@ when it is first taken, and found again by the answers that the guards gave.
 """
 
 import functools
+import gc
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,18 @@ def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
                 outputs[i] = value = value.copy()
             seen.add(id(value))
     return outputs
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Path:
@@ -170,9 +184,10 @@ class Compiled:
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
             return self.function(*args, **kwargs)
-        graph, values = staged(self.function, leaves, tree)
-        graph = optimised(graph)
-        paths.add(Path(graph, BACKENDS[self.backend](graph, self.flush_subnormals)))
+        with _collection_paused():
+            graph, values = staged(self.function, leaves, tree)
+            graph = optimised(graph)
+            paths.add(Path(graph, BACKENDS[self.backend](graph, self.flush_subnormals)))
         return optree.tree_unflatten(graph.tree, _owned(values, inputs))
 
     __name__: str

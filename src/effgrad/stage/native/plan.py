@@ -6,6 +6,7 @@ beforehand, and reused where its value is no longer needed.
 """
 
 import heapq
+import zlib
 from typing import Any, cast
 
 import numpy as np
@@ -20,8 +21,9 @@ from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 COPY = Primitive("copy", np.copy, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
 
-# A kernel of loops holds at most so many operations, straight-line code at most so many.
-MOST_FUSED, MOST_STRAIGHT = 64, 400
+# A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
+# operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
+FUSED, STRAIGHT = (16, 64), (100, 400)
 ALIGNMENT = 64
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
@@ -85,6 +87,7 @@ class Fused:
     def __init__(self, shape: tuple[int, ...], number: int) -> None:
         self.kernel, self.number = Kernel(shape), number
         self.members: set[Node] = set()
+        self.full = False
         self.stored: dict[Node, Storage] = {}
         self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
 
@@ -214,11 +217,10 @@ class Plan:
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        most = MOST_FUSED if shape else MOST_STRAIGHT
         for group in reversed(self.groups.get(shape, [])[-16:]):
             if group.number < first:
                 break
-            if len(group.kernel.nodes) < most:
+            if not group.full:
                 return group
         made = Fused(shape, len(self.steps))
         self.steps.append(made)
@@ -231,6 +233,9 @@ class Plan:
     def join(self, node: Node, group: Fused) -> None:
         group.kernel.nodes.append(node)
         group.members.add(node)
+        least, most = FUSED if group.kernel.shape else STRAIGHT
+        count = len(group.kernel.nodes)
+        group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
 
     def copied(self, source: Node) -> Node:
@@ -340,7 +345,7 @@ class Plan:
         """A scalar kernel that is the last step, so that a guard holds before anything after it runs."""
         if self.steps and first < len(self.steps):
             last = self.steps[-1]
-            if isinstance(last, Fused) and last.kernel.shape == () and len(last.kernel.nodes) < MOST_STRAIGHT:
+            if isinstance(last, Fused) and last.kernel.shape == () and not last.full:
                 return last
         made = Fused((), len(self.steps))
         self.steps.append(made)
@@ -449,6 +454,16 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
                     axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
                     wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
     return wanted
+
+
+def _ends(node: Node) -> bool:
+    """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+
+    def names(node: Node, depth: int) -> str:
+        inner = [names(a, depth - 1) for a in node.args if type(a) is Node] if depth else []
+        return f"{node.primitive.name}({','.join(inner)})"
+
+    return zlib.crc32(names(node, 2).encode()) % 8 == 0
 
 
 def _typed(*values: Any) -> bool:
