@@ -150,3 +150,10 @@ def test_repeated_calls_are_equal_to_the_bit(backend):
     d = compile(f, backend)
     d(x * 2)
     assert c(x).tobytes() == c(x).tobytes() == d(x + 0).tobytes()
+
+
+def test_the_report_names_the_steps(backend):
+    c = compile(lambda x: np.sum(np.sin(x) @ x), backend)
+    text = c.report(np.ones((20, 20)))
+    assert "matmul" in text or backend == "numpy"
+    assert "3 operations" in text or backend == "native"

@@ -8,6 +8,7 @@ import functools
 import gc
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,10 +84,10 @@ def _collection_paused() -> Iterator[None]:
 class Path:
     """One path: its program, what the guards answer on it, and the structure of its result."""
 
-    __slots__ = ("answers", "graph", "program", "tree")
+    __slots__ = ("answers", "graph", "program", "seconds", "tree")
 
-    def __init__(self, graph: Graph, program: Program) -> None:
-        self.graph, self.program, self.tree = graph, program, graph.tree
+    def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
+        self.graph, self.program, self.tree, self.seconds = graph, program, graph.tree, seconds
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
 
 
@@ -148,26 +149,14 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        key = [tree]
-        inputs = []
-        for leaf in leaves:
-            kind = type(leaf)
-            if kind is np.ndarray:
-                key.append((leaf.shape, leaf.dtype))
-                inputs.append(leaf)
-            elif kind in KINDS:  # a derivative, or another staged program, goes through the function itself
-                return self.function(*args, **kwargs)
-            elif is_dynamic(leaf):
-                key.append(kind)
-                inputs.append(leaf)
-            else:
-                key.append((kind, leaf))
-        if os.environ.get("EFFGRAD_COMPILE") == "0":
+        # A derivative, or another staged program, goes through the function itself.
+        if os.environ.get("EFFGRAD_COMPILE") == "0" or not KINDS.isdisjoint(map(type, leaves)):
             return self.function(*args, **kwargs)
         with self.lock:
-            return self._run(tuple(key), leaves, inputs, tree)
+            return self._run(leaves, tree)
 
-    def _run(self, key: tuple[Any, ...], leaves: list[Any], inputs: list[Any], tree: Any) -> Any:
+    def _run(self, leaves: list[Any], tree: Any) -> Any:
+        key, inputs = _typed(leaves, tree)
         try:
             paths = self.types.get(key)
         except TypeError:
@@ -184,13 +173,49 @@ class Compiled:
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
             return self.function(*args, **kwargs)
+        start = time.perf_counter()
         with _collection_paused():
             graph, values = staged(self.function, leaves, tree)
             graph = optimised(graph)
-            paths.add(Path(graph, BACKENDS[self.backend](graph, self.flush_subnormals)))
+            program = BACKENDS[self.backend](graph, self.flush_subnormals)
+        paths.add(Path(graph, program, time.perf_counter() - start))
         return optree.tree_unflatten(graph.tree, _owned(values, inputs))
 
+    def path(self, *args: Any, **kwargs: Any) -> Path:
+        """The path that these arguments take, staged and compiled now if it is not known."""
+        self(*args, **kwargs)
+        paths = self.types.get(_typed(*flatten((args, kwargs)))[0])
+        if paths is None or paths.latest is None:
+            raise NotStaged(f"{self.__name__} runs as plain Python for these arguments")
+        return paths.latest
+
+    def report(self, *args: Any, **kwargs: Any) -> str:
+        """What the program for these arguments does: its steps, their times, and the machine's ceilings."""
+        path = self.path(*args, **kwargs)
+        if self.backend != "native":
+            return f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
+        from effgrad.stage.native.report import report
+
+        inputs = _typed(*flatten((args, kwargs)))[1]
+        return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
+
     __name__: str
+
+
+def _typed(leaves: list[Any], tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """What arguments must have in common to run as one program, and those of them that are its inputs."""
+    key, inputs = [tree], []
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            key.append((leaf.shape, leaf.dtype))
+            inputs.append(leaf)
+        elif is_dynamic(leaf):
+            key.append(kind)
+            inputs.append(leaf)
+        else:
+            key.append((kind, leaf))
+    return tuple(key), inputs
 
 
 def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False) -> Compiled:  # noqa: A001 (the name users look for)

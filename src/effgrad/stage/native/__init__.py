@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class Native:
         self.segments = self.segmented()
         self.inputs = [self.input(number, node) for number, node in enumerate(graph.inputs)]
         self.results = [self.result(o, kind) for o, kind in zip(plan.outputs, graph.outputs, strict=True)]
+        self.fresh = [(i, make) for i, make in enumerate(self.results) if make.__name__ == "fresh"]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
 
     def load(self) -> None:
@@ -163,25 +164,28 @@ class Native:
             return value.copy
         return value.item if node.kind in (float, int, bool, complex) else lambda: value[()]
 
+    def prepare(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
+        """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
+        kept = [put(..., leaf) if put.__class__ is _SETITEM else put(leaf)
+                for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
+        return kept, {i: make() for i, make in self.fresh}
+
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
-            kept = [put(..., leaf) if put.__class__ is _SETITEM else put(leaf)
-                    for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
-            direct = {i: make() for i, make in enumerate(self.results) if make.__name__ == "fresh"}
+            _kept, direct = self.prepare(leaves)
             if self.calls or self.control:
-                self.guarded()
+                self.settled(self.segments)
             else:
                 for segment in self.segments:
                     segment()
-            del kept
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
-    def guarded(self) -> None:
-        """Run the steps with the floating-point settings that they need, and put the caller's back."""
+    def settled(self, segments: Sequence[Callable[[], None]]) -> None:
+        """Run segments with the floating-point settings that they need, and put the caller's back."""
         before = self.control[0]() if self.control else 0
         try:
             with np.errstate(all="ignore"):
-                for segment in self.segments:
+                for segment in segments:
                     segment()
         finally:
             if self.control:

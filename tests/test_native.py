@@ -1,0 +1,127 @@
+"""Machine code: the cache of kernels, and programs made at random."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from effgrad import grad
+from effgrad.errors import NotStaged
+from effgrad.stage import stage
+from effgrad.stage.compiled import compile
+from effgrad.stage.native import engine, program
+from effgrad.stage.passes import optimised
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """An engine that has compiled nothing, with a cache of its own."""
+    monkeypatch.setenv("EFFGRAD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(engine, "_engines", [])
+    return tmp_path / "cache"
+
+
+def run():
+    return compile(lambda x: np.sin(x) + x)(np.ones(3))
+
+
+def compiled_again(monkeypatch):
+    monkeypatch.setattr(engine, "_engines", [])
+    np.testing.assert_allclose(run(), np.sin(1) + 1)
+    return engine.engine().compiled
+
+
+def test_kernels_are_kept_on_disk(fresh, monkeypatch):
+    assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0
+
+
+@pytest.mark.parametrize("damage", [lambda code: code[:-10], lambda code: code[:-1] + b"x", lambda code: b""])
+def test_a_damaged_file_is_compiled_again(fresh, monkeypatch, damage):
+    run()
+    for path in fresh.iterdir():
+        path.write_bytes(damage(path.read_bytes()))
+    assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_one_warning(fresh, monkeypatch):
+    fresh.write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="not kept"):
+        run()
+    compile(lambda x: np.cos(x) + x)(np.ones(3))
+
+
+def test_equal_kernels_are_compiled_once():
+    def f(x):
+        for _ in range(50):
+            x = np.sin(x) @ x
+        return x
+
+    native = program(optimised(stage(f)(np.ones((3, 3)))))
+    assert len(native.plan.steps) == 100
+    assert native.kernels == 1
+
+
+def test_without_llvmlite_the_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['llvmlite'] = None; import effgrad\n"
+        "try: effgrad.compile(lambda x: x)(1.0)\n"
+        "except effgrad.NotStaged as error: print(error)\n"
+        "print(effgrad.compile(lambda x: x + 1, backend='numpy')(1.0))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "effgrad[compile]" in result.stdout and result.stdout.endswith("2.0\n"), result.stderr
+    assert issubclass(NotStaged, TypeError)
+
+
+UNARY = [np.sin, np.tanh, lambda x: x * x, lambda x: -x, lambda x: x.T, np.exp, np.abs, lambda x: x[::-1],
+         lambda x: x[:, 1:], lambda x: np.concatenate([x, x], axis=1), lambda x: x[:, [0, 0, 1]],
+         lambda x: x - np.max(x, axis=1, keepdims=True), lambda x: np.reshape(x, (x.shape[1], x.shape[0])),
+         lambda x: x / (1 + np.sum(x * x, axis=0)), lambda x: np.where(x > 0.3, x, 0.5 * x),
+         lambda x: np.maximum(x, 0.1),
+         lambda x: np.cumsum(x, axis=0), lambda x: x.reshape(-1, 1) * np.ones((1, 2))]  # fmt: skip
+BINARY = [np.add, np.multiply, np.subtract, np.arctan2, np.minimum, lambda x, y: x / (1 + y * y)]
+
+
+def random_program(seed):
+    """A program of a dozen operations on matrices, ending in a sum."""
+    random = np.random.default_rng(seed)
+    choices = [(random.integers(3), random.integers(1000), random.integers(1000)) for _ in range(12)]
+
+    def f(x):
+        values = [x, x + 0.5]
+        for kind, first, second in choices:
+            a = values[first % len(values)]
+            if kind == 0 and a.shape[0] < 30:
+                b = values[second % len(values)]
+                result = np.tanh(a @ a.T @ np.ones((a.shape[0], 2))) if a.shape != b.shape else a * b
+            elif kind == 1:
+                same = [v for v in values if v.shape == a.shape]
+                result = BINARY[second % len(BINARY)](a, same[first % len(same)])
+            else:
+                result = UNARY[second % len(UNARY)](a)
+            if min(result.shape) > 1 and max(result.shape) < 40:
+                values.append(np.tanh(result))
+        return sum(np.sum(v) for v in values[-4:])
+
+    return f
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_agree_with_eager(seed, dtype):
+    f = random_program(seed)
+    x = np.random.default_rng(seed).normal(size=(3, 4)).astype(dtype)
+    tolerance = 1e-9 if dtype is float else 2e-3
+    for g in (f, grad(f)):
+        graph = stage(g)(x)
+        for native in (program(graph), program(optimised(graph))):
+            for point in (x, 0.5 * x):
+                (value,), expected = native(point), g(point)
+                np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
