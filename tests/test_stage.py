@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from test_hard_cases import MATRIX
+from test_mutation import PROGRAMS, X
 from test_primitives import BINARY, FUNCTIONS, SHIFTS, UNARY, draw
 
 from effgrad import grad, hessian, jvp
@@ -100,3 +101,27 @@ def test_hard_cases(row):
 
 def test_forward_over_reverse():
     agrees(lambda x: jvp(grad(lambda y: np.sum(y**3)), (x,), (np.ones(3),))[1], np.arange(3.0), others=[(np.ones(3),)])
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs_that_write_to_arrays(f):
+    agrees(f, X, others=[(X + 0.1,), (-X,)])
+    agrees(grad(f), X, others=[(X + 0.1,), (-X,)])
+
+
+PLACES = {
+    "argmax": lambda x: x[np.argmax(x)] ** 2,
+    "argsort": lambda x: x[np.argsort(x)] ** 2 * np.arange(6),
+    "sort": lambda x: np.sort(x) * np.arange(6),
+    "take": lambda x: np.take(x**2, np.argsort(x)[:2]),
+    "take_along_axis": lambda x: np.take_along_axis(x.reshape(2, 3), np.argsort(x.reshape(2, 3), axis=1), axis=1) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_depend_on_the_inputs_need_no_path(name):
+    f = PLACES[name]
+    assert not stage(hessian(lambda x: np.sum(f(x) ** 2)))(X).guards
+    agrees(lambda x: np.sum(f(x)), X, others=[(-X,)])
+    agrees(grad(lambda x: np.sum(f(x))), X, others=[(-X,)])
+    agrees(hessian(lambda x: np.sum(f(x) ** 2)), X, others=[(-X,)])

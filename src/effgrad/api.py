@@ -10,9 +10,13 @@ from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.reverse import Reverse
 from effgrad.modes.taped import Taped
+from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
-from effgrad.smooth.traced import LAYERS, Traced, constant, plain
+from effgrad.smooth.kinks import Kinks
+from effgrad.smooth.protection import explained
+from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, ordinary, plain, released
+from effgrad.trees import DISCRETE, Structure, flatten
 
 
 def grad(
@@ -83,10 +87,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (9.0, 6.0)
     """
-    leaves, tree = _flatten(tuple(primals))
-    directions, tangent_tree = _flatten(tuple(tangents))
-    if tree != tangent_tree:
-        raise NotDifferentiable(f"the tangents have the structure {tangent_tree}, the primals {tree}")
+    leaves, tree = _flatten_inputs(tuple(primals))
+    directions, tangent_tree = flatten(tuple(tangents))
+    if tree.shape() != tangent_tree.shape():
+        raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
     with intercepted(), Forward() as forward:
         inputs = []
         for leaf, direction in zip(leaves, directions, strict=True):
@@ -95,11 +99,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
                 )
             inputs.append(forward.variable(_input(leaf), direction))
-        outputs, output_tree = optree.tree_flatten(f(*optree.tree_unflatten(tree, inputs)))
-        values = [forward.primal(o) for o in outputs]
+        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+        _check_outputs(outputs)
+        values = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
         derivatives = [_like(part, value) for part, value in zip(parts, values, strict=True)]
-    return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(output_tree, derivatives)
+    return output_tree.unflatten(values), output_tree.unflatten(derivatives)
 
 
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -115,10 +120,15 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     return value, pull
 
 
-def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -> Callable[..., Any]:
-    """The Jacobian of a function from one array (or number) to one, of shape output shape + input shape.
+def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
+    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
-    `mode` is "forward" (a column for each input), "reverse" (a row for each output), or None: the cheaper of the two.
+    `mode` is "forward" (a run for each input element), "reverse" (a pass back for each output element), or None: the
+    cheaper of the two by the number of elements.
+
+    Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
+    differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. Raises
+    `NotDifferentiable` as `grad` does for inputs, and `ValueError` for an unknown mode.
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -128,20 +138,36 @@ def jacobian(f: Callable[..., Any], argnums: int = 0, mode: str | None = None) -
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        x = args[argnums]
+        chosen, rebuild = _split(args, argnums)
 
-        def g(value: Any) -> Any:
-            return f(*args[:argnums], value, *args[argnums + 1 :], **kwargs)
+        def g(*inputs: Any) -> Any:
+            return f(*rebuild(inputs), **kwargs)
 
-        shape, size = np.shape(plain(x)), np.size(plain(x))
-        output = plain(g(x))
-        out_shape, out_size = np.shape(output), np.size(output)
-        if mode == "forward" or (mode is None and size <= 2 * out_size):
-            columns = [jvp(g, (x,), (basis,))[1] for basis in _basis(shape)]
-            return np.stack(columns, axis=-1).reshape(out_shape + shape) if columns else np.zeros(out_shape + shape)
-        pullback = vjp(g, x)[1]
-        rows = [pullback(basis)[0] for basis in _basis(out_shape)]
-        return np.stack(rows).reshape(out_shape + shape) if rows else np.zeros(out_shape + shape)
+        leaves, tree = _flatten_inputs(chosen)
+        value, pullback = vjp(g, *chosen)
+        outputs, output_tree = flatten(value)
+        shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
+        sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
+        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)):
+            columns = [
+                [flatten(jvp(g, chosen, tree.unflatten(direction))[1])[0] for direction in _directions(leaves, k)]
+                for k in range(len(leaves))
+            ]
+            blocks = [
+                [_joined([c[j] for c in columns[k]], -1, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                for j, out in enumerate(output_shapes)
+            ]
+        else:
+            rows = [
+                [flatten(pullback(output_tree.unflatten(seed)))[0] for seed in _directions(outputs, j)]
+                for j in range(len(outputs))
+            ]
+            blocks = [
+                [_joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                for j, out in enumerate(output_shapes)
+            ]
+        parts = [tree.unflatten(row) for row in blocks]
+        return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
 
     return matrix
 
@@ -155,8 +181,8 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     return jvp(grad(f), (x,), (v,))[1]
 
 
-def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """The Hessian of a scalar function of one array (or number), by forward over reverse.
+def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """The Hessian of a scalar function, by forward over reverse, in the structure of `jacobian(grad(f))`.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -172,6 +198,50 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     return optree.tree_map(lambda leaf: np.copy(plain(leaf))[()] if isinstance(leaf, Traced) else leaf, x)
+
+
+def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that computes what `f` does, and raises `NotFinite` where a NaN or an infinity first appears.
+
+    `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. The error names
+    the operation, what it was given, and whether it belongs to the program or to the reverse pass. Every operation is
+    checked, which costs several times the run without.
+
+    >>> debug_nans(grad(lambda x: np.sqrt(x) * x))(0.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    effgrad.errors.NotFinite: in the reverse pass, divide(0.5, 0) made inf [E6]...
+    """
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten(args)
+        with np.errstate(all="ignore"), intercepted(), Watch() as watch:
+            inputs = [watch.variable(constant(leaf)) if _is_floating(leaf) else leaf for leaf in leaves]
+            outputs, output_tree = flatten(f(*tree.unflatten(inputs), **kwargs))
+            values = [released(watch.primal(o)) for o in outputs]
+        return output_tree.unflatten(values)
+
+    return watched
+
+
+def kinks(choice: str) -> Kinks:
+    """A context in which derivatives at points where a function is not smooth are taken as chosen.
+
+    Such points are ties of a maximum or minimum, `abs` at 0, `clip` at an end, a norm or standard deviation at 0.
+    Outside, the element of least norm is taken: 0 for `abs` and norms, the average at ties; `clip` at an end has 1.
+
+    Arguments:
+        choice: "left" or "right" (the one-sided derivative; of tied elements, the last or the first), "raise" (a
+            `NotSmooth` error that names the function and the place), or "report": the context's `counts` then has the
+            number of times each function met such a point.
+
+    >>> with kinks("right"):
+    ...     grad(np.abs)(0.0)
+    1.0
+    >>> with kinks("report") as report:
+    ...     print(grad(lambda x: np.sum(np.abs(x)))(np.array([0.0, 1.0])), report.counts)
+    [0. 1.] Counter({'absolute': 1})
+    """
+    return Kinks(choice)
 
 
 def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
@@ -202,63 +272,75 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
         return value, pull(seed(output))
     if mode != "reverse":
         raise ValueError(f"mode is {mode!r}; choose 'taped' or 'reverse'")
-    leaves, tree = _flatten(primals)
+    leaves, tree = _flatten_inputs(primals)
     with intercepted(), Reverse() as reverse:
         inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
         cells = [x.shadow for x in inputs]
-        output = f(*optree.tree_unflatten(tree, inputs))
-        outputs, output_tree = _flatten(output)
+        output = f(*tree.unflatten(inputs))
+        outputs, output_tree = flatten(output)
+        _check_outputs(outputs)
         values = [reverse.primal(o) for o in outputs]
         for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
             if isinstance(out, Traced) and out.owner is reverse:
                 out.shadow.accumulate(cotangent)
     pulled = [_like(cotangents.dense(c.cotangent), leaf) for c, leaf in zip(cells, leaves, strict=True)]
-    return optree.tree_unflatten(output_tree, values), optree.tree_unflatten(tree, pulled)
+    return output_tree.unflatten(values), tree.unflatten(pulled)
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
     """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
-    leaves, tree = _flatten(primals)
-    with intercepted(), Taped() as taped:
+    leaves, tree = _flatten_inputs(primals)
+    with intercepted(), explained(), Taped() as taped:
         inputs = [taped.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
-        output = f(*optree.tree_unflatten(tree, inputs))
-        outputs, output_tree = _flatten(output)
-        values = [taped.primal(o) for o in outputs]
+        output = f(*tree.unflatten(inputs))
+        outputs, output_tree = flatten(output)
+        _check_outputs(outputs)
+        values = [constant(taped.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is taped else None for o in outputs]
 
     def pull(cotangent: Any) -> Any:
         given = _seeds(cotangent, values, output_tree)
         collected = taped.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None])
         parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
-        return optree.tree_unflatten(tree, parts)
+        return tree.unflatten(parts)
 
-    return optree.tree_unflatten(output_tree, values), pull, output
+    return output_tree.unflatten(values), pull, output
 
 
-def _seeds(cotangent: Any, values: list[Any], tree: Any) -> list[Any]:
+def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
     given = tree.flatten_up_to(cotangent)
     for one, value in zip(given, values, strict=True):
         if np.shape(plain(one)) != np.shape(plain(value)):
             raise NotDifferentiable(
                 f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
             )
-    return list(given)
+    return given
 
 
-def _flatten(tree: Any) -> tuple[list[Any], Any]:
-    return optree.tree_flatten(tree)
+def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
+    for primal in primals:
+        if isinstance(primal, DISCRETE):
+            _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
+    return flatten(primals)
 
 
 def _input(leaf: Any) -> Any:
     """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
+    leaf = ordinary(leaf)
     value = plain(leaf)
-    dtype = getattr(value, "dtype", None)
-    kind = dtype.kind if dtype is not None else {float: "f", complex: "c"}.get(type(value), type(value).__name__)
-    if kind not in ("f", "c"):
+    if not _is_floating(value):
+        dtype = getattr(value, "dtype", None)
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    if isinstance(value, np.ma.MaskedArray | np.matrix):
+        raise NotDifferentiable(f"an input is a {type(value).__name__}; pass np.asarray(x), or x.filled(value)")
+    return constant(leaf)
+
+
+def _is_floating(leaf: Any) -> bool:
+    value = plain(leaf)
+    return isinstance(value, float | complex) or getattr(getattr(value, "dtype", None), "kind", "") in ("f", "c")
 
 
 def _like(derivative: Any, primal: Any) -> Any:
@@ -268,7 +350,7 @@ def _like(derivative: Any, primal: Any) -> Any:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if isinstance(derivative, Traced):
         if value.__class__ is float and type(derivative) not in LAYERS:
-            return constant(float, derivative)
+            return evaluated(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
@@ -290,6 +372,13 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[A
     return tuple(args[n] for n in numbers), rebuild
 
 
+def _check_outputs(outputs: list[Any]) -> None:
+    for output in outputs:
+        if not isinstance(plain(output), float | complex | int | np.generic | np.ndarray):
+            what = "a function; mark it with effgrad.function" if callable(output) else f"a {type(output).__name__}"
+            raise NotDifferentiable(f"an output is {what}: only numbers and arrays have derivatives")
+
+
 def _check_scalar(output: Any) -> None:
     value = plain(output)
     shape = np.shape(value) if isinstance(value, float | int | np.generic | np.ndarray | complex) else None
@@ -299,7 +388,21 @@ def _check_scalar(output: Any) -> None:
 
 
 def _release(tree: Any) -> Any:
-    return optree.tree_map(lambda leaf: leaf.primal if isinstance(leaf, Traced) else leaf, tree)
+    """A pytree from inside a derivative that has ended, as its values outside."""
+    return optree.tree_map(released, tree)
+
+
+def _directions(leaves: list[Any], chosen: int) -> Any:
+    """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
+    zeros = [_like(None, leaf) for leaf in leaves]
+    for basis in _basis(np.shape(plain(leaves[chosen]))):
+        yield [*zeros[:chosen], _like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
+
+
+def _joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+    if not shape:
+        return parts[0]
+    return np.reshape(np.stack(parts, axis), shape) if parts else np.zeros(shape, np.result_type(plain(leaf)))
 
 
 def _basis(shape: tuple[int, ...]) -> Any:

@@ -155,7 +155,8 @@ def load_objective(path: Path = EXAMPLE) -> Callable[..., Any]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.objective
+    objective: Callable[..., Any] = module.objective
+    return objective
 
 
 def fit(x: np.ndarray, components: int, seed: int, report: Callable[[int, float], None] = lambda *_: None) -> Fit:
@@ -225,7 +226,9 @@ def _start(points: np.ndarray, k: int, random: np.random.Generator) -> list[np.n
 
 
 def _squared_distance(points: np.ndarray, means: np.ndarray) -> np.ndarray:
-    return ((points[:, None] - means) ** 2).sum(axis=2).min(axis=1)
+    distances: np.ndarray = ((points[:, None] - means) ** 2).sum(axis=2)
+    nearest: np.ndarray = np.min(distances, axis=1)
+    return nearest
 
 
 def _covariances(q: np.ndarray, l: np.ndarray) -> np.ndarray:  # noqa: E741

@@ -190,8 +190,7 @@ class Handler(Generic[*Effects]):
         try:
             _unwind(activation, None, error)
         finally:
-            activation.alive = False
-            activation.finally_()
+            _end(activation)
 
 
 def _unwind(activation: Any, result: Any, error: BaseException | None) -> Any:
@@ -242,8 +241,15 @@ def handle(handler: Handler[Any], f: Callable[..., Any], *args: Any, instance: A
     try:
         return _unwind(activation, result, error)
     finally:
-        activation.alive = False
-        activation.finally_()
+        _end(activation)
+
+
+def _end(activation: Any) -> None:
+    activation.alive = False
+    # Without its frame nothing refers back to the activation: what it holds is freed at once, not by the collector.
+    activation._frame.found.clear()
+    activation._frame = None
+    activation.finally_()
 
 
 def handled(effect: Any) -> bool:

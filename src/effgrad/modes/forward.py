@@ -23,13 +23,8 @@ class Forward(Handler[Smooth]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Dual:
         primals = [self.primal(a) for a in args]
         result = primitive(*primals, **params)  # performed in the handlers below
-        tangent = None
-        for index, arg in enumerate(args):
-            if primals[index] is not arg and arg.shadow is not None:
-                part = primitive.push(index, arg.shadow, result, *primals, **params)
-                if part is not None:
-                    tangent = part if tangent is None else tangent + part
-        return Dual(self, result, tangent)
+        tangents = [a.shadow if p is not a else None for p, a in zip(primals, args, strict=True)]
+        return Dual(self, result, primitive.push_all(tangents, result, primals, params))
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""

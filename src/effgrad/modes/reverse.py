@@ -9,11 +9,9 @@ de Vilhena and Pottier 2023, section 4.
 from collections.abc import Generator
 from typing import Any
 
-import numpy as np
-
 from effgrad.effects import Handler, around
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import Smooth, Traced
+from effgrad.smooth.traced import Smooth, Traced, constant
 
 
 class Cell:
@@ -41,15 +39,14 @@ class Reverse(Handler[Smooth]):
         primal, cell = result.primal, result.shadow
         yield result  # the rest of the program runs here
         if cell.cotangent is not None:
-            for index, target in enumerate(cells):
-                if target is not None:
-                    target.accumulate(primitive.pull(index, cell.cotangent, primal, *primals, **params))
+            targets = {index: target for index, target in enumerate(cells) if target is not None}
+            parts = primitive.pull_all(list(targets), cell.cotangent, primal, primals, params)
+            for target, part in zip(targets.values(), parts, strict=True):
+                target.accumulate(part)
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
-        if isinstance(value, Traced):
-            return value.primal if value.owner is self else value.copy()
-        return value.copy() if isinstance(value, np.ndarray) else value
+        return value.primal if isinstance(value, Traced) and value.owner is self else constant(value)
 
     def variable(self, primal: Any) -> Traced:
         """An input of the program, with an empty cell."""

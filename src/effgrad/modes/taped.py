@@ -17,7 +17,8 @@ import numpy as np
 from effgrad.effects import Handler
 from effgrad.modes.floats import float_operators
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import Smooth, Traced
+from effgrad.smooth.protection import Protected
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
 
 
 class TapedValue(Traced):
@@ -33,19 +34,28 @@ class Taped(Handler[Smooth]):
 
     def enter(self) -> None:
         self.tape: list[Any] = []
+        self.protected = Protected()
+
+    def finally_(self) -> None:
+        self.protected.release()
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        primals = [self.primal(a) for a in args]
-        names = [a.shadow if isinstance(a, Traced) and a.owner is self else None for a in args]
+        primals: list[Any] = []
+        names: list[int | None] = []
+        for arg in args:
+            if type(arg) in KINDS and arg.owner is self:
+                primals.append(arg.primal)
+                names.append(arg.shadow)
+            else:
+                primals.append(self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg))
+                names.append(None)
         result = primitive(*primals, **params)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, len(self.tape) - 1)
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
-        if isinstance(value, Traced):
-            return value.primal if value.owner is self else value.copy()
-        return value.copy() if isinstance(value, np.ndarray) else value
+        return value.primal if isinstance(value, Traced) and value.owner is self else constant(value)
 
     def variable(self, primal: Any) -> Traced:
         """An input of the program."""
@@ -54,6 +64,7 @@ class Taped(Handler[Smooth]):
 
     def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
         """The cotangents of the variables, by name, from those of some values; any number of times."""
+        self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
             collected[name] = cotangents.add(collected[name], seed)
@@ -70,11 +81,11 @@ class Taped(Handler[Smooth]):
                     collected[source] = part if before is None else before + part
                 continue
             primitive, params, result, primals, names = entry
-            for index, source in enumerate(names):
-                if source is not None:
-                    part = primitive.pull(index, cotangent, result, *primals, **params)
-                    if part is not None:
-                        collected[source] = cotangents.add(collected[source], part)
+            wanted = [index for index, source in enumerate(names) if source is not None]
+            parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+            for index, part in zip(wanted, parts, strict=True):
+                if part is not None:
+                    collected[names[index]] = cotangents.add(collected[names[index]], part)
         return collected
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
 from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, plain
 
@@ -34,8 +35,24 @@ def _power_exponent(y: Any, a: Any, n: Any) -> Any:
         return y * np.log(safe)
 
 
-def _weight(chosen: Any, tied: Any) -> Any:
-    return (0.5 if tied else float(chosen)) if decided(chosen) else np.where(tied, 0.5, chosen * 1.0)
+def _weight(name: str, chosen: Any, tied: Any, left: float) -> Any:
+    """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left."""
+    if decided(chosen):
+        default: Any = 0.5 if tied else float(chosen)
+    else:
+        default = np.where(tied, 0.5, chosen * 1.0)
+    return kink(name, lambda: tied, left, 1.0 - left, default)
+
+
+def _sign(x: Any) -> Any:
+    x = plain(x)
+    return kink("absolute", lambda: x == 0, -1.0, 1.0, np.sign(x))
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    x, low, high = plain(x), plain(low), plain(high)
+    default = kink("clip", lambda: x == low, 0.0, 1.0, ((x >= low) & (x <= high)) * 1.0)
+    return kink("clip", lambda: x == high, 1.0, 0.0, default)
 
 
 def _hypot(y: Any, a: Any) -> Any:
@@ -48,31 +65,31 @@ multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name=
 divide = elementwise(operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y / b, name="divide")
 power = elementwise(operator.pow, _power_base, _power_exponent, name="power")
 negative = elementwise(operator.neg, -1, name="negative")
-absolute = elementwise(operator.abs, lambda y, x: np.sign(plain(x)), name="absolute")
+absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute")
 mod = elementwise(operator.mod, 1, lambda y, a, b: -np.floor(plain(a) / plain(b)), name="mod")
 
 maximum = elementwise(
     np.maximum,
-    lambda y, a, b: _weight(plain(a) > plain(b), plain(a) == plain(b)),
-    lambda y, a, b: _weight(plain(b) > plain(a), plain(a) == plain(b)),
+    lambda y, a, b: _weight("maximum", plain(a) > plain(b), plain(a) == plain(b), 0.0),
+    lambda y, a, b: _weight("maximum", plain(b) > plain(a), plain(a) == plain(b), 1.0),
     selects=True,
 )
 minimum = elementwise(
     np.minimum,
-    lambda y, a, b: _weight(plain(a) < plain(b), plain(a) == plain(b)),
-    lambda y, a, b: _weight(plain(b) < plain(a), plain(a) == plain(b)),
+    lambda y, a, b: _weight("minimum", plain(a) < plain(b), plain(a) == plain(b), 1.0),
+    lambda y, a, b: _weight("minimum", plain(b) < plain(a), plain(a) == plain(b), 0.0),
     selects=True,
 )
 fmax = elementwise(
     np.fmax,
-    lambda y, a, b: _weight((plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b)),
-    lambda y, a, b: _weight((plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b)),
+    lambda y, a, b: _weight("fmax", (plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 0.0),
+    lambda y, a, b: _weight("fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0),
     selects=True,
 )
 fmin = elementwise(
     np.fmin,
-    lambda y, a, b: _weight((plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b)),
-    lambda y, a, b: _weight((plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b)),
+    lambda y, a, b: _weight("fmin", (plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 1.0),
+    lambda y, a, b: _weight("fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0),
     selects=True,
 )
 where = elementwise(
@@ -85,7 +102,7 @@ where = elementwise(
 )
 clip = elementwise(
     np.clip,
-    lambda y, x, low, high: ((plain(x) >= plain(low)) & (plain(x) <= plain(high))) * 1.0,
+    lambda y, x, low, high: _inside(x, low, high),
     lambda y, x, low, high: (plain(x) < plain(low)) * 1.0,
     lambda y, x, low, high: (plain(x) > plain(high)) * 1.0,
     selects=True,
@@ -136,8 +153,8 @@ _UNARY = {
     np.rad2deg: 180 / np.pi,
     np.radians: np.pi / 180,
     np.degrees: 180 / np.pi,
-    np.fabs: lambda y, x: np.sign(plain(x)),
-    np.absolute: lambda y, x: np.sign(plain(x)),
+    np.fabs: lambda y, x: _sign(x),
+    np.absolute: lambda y, x: _sign(x),
     sp.gammaln: lambda y, x: sp.digamma(x),
     sp.digamma: lambda y, x: polygamma(1, x),
     sp.erf: lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x),

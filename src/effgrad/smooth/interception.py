@@ -1,10 +1,15 @@
-"""Scoped interception: `np.array` of traced numbers and SciPy's `logsumexp`, which no NumPy protocol reaches.
+"""Scoped interception: the functions that no NumPy protocol reaches, replaced while a derivative runs and only then.
 
-While at least one activation runs, and only then, the functions of the table below are replaced in their modules by a
-dispatcher; the last activation to end restores them. Outside a derivative NumPy and SciPy are untouched. A call that
-is given no traced value goes straight to the original, in every thread.
+Two tables. `RULES` are functions of traced values that would be converted to plain arrays first: `np.array` of a list
+with traced numbers in it, and functions of SciPy. `CREATORS` make arrays; inside a derivative theirs can absorb traced
+values (`effgrad.smooth.mutable`). The last activation to end restores the originals, also after an exception.
+
+A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
+no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
+real arrays.
 """
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from effgrad.effects import handled
+from effgrad.smooth.mutable import buffer
 from effgrad.smooth.reductions import logsumexp
-from effgrad.smooth.traced import KINDS
+from effgrad.smooth.traced import KINDS, Smooth
 
 
 def _traced_inside(value: Any) -> bool:
@@ -27,49 +34,94 @@ def _nested(value: Any) -> Any:
     return np.stack([_nested(item) for item in value]) if type(value) in (list, tuple) else value
 
 
-def _array(value: Any, dtype: Any = None, **_: Any) -> Any:
+def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    result = value.copy() if type(value) in KINDS else _nested(value)
-    return result if dtype is None else result.astype(dtype)
+    if type(value) in KINDS:
+        result = value.copy() if copy else value
+    else:
+        result = _nested(value)
+    if dtype is not None and np.dtype(dtype) != result.dtype:
+        result = result.astype(dtype)
+    return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-TABLE: list[tuple[Any, str, Any]] = [(np, "array", _array), (scipy.special, "logsumexp", logsumexp)]
-
-_lock = threading.Lock()
-_running: list[Any] = []
-_originals = [getattr(module, name) for module, name, _ in TABLE]
+def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+    return _array(value, dtype, copy=copy)
 
 
-def _dispatcher(original: Any, rule: Any) -> Any:
+RULES: list[tuple[Any, str, Any]] = [
+    (np, "array", _array),
+    (np, "asarray", _asarray),
+    (np, "asanyarray", _asarray),
+    (np, "ascontiguousarray", _asarray),
+    (np, "asarray_chkfinite", _asarray),
+    (scipy.special, "logsumexp", logsumexp),
+]
+CREATORS: list[tuple[Any, str]] = [
+    (np, name)
+    for name in (
+        "array", "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "eye",
+        "identity", "arange", "linspace", "copy",
+    )
+]  # fmt: skip
+LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
+
+
+def _with_rule(original: Any, rule: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        if args and _traced_inside(args[0]):
+        if any(_traced_inside(a) for a in args) or (kwargs and _traced_inside(tuple(kwargs.values()))):
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
 
-    dispatch.__wrapped__ = original  # type: ignore[attr-defined]
     return dispatch
 
 
-_dispatchers = [_dispatcher(original, rule) for original, (_, _, rule) in zip(_originals, TABLE, strict=True)]
+def _creating(original: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if type(result) is np.ndarray and handled(Smooth):
+            caller = sys._getframe(1)
+            while caller.f_code is _REDISPATCH and caller.f_back is not None:
+                caller = caller.f_back
+            if caller.f_globals.get("__name__", "").partition(".")[0] not in LIBRARIES:
+                return buffer(result)
+        return result
+
+    return dispatch
 
 
-def _install(functions: list[Any]) -> None:
-    for (module, name, _), function in zip(TABLE, functions, strict=True):
-        setattr(module, name, function)
+_REDISPATCH = _with_rule(None, None).__code__
+
+
+def _replacements() -> list[tuple[Any, str, Any, Any]]:
+    """Module, name, original and replacement of every intercepted function."""
+    chosen: dict[tuple[Any, str], Any] = {}
+    for module, name in CREATORS:
+        chosen[module, name] = _creating(getattr(module, name))
+    for module, name, rule in RULES:
+        chosen[module, name] = _with_rule(chosen.get((module, name), getattr(module, name)), rule)
+    return [(module, name, getattr(module, name), replacement) for (module, name), replacement in chosen.items()]
+
+
+_REPLACEMENTS = _replacements()
+_lock = threading.Lock()
+_running: list[Any] = []
 
 
 @contextmanager
 def intercepted() -> Iterator[None]:
-    """Replace the functions of the table while the block runs; blocks nest and overlap across threads."""
+    """Replace the functions of the tables while the block runs; blocks nest and overlap across threads."""
     token = object()
     with _lock:
         _running.append(token)
         if len(_running) == 1:
-            _install(_dispatchers)
+            for module, name, _, replacement in _REPLACEMENTS:
+                setattr(module, name, replacement)
     try:
         yield
     finally:
         with _lock:
             _running.remove(token)
             if not _running:
-                _install(_originals)
+                for module, name, original, _ in _REPLACEMENTS:
+                    setattr(module, name, original)

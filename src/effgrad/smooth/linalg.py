@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import general, linear
 from effgrad.smooth.reductions import _root
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, constant, plain
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, evaluated, plain
 
 
 def mT(x: Any) -> Any:
@@ -48,7 +48,7 @@ def _einsum_transpose(index: int) -> Any:
 einsum = linear(
     lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
     name="einsum",
-    variadic=_einsum_transpose,
+    each=_einsum_transpose,
 )
 
 
@@ -157,7 +157,7 @@ def _full_rank(x: Any) -> bool:
 
 def cofactors(x: Any) -> Any:
     """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
-    if constant(_full_rank, x):
+    if evaluated(_full_rank, x):
         d = np.linalg.det(x)
         return (d[..., None, None] if np.ndim(plain(d)) else d) * mT(np.linalg.inv(x))
     n = x.shape[-1]
@@ -215,7 +215,7 @@ def _sign_of_det(a: Any) -> Any:
 
 
 def _slogdet(a: Any) -> Any:
-    return SlogdetResult(constant(_sign_of_det, a), logabsdet(a))
+    return SlogdetResult(evaluated(_sign_of_det, a), logabsdet(a))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

@@ -28,39 +28,67 @@ class Primitive:
     None stands for an argument that the result does not depend on smoothly.
     """
 
-    __slots__ = ("name", "function", "pushes", "pulls", "kind", "partials", "selects")
+    __slots__ = ("name", "function", "pushes", "pulls", "kind", "partials", "selects", "push_jointly", "pull_jointly")
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
         self.name, self.function, self.kind = name, function, kind
         self.pushes, self.pulls = pushes, pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
+        self.push_jointly: Any = None
+        self.pull_jointly: Any = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return perform(self, *args, **params)
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
         """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
+        if self.push_jointly is not None:
+            tangents = [tangent if i == index else None for i in range(len(args))]
+            return self.push_jointly(tangents, args, params)
         rule = self.pushes[index]
         return None if rule is None else rule(tangent, result, *args, **params)
 
     def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
         """The cotangent that argument `index` receives, or None for a structural zero."""
+        if self.pull_jointly is not None:
+            return self.pull_jointly([index], cotangent, args, params)[0]
         rule = self.pulls[index]
         return None if rule is None else rule(cotangent, result, *args, **params)
 
+    def push_all(self, tangents: list[Any], result: Any, args: list[Any], params: dict[str, Any]) -> Any:
+        """The tangent of the result from those of the arguments (None: a structural zero), or None."""
+        if self.push_jointly is not None:
+            return self.push_jointly(tangents, args, params)
+        total = None
+        for index, tangent in enumerate(tangents):
+            if tangent is not None:
+                part = self.push(index, tangent, result, *args, **params)
+                if part is not None:
+                    total = part if total is None else total + part
+        return total
+
+    def pull_all(
+        self, wanted: list[int], cotangent: Any, result: Any, args: list[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
+        if self.pull_jointly is not None:
+            return list(self.pull_jointly(wanted, cotangent, args, params))
+        if type(cotangent) is np.ndarray and self.kind == "elementwise" and not self.selects:
+            # The rule of `elementwise` where nothing is known to be zero, without its calls.
+            parts = []
+            for index in wanted:
+                partial = self.partials[index]
+                if callable(partial):
+                    part = cotangent * partial(result, *args)
+                else:
+                    part = cotangent if partial == 1 else None if partial is None else cotangent * partial
+                parts.append(cotangents.unbroadcast(part, args[index]))
+            return parts
+        return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
+
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
-
-
-class _Variadic:
-    """A rule table for primitives of any number of arguments: `rule(index)` stands for entry `index`."""
-
-    def __init__(self, rule: Callable[[int], Function]) -> None:
-        self.rule = rule
-
-    def __getitem__(self, index: int) -> Function:
-        return self.rule(index)
 
 
 def elementwise(function: Function, *partials: Any, name: str = "", selects: bool = False) -> Primitive:
@@ -109,25 +137,29 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
     return primitive
 
 
-def linear(
-    function: Function, *transposes: Any, name: str = "", variadic: Any = None, moves: bool = False
-) -> Primitive:
+class _Each:
+    """A rule table for any number of arguments: entry `index` is `rule(index)`."""
+
+    def __init__(self, rule: Callable[[int], Function]) -> None:
+        self.rule = rule
+
+    def __getitem__(self, index: int) -> Function:
+        return self.rule(index)
+
+
+def linear(function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None) -> Primitive:
     """A primitive linear in each argument separately, from its transposes.
 
-    `variadic(index)` gives the transpose for functions of any number of arguments. With `moves` the function only
-    moves or copies elements: it is linear in all its arguments together, and places known to be zero stay known
-    through its transpose.
+    `each(index)` gives the transpose for a product of any number of arguments.
+    With `moves` the function only moves or copies elements: it is linear in all its arguments together, and places
+    known to be zero stay known through its transpose.
     """
     primitive = Primitive(name or function.__name__, function, "linear", None, None)
 
-    def zeros_like(value: Any) -> Any:
-        value = plain(value)
-        return np.zeros(np.shape(value), np.result_type(value))
-
     def make_push(index: int) -> Function:
         def push(t: Any, y: Any, *args: Any, **params: Any) -> Any:
-            if moves:  # linear in all its arguments together: the others contribute nothing
-                args = tuple(zeros_like(a) for a in args)
+            if moves:
+                args = tuple(_zeros_like(a) for a in args)
             return primitive(*args[:index], t, *args[index + 1 :], **params)
 
         return push
@@ -138,13 +170,43 @@ def linear(
 
         return pull
 
-    if variadic is not None:
-        primitive.pushes = _Variadic(make_push)
-        primitive.pulls = _Variadic(lambda index: make_pull(variadic(index)))
-    else:
-        primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
-        primitive.pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    if each is not None:
+        primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
+        return primitive
+    primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
+    primitive.pulls = tuple(None if t is None else make_pull(t) for t in transposes)
     return primitive
+
+
+def moving(function: Function, transpose: Function, name: str) -> Primitive:
+    """A primitive of any number of arguments that only moves or copies their elements.
+
+    `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
+    once: an array made of n numbers has its derivative in time proportional to n.
+    """
+    primitive = Primitive(name, function, "linear", None, None)
+
+    def push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
+        return primitive(*[_zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
+
+    def pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        if type(g) not in cotangents.FORMS:
+            return list(transpose(wanted, g, *args, **params))
+        g = cotangents.settled(g)
+        masks = transpose(wanted, g.mask * 1.0, *args, **params)
+        values = transpose(wanted, g.value, *args, **params)
+        return [
+            value if value is None else cotangents.Masked(value, cotangents.dense(mask) != 0)
+            for value, mask in zip(values, masks, strict=True)
+        ]
+
+    primitive.push_jointly, primitive.pull_jointly = push, pull
+    return primitive
+
+
+def _zeros_like(value: Any) -> Any:
+    value = plain(value)
+    return np.zeros(np.shape(value), np.result_type(value))
 
 
 def general(function: Function, jvp: Any, vjp: Any, name: str = "") -> Primitive:

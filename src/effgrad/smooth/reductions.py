@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
 from effgrad.smooth.traced import FUNCTIONS, decided, plain
 
@@ -15,10 +16,17 @@ def _expand(g: Any, x: Any, axis: Any) -> Any:
     return np.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
-def _share(x: Any, y: Any, axis: Any) -> Any:
+def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
     """The weight of each element in a maximum or minimum: equal among ties."""
     chosen = plain(x) == _expand(plain(y), x, axis)
-    return chosen / np.sum(chosen, axis=axis, keepdims=True)
+    count = np.sum(chosen, axis=axis, keepdims=True)
+    return kink(
+        name,
+        at=lambda: chosen & (count > 1),
+        left=lambda: first_of_ties(chosen, axis, last=True),
+        right=lambda: first_of_ties(chosen, axis, last=False),
+        default=chosen / count,
+    )
 
 
 def _others(x: Any, axis: Any) -> Any:
@@ -54,8 +62,8 @@ prod = general(
 def _extremum(function: Any, name: str) -> Any:
     return general(
         lambda x, axis: function(x, axis=axis),
-        jvp=lambda t, y, x, axis: np.sum(t * _share(x, y, axis), axis=axis),
-        vjp=lambda g, y, x, axis: _expand(g, x, axis) * _share(x, y, axis),
+        jvp=lambda t, y, x, axis: np.sum(t * _share(name, x, y, axis), axis=axis),
+        vjp=lambda g, y, x, axis: _expand(g, x, axis) * _share(name, x, y, axis),
         name=name,
     )
 
@@ -94,6 +102,7 @@ def _std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int
 def _root(square: Any) -> Any:
     """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
     zero = plain(square) == 0
+    kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
     if decided(zero):
         return square * 0.0 if zero else np.sqrt(square)
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))

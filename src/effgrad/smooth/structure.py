@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.errors import Detached
 from effgrad.smooth import cotangents
-from effgrad.smooth.primitive import linear
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, Traced, plain, view
+from effgrad.smooth.mutable import buffer
+from effgrad.smooth.primitive import linear, moving
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, plain, view
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -64,46 +66,59 @@ setitem: Any = linear(
     name="setitem",
     moves=True,
 )
-scatter_add = linear(
-    _scatter_add, name="scatter_add", moves=True,
-    variadic=lambda i: lambda g, *pieces, shape, indices: g[indices[i]],
-)  # fmt: skip
-
-
-def _piece(i: int) -> Any:
-    def transposed(g: Any, *arrays: Any, axis: int) -> Any:
-        start = sum(np.shape(plain(a))[axis] for a in arrays[:i])
-        index: list[Any] = [slice(None)] * np.ndim(plain(g))
-        index[axis] = slice(start, start + np.shape(plain(arrays[i]))[axis])
-        return g[tuple(index)]
-
-    return transposed
-
-
-concatenate = linear(
-    lambda *arrays, axis: np.concatenate(arrays, axis), name="concatenate", variadic=_piece, moves=True
+scatter_add = moving(
+    _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add"
 )
-stack = linear(
-    lambda *arrays, axis: np.stack(arrays, axis), name="stack", moves=True,
-    variadic=lambda i: lambda g, *arrays, axis: g[(slice(None),) * (axis % np.ndim(plain(g))) + (i,)],
-)  # fmt: skip
+
+
+def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
+    ends = np.cumsum([np.shape(plain(a))[axis] for a in arrays]).tolist()
+    before = (slice(None),) * (axis % np.ndim(plain(g)))
+    return [g[(*before, slice(ends[i - 1] if i else 0, ends[i]))] for i in wanted]
+
+
+def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
+    before = (slice(None),) * (axis % np.ndim(plain(g)))
+    return [g[(*before, i)] for i in wanted]
+
+
+concatenate = moving(lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, name="concatenate")
+stack = moving(lambda *arrays, axis: np.stack(arrays, axis), _layers, name="stack")
 tril = linear(lambda x, k: np.tril(x, k), lambda g, x, k: np.tril(g, k), name="tril")
 triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="triu")
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
-    return view(transpose(a, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes)), a)
+    def step(value: Any) -> Any:
+        return transpose(value, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes))
+
+    return view(step(a), a, step)
+
+
+def _reshape(a: Any, shape: Any) -> Any:
+    def step(value: Any) -> Any:
+        return reshape(value, shape=shape)
+
+    return view(step(a), a, step)
 
 
 def _moved(function: Any) -> Any:
     """A function that only rearranges elements: gather by rearranging their numbers."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        shape = np.shape(plain(a))
-        places = function(np.arange(np.size(plain(a))).reshape(shape), *args, **kwargs)
+        numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+        places = function(numbers, *args, **kwargs)
+        flat = reshape(a, shape=(-1,))
+
+        def take(place: Any, step: Any) -> Any:
+            result = getitem(flat, index=place)
+            return OPERATORS["alias"](result, a, step) if np.may_share_memory(place, numbers) else result
+
         if isinstance(places, list | tuple):
-            return type(places)(np.ravel(a)[p] for p in places)
-        return np.ravel(a)[places]
+            return type(places)(
+                take(place, lambda value, i=i: function(value, *args, **kwargs)[i]) for i, place in enumerate(places)
+            )
+        return take(places, lambda value: function(value, *args, **kwargs))
 
     return rule
 
@@ -112,9 +127,41 @@ def _reshaped(function: Any) -> Any:
     """A function that only changes the shape."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return view(reshape(a, shape=function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape), a)
+        return _reshape(a, function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
 
     return rule
+
+
+def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS:
+        return _moved(np.take_along_axis)(a, indices, axis)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(indices)))])
+    grid[axis] = indices
+    return getitem(a, index=tuple(grid))
+
+
+def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS or options:
+        return _moved(np.take)(a, indices, axis, **options)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    return getitem(a, index=(*(slice(None),) * (axis % np.ndim(plain(a))), indices))
+
+
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argsort(plain(a), axis, kind="stable"), axis)
+
+
+def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
 
 
 def _stack(arrays: Any, axis: int = 0) -> Any:
@@ -147,22 +194,71 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
 
 
-def _zeros_like(a: Any, dtype: Any = None, **_: Any) -> Any:
-    return np.zeros(np.shape(plain(a)), dtype or np.result_type(plain(a)))
+def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+    shape = np.shape(plain(a)) if shape is None else shape
+    result = buffer(np.zeros(shape, dtype or np.result_type(plain(a))))
+    result[...] = value
+    return result
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+    marked = np.full_like(numbers, -1)
+    np.fill_diagonal(marked, 0, wrap)
+    places = np.flatnonzero(marked == 0)
+    values = np.ravel(val)[np.arange(len(places)) % np.size(plain(val))]
+    _written(a, "numpy.fill_diagonal")[np.unravel_index(places, numbers.shape)] = values
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    places = np.ravel(plain(ind))
+    size = np.size(plain(a))
+    places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
+    values = np.ravel(v)[np.arange(len(places)) % np.size(plain(v))]
+    _written(a, "numpy.put")[np.unravel_index(np.arange(size)[places], np.shape(plain(a)))] = values
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    count = np.count_nonzero(plain(mask))
+    _written(arr, "numpy.place")[plain(mask) != 0] = np.ravel(vals)[np.arange(count) % np.size(plain(vals))]
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    places = np.flatnonzero(plain(mask))
+    chosen = np.ravel(values)[places % np.size(plain(values))]
+    _written(a, "numpy.putmask")[np.unravel_index(places, np.shape(plain(a)))] = chosen
+
+
+def _written(target: Any, name: str) -> Any:
+    if type(target) not in KINDS:
+        raise Detached(
+            f"{name} would write a traced value into an array made outside the differentiated function; make the "
+            "array inside it"
+        )
+    return target
 
 
 OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
 FUNCTIONS.update({
-    np.reshape: lambda a, shape, order="C": view(reshape(a, shape=shape), a),
-    np.ravel: lambda a, order="C": view(reshape(a, shape=(-1,)), a),
+    np.reshape: lambda a, shape, order="C": (
+        _reshape(a, shape) if order == "C" else _moved(np.reshape)(a, shape, order=order)),
+    np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: lambda a, shape: broadcast_to(a, shape=shape),
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
         *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
     np.hstack: lambda arrays: _concatenate(
         [np.atleast_1d(a) for a in arrays], axis=0 if np.ndim(plain(arrays[0])) <= 1 else 1),
-    np.diag: _diag, np.trace: _trace, np.zeros_like: _zeros_like,
-    np.ones_like: lambda a, **k: _zeros_like(a, **k) + 1, np.full_like: lambda a, v, **k: _zeros_like(a, **k) + v,
+    np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
+    np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
+    np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
+    np.take: _take, np.take_along_axis: _take_along_axis,
+    np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
+    np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
@@ -172,11 +268,12 @@ FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atlea
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.moveaxis, np.swapaxes, np.split, np.array_split,
-        np.repeat, np.tile, np.diagonal, np.take, np.hsplit, np.vsplit, np.take_along_axis, np.delete,
+        np.repeat, np.tile, np.diagonal, np.hsplit, np.vsplit, np.delete,
     )
 })  # fmt: skip
 CONSTANT.update({
-    np.argmax, np.argmin, np.argsort, np.all, np.any, np.round, np.array_equal, np.allclose, np.isclose, np.nonzero,
-    np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal, np.array_repr,
+    np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.array_equal, np.allclose,
+    np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
+    np.array_repr,
     np.array_str, np.may_share_memory, np.shares_memory,
 })  # fmt: skip

@@ -33,6 +33,8 @@ OPERATORS: dict[str, Any] = {}
 KINDS: set[type] = set()
 # Those that `plain` looks through: all but the values of a staged program, which stand for plain ones.
 LAYERS: set[type] = set()
+# The classes of arguments that operations take as they are.
+ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
 class Traced:
@@ -41,13 +43,14 @@ class Traced:
     `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
     """
 
-    __slots__ = ("owner", "primal", "shadow", "aliased")
+    __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
     __hash__ = object.__hash__
-    aliased: bool
+    handle: Any
 
     def __init_subclass__(cls) -> None:
         KINDS.add(cls)
         LAYERS.add(cls)
+        ORDINARY.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -55,13 +58,14 @@ class Traced:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
-        return self.primal.__class__
+        kind: type = self.primal.__class__
+        return kind
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
-                return primitive(*inputs)
+                return primitive(*[x if type(x) in ORDINARY else ordinary(x) for x in inputs])
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
@@ -70,27 +74,29 @@ class Traced:
         rule = FUNCTIONS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
-        if function in CONSTANT:
-            return function(*_plain_tree(args), **_plain_tree(kwargs))
+        if function in CONSTANT or not any(_depends(leaf) for leaf in _leaves((args, kwargs))):
+            return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise Detached(
-            "a traced value was put into a plain array (np.asarray, an assignment into an array made outside, or a "
-            "function that is not differentiable); build the array with np.stack or np.concatenate instead"
-        )
+        if _depends(self):
+            raise Detached(
+                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
+                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+            )
+        return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
-        raise Detached(_detached("float(x) or a function of the math module", "np.sin for math.sin"))
+        return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
 
     def __int__(self) -> int:
-        raise Detached(_detached("int(x)", "np.floor(x), which is a constant"))
+        return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
 
     def __index__(self) -> int:
-        raise Detached(_detached("an index", "effgrad.stop_gradient(x)"))
+        return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
 
     def __complex__(self) -> complex:
-        raise Detached(_detached("complex(x)", "x + 0j"))
+        return complex(_released(self, "complex(x)", "x + 0j"))
 
     def __bool__(self) -> bool:
         return bool(plain(self))
@@ -102,16 +108,11 @@ class Traced:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return view(OPERATORS["getitem"](self, index=_plain_tree(index)), self)
+        index = plain_tree(index)
+        return view(OPERATORS["getitem"](self, index=index), self, lambda value: getitem(value, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._become(OPERATORS["setitem"](self, value, index=_plain_tree(index)))
-
-    def _become(self, value: Any) -> None:
-        # An array is a variable: mutation makes it name a new value, and what was recorded keeps the old one.
-        if getattr(self, "aliased", False):
-            raise NoRule("writing into an array that is a view of another, or has views: write to the whole array")
-        self.owner, self.primal, self.shadow = value.owner, value.primal, value.shadow
+        OPERATORS["write"](self, index, value)
 
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
@@ -133,7 +134,7 @@ class Traced:
         return self.__copy__()
 
     def __reduce__(self) -> Any:
-        raise Detached(_detached("pickled", "effgrad.stop_gradient(x)"))
+        return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
 
     def __repr__(self) -> str:
         return f"Traced({plain(self)!r})"
@@ -148,6 +149,42 @@ class Traced:
     T = property(lambda self: np.transpose(self))
     real = property(lambda self: np.real(self))
     imag = property(lambda self: np.imag(self))
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    flat = property(lambda self: Flat(self))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    strides = property(lambda self: plain(self).strides)
+    flags = property(lambda self: plain(self).flags)
+    base = None
+    device = "cpu"
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return np
+
+    def to_device(self, device: str, stream: Any = None) -> Any:
+        if device != "cpu":
+            raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
+        return self
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        np.put(self, indices, values, mode)  # type: ignore[arg-type]
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        self[...] = np.sort(self, axis)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis)
+
+    def tolist(self) -> Any:
+        return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
+
+    def view(self, dtype: Any = None) -> Any:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
+        return self[...]
 
     def astype(self, dtype: Any, **_: Any) -> Any:
         return OPERATORS["astype"](self, dtype=np.dtype(dtype))
@@ -161,18 +198,60 @@ class Traced:
     def flatten(self, order: str = "C") -> Any:
         return np.ravel(self)
 
-    def item(self) -> Any:
-        return np.reshape(self, ())
+    def item(self, *place: Any) -> Any:
+        if not place:
+            return np.reshape(self, ())[()]
+        return np.ravel(self)[place[0]] if len(place) == 1 and isinstance(place[0], int) else self[place]
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 10000
 
 
 KINDS.add(Traced)
 LAYERS.add(Traced)
+ORDINARY.add(Traced)
 
 
-def view(result: Any, source: Any) -> Any:
-    """`result`, marked with `source` as naming the same memory if NumPy would let them: writes are then refused."""
-    if isinstance(result, Traced) and isinstance(source, Traced) and np.may_share_memory(plain(result), plain(source)):
-        result.aliased = source.aliased = True
+class Flat:
+    """`array.flat`: the elements in C order, to read, to write and to go through."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return int(self.array.size)
+
+    def __iter__(self) -> Any:
+        return iter(np.ravel(self.array))
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.array)[plain_tree(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
+
+
+def ordinary(value: Any) -> Any:
+    """A column of a table, or another object that hands over a plain array, as that array."""
+    if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        inside = getattr(value, "data", None)
+        return inside if type(inside) in KINDS else np.asarray(value)
+    return np.asarray(value) if type(value) is list else value
+
+
+def getitem(value: Any, index: Any) -> Any:
+    """`value[index]`, as a new value and not as a view."""
+    return OPERATORS["getitem"](value, index=index)
+
+
+def view(result: Any, source: Any, step: Any) -> Any:
+    """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
+    memory = plain(result)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, plain(source)):
+        OPERATORS["alias"](result, source, step)
     return result
 
 
@@ -180,20 +259,22 @@ def _binary(name: str) -> Any:
     def forward(self: Traced, other: Any) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
+        if type(other) not in ORDINARY:
+            other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
         return perform(OPERATORS[name], self, other)
 
     def backward(self: Traced, other: Any) -> Any:
-        return OPERATORS[name](other, self)
+        return OPERATORS[name](ordinary(other), self)
 
     def inplace(self: Traced, other: Any) -> Any:
         result = OPERATORS[name](self, other)
         if self.ndim == 0 and not isinstance(plain(self), np.ndarray):
-            return result
+            return result  # a number is not changed in place
         if result.shape != self.shape:
             raise ValueError(f"in-place {name} of shapes {self.shape} and {np.shape(other)} changes the shape")
-        self._become(result)
+        OPERATORS["assign"](self, result)
         return self
 
     return forward, backward, inplace
@@ -215,10 +296,12 @@ def _comparison(compare: Any) -> Any:
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
+setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
 
 for _name in (
     "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
-    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "all", "any", "round",
+    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
+    "all", "any", "round", "cumprod", "conj", "conjugate", "choose", "take",
 ):  # fmt: skip
     setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
 
@@ -247,7 +330,7 @@ def plain(value: Any) -> Any:
     """The number or array under any nesting of derivatives: plain, or staged where the program is."""
     while type(value) in LAYERS:
         value = value.primal
-    return value
+    return value.plain() if type(value) in KINDS else value
 
 
 def decided(condition: Any) -> bool:
@@ -263,26 +346,63 @@ def staging(index: Any) -> Any:
     return index.owner if type(index) in KINDS else None
 
 
-def constant(function: Any, *args: Any) -> Any:
+def evaluated(function: Any, *args: Any) -> Any:
     """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
     values = [plain(a) for a in args]
     for value in values:
         if type(value) in KINDS:
-            return value.owner.constant(function, *values)
+            return value.owner.evaluated(function, *values)
     return function(*values)
 
 
-def _plain_tree(tree: Any) -> Any:
+def plain_tree(tree: Any) -> Any:
     kind = type(tree)
     if kind in (list, tuple):
-        return kind(_plain_tree(item) for item in tree)
+        return kind(plain_tree(item) for item in tree)
     if kind is dict:
-        return {key: _plain_tree(item) for key, item in tree.items()}
+        return {key: plain_tree(item) for key, item in tree.items()}
     return plain(tree)
 
 
-def _detached(what: str, instead: str) -> str:
-    return f"a traced value was used as {what}, which would lose its derivative; write {instead}"
+def _depends(value: Any) -> bool:
+    """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
+    return type(value) in KINDS and value.owner.serial >= 0
+
+
+def _leaves(tree: Any) -> Any:
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from _leaves(item)
+    elif type(tree) is dict:
+        yield from _leaves(tuple(tree.values()))
+    else:
+        yield tree
+
+
+def constant(value: Any) -> Any:
+    """A value as a constant of a recording: protected from writes that come before it is read again."""
+    if type(value) in KINDS:
+        return value.copy() if _depends(value) else value.handle.shared(value.primal)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def held(owner: Any, primal: Any, shadow: Any) -> Any:
+    """A value of an activation, in the class that it gives its values."""
+    return getattr(owner, "value", Traced)(owner, primal, shadow)
+
+
+def released(value: Any) -> Any:
+    """A value as it is outside the derivatives that have ended."""
+    while type(value) in KINDS and (not value.owner.alive or not _depends(value)):
+        value = value.primal
+    return value
+
+
+def _released(value: Any, what: str, instead: str) -> Any:
+    """The plain value of an array that no derivative depends on; an error for a traced value."""
+    if _depends(value):
+        raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
+    return value.primal
 
 
 def no_rule(function: Any) -> NoRule:
@@ -324,5 +444,5 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             f"numpy.{ufunc.__name__} would write a traced value into a plain array (out= or an augmented assignment); "
             "write a = a + x instead of a += x"
         )
-    target._become(result)
+    OPERATORS["assign"](target, result)
     return target

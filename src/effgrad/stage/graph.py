@@ -138,7 +138,7 @@ class GuardFailed(Exception):
 def same(value: Any, expected: Any) -> bool:
     """Whether a guarded value is the recorded one: equal, NaN to NaN, in class and shape."""
     if isinstance(expected, np.ndarray):
-        return value.shape == expected.shape and value.tobytes() == expected.tobytes()
+        return bool(value.shape == expected.shape and value.tobytes() == expected.tobytes())
     return bool(value == expected or (value != value and expected != expected))
 
 

@@ -336,7 +336,7 @@ def _unbroadcast_arguments(node: Node) -> Node:
 
 
 def _strong_array(value: Any) -> bool:
-    return _weak(value.kind if type(value) is Node else type(value)) == "strong"
+    return bool(_weak(value.kind if type(value) is Node else type(value)) == "strong")
 
 
 def _as_product(node: Node, add: Add) -> Node:

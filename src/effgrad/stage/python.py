@@ -250,7 +250,8 @@ def executable(graph: Graph) -> Callable[..., list[Any]]:
     bound: dict[str, Any] = {"GuardFailed": GuardFailed}
     text = source(graph, "program", bound)
     exec(compile(text, "<effgrad program>", "exec"), bound)
-    return bound["program"]
+    program: Callable[..., list[Any]] = bound["program"]
+    return program
 
 
 def _result(graph: Graph, printer: Printer, structure: Any) -> str:

@@ -21,7 +21,7 @@ from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
-from effgrad.smooth.traced import CONSTANT, KINDS, UFUNCS, Smooth, Traced
+from effgrad.smooth.traced import CONSTANT, UFUNCS, Smooth, Traced
 from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
@@ -90,6 +90,10 @@ class Staged(Traced):
     def __format__(self, spec: str) -> str:
         return format(self.primal, spec) if spec else repr(self)
 
+    def plain(self) -> "Staged":
+        """What `plain` finds: to a rule, a staged value is plain."""
+        return self
+
     shape = property(lambda self: np.shape(self.primal))
     ndim = property(lambda self: np.ndim(self.primal))
     size = property(lambda self: np.size(self.primal))
@@ -99,8 +103,7 @@ class Staged(Traced):
 def _recording(function: Any, reflected: bool = False) -> Any:
     def operate(self: Staged, other: Any) -> Any:
         pair = (other, self) if reflected else (self, other)
-        # An operand that carries a derivative of its own is a plain value to a comparison.
-        return record(constant_primitive(function), *[traced.plain(x) for x in pair])
+        return record(constant_primitive(function), *pair)
 
     return operate
 
@@ -112,12 +115,12 @@ for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", o
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
 
-# To a rule, a staged value is plain: derivatives end where it begins.
 traced.LAYERS.discard(Staged)
 
 
 def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Apply a primitive at the staging activation that owns one of its arguments."""
+    args = tuple(traced.plain(a) for a in args)
     owners = [a.owner for a in args if type(a) is Staged]
     if not owners:
         return primitive.function(*args, **params)
@@ -130,16 +133,20 @@ def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
 
 
 def _example(value: Any) -> Any:
+    value = traced.plain(value)
     return value.primal if type(value) is Staged else value
 
 
 def settled(value: Any) -> Any:
     """The example's value of a staged value, which the graph is guarded to have again."""
+    value = traced.plain(value)
     return value.owner.guard(value) if type(value) is Staged else value
 
 
 class Stage(Handler[Smooth]):
     """Record the program as a graph; a staged value's shadow is its node."""
+
+    value = Staged
 
     def enter(self) -> None:
         self.inputs: list[Node] = []
@@ -166,16 +173,15 @@ class Stage(Handler[Smooth]):
         self.nodes.append(node)
         return Staged(self, result, node)
 
-    def constant(self, function: Any, *args: Any) -> Any:
+    def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
         return record(constant_primitive(function), *args)
 
     def argument(self, value: Any) -> Any:
         """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
+        value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
-        if type(value) in KINDS:
-            raise EscapedValue("a value of a derivative was used outside of it in a staged program")
         if not isinstance(value, np.ndarray):
             return value
         original, kept = self.constants.get(id(value), (None, None))
@@ -255,6 +261,6 @@ def staged(f: Callable[..., Any], leaves: list[Any], tree: Any) -> tuple[Graph, 
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        values = [leaf.primal if type(leaf) is Staged else np.copy(leaf) if isinstance(leaf, np.ndarray) else leaf
-                  for leaf in optree.tree_leaves(output)]  # fmt: skip
+        values = [np.copy(_example(leaf))[()] if isinstance(leaf, np.ndarray) and type(traced.plain(leaf)) is not Staged
+                  else _example(leaf) for leaf in optree.tree_leaves(output)]  # fmt: skip
     return graph, values

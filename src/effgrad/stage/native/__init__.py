@@ -35,7 +35,7 @@ class Native:
                     self.pointers[self.numbers[buffer]] = _address(buffer.array)
         self.load()
         self.segments = self.segmented()
-        self.inputs = [self.input(number, node) for number, node in enumerate(graph.inputs)]
+        self.inputs: list[Any] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
         self.results = [self.result(o, kind) for o, kind in zip(plan.outputs, graph.outputs, strict=True)]
         self.fresh = [(i, make) for i, make in enumerate(self.results) if make.__name__ == "fresh"]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
@@ -166,7 +166,7 @@ class Native:
 
     def prepare(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
         """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
-        kept = [put(..., leaf) if put.__class__ is _SETITEM else put(leaf)
+        kept = [put(..., leaf) if type(put) is _SETITEM else put(leaf)
                 for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
         return kept, {i: make() for i, make in self.fresh}
 
@@ -192,7 +192,7 @@ class Native:
                 self.control[1](before)
 
 
-_SETITEM = type(np.zeros(1).__setitem__)
+_SETITEM: Any = type(np.zeros(1).__setitem__)
 
 
 def _ignore(leaf: Any) -> None:

@@ -136,7 +136,8 @@ class Engine:
         options.loop_unrolling = level > 1
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
-        return self.machine.emit_object(module)
+        code: bytes = self.machine.emit_object(module)
+        return code
 
     def _path(self, text: str) -> pathlib.Path:
         named = "\n".join([text, llvmlite.__version__, llvm.get_host_cpu_name(), _features.flatten()])

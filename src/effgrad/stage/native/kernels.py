@@ -172,7 +172,7 @@ class _Writer:
         index, after = self.body.name(), self.body.name()
         phis = [self.body.name() for _ in carried]
         at = len(self.body.lines)
-        values = inside(index, phis)
+        values: list[str] = inside(index, phis)
         lines = [f"  {index} = phi i64 [ {start}, %{before} ], [ {after}, %{self.block} ]"]
         for phi, (kind, first), value in zip(phis, carried, values, strict=True):
             lines.append(f"  {phi} = phi {kind} [ {first}, %{before} ], [ {value}, %{self.block} ]")

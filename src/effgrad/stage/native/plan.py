@@ -55,7 +55,7 @@ class Storage:
     @property
     def offset(self) -> int:
         """In bytes from the beginning of the buffer."""
-        return self.view.__array_interface__["data"][0] - _ORIGIN_ADDRESS
+        return int(self.view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
@@ -65,7 +65,7 @@ class Storage:
 
 # Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
 _ORIGIN = np.zeros(16)
-_ORIGIN_ADDRESS = _ORIGIN.__array_interface__["data"][0]
+_ORIGIN_ADDRESS: int = _ORIGIN.__array_interface__["data"][0]
 
 
 def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""Evaluation that looks at every result: where a NaN or an infinity first appears.
+
+The handler lies below the derivatives of the function that it watches, so it sees the operations of the program and
+those of their reverse passes, which are operations like any other.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import NotFinite
+from effgrad.modes.evaluate import Evaluate
+from effgrad.smooth.traced import Traced, plain
+
+
+class Watch(Evaluate):
+    """Evaluate, and raise `NotFinite` at the first result with a NaN or an infinity that no argument had."""
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        result = super().apply(primitive, *args, **params)
+        value = np.asarray(plain(result))
+        if value.dtype.kind in "fc" and not np.isfinite(value).all() and _new(value, [plain(a) for a in args]):
+            bad = np.argwhere(~np.isfinite(value))
+            place = f" at index {tuple(int(i) for i in bad[0])}, {len(bad)} in all" if value.ndim else ""
+            first = value[tuple(bad[0])]
+            given = ", ".join(_summary(plain(a)) for a in args)
+            where = "the reverse pass" if _in_reverse_pass() else "the program"
+            raise NotFinite(f"in {where}, {primitive.name}({given}) made {first}{place}")
+        return result
+
+
+def _new(value: Any, args: list[Any]) -> bool:
+    """Whether a NaN or an infinity is not just passed on from an argument."""
+    numbers = [a for a in args if np.result_type(a).kind in "fc"]
+    if np.isnan(value).any():
+        return not any(np.isnan(a).any() for a in numbers)
+    return all(np.isfinite(a).all() for a in numbers)
+
+
+def _in_reverse_pass() -> bool:
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in ("pull", "_unwind"):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _summary(value: Any) -> str:
+    if np.ndim(value) == 0:
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    value = np.asarray(value)
+    text = f"array of shape {value.shape}"
+    if value.dtype.kind == "f" and value.size:
+        text += f" from {np.nanmin(value):.6g} to {np.nanmax(value):.6g}"
+    return text

@@ -1,0 +1,345 @@
+"""Arrays that are written to: `a[i] = v`, views written through, and arrays made empty and filled in a loop.
+
+A traced value never changes; an array that the program writes to is a *variable* whose value does. Its memory is a
+`Storage`: a base value and a log of writes. The array and its views are handles on the storage, each with the
+addresses of its elements. The addresses are themselves a NumPy array, indexed, reshaped and transposed as the program
+does with the handle, so which elements two handles share is NumPy's own answer. A read takes each element from its
+last writer; a loop that fills an array therefore takes linear time, and leaves one operation (`overwrite`).
+
+Until something is written, arrays are ordinary traced values: `alias` only notes which ones are views of which.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import Detached
+from effgrad.smooth import cotangents
+from effgrad.smooth.primitive import moving
+from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
+
+Path = tuple[Callable[[Any], Any], ...]
+
+
+class Outermost:
+    """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
+
+    alive = True
+    serial = -1
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        return buffer(primitive.function(*[plain(a) for a in args], **params))
+
+
+OUTERMOST = Outermost()
+
+
+def buffer(value: Any) -> Any:
+    """A fresh array as one that can absorb traced values; anything that is not an array of numbers stays as it is."""
+    if type(value) is not np.ndarray or value.dtype.kind not in "fc":
+        return value
+    result: Any = Mutable(OUTERMOST, value, None)
+    Handle(Storage(np.ascontiguousarray(value))).attach(result)
+    return result
+
+
+class Storage:
+    """The memory that an array and its views share: a base value, and the writes since."""
+
+    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed")
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.dtype = plain(base).dtype
+        self.addresses: Any = None
+        self.version = 0
+        self.writes: list[Any] = []
+        # For each address: which write was the last, and which of the written elements went there.
+        self.writer: Any = None
+        self.element: Any = None
+        self.unwritten: list[weakref.ref[Traced]] | None = []
+        self.borrowed = False
+
+    def locate(self, path: Path) -> Any:
+        """The addresses of what `path` selects."""
+        if self.addresses is None:
+            shape = np.shape(plain(self.base))
+            self.addresses = np.arange(np.size(plain(self.base))).reshape(shape)
+        addresses = self.addresses
+        for step in path:
+            addresses = step(addresses)
+        return addresses
+
+    def note(self, view: Traced) -> None:
+        """Remember an array of this memory, to be told of the first write."""
+        if self.unwritten is None:
+            become_mutable(view)
+            return
+        self.unwritten.append(weakref.ref(view))
+        if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
+            self.unwritten = [ref for ref in self.unwritten if ref() is not None]
+
+    def write(self, addresses: Any, value: Any) -> None:
+        for ref in self.unwritten or ():
+            view = ref()
+            if view is not None:
+                become_mutable(view)
+        self.unwritten = None
+        self.version += 1
+        if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
+            if self.borrowed:
+                self.base, self.borrowed = self.base.copy(), False
+            self.base.reshape(-1)[addresses] = value
+            return
+        if self.writer is None:
+            self.writer = np.full(self.addresses.size, -1)
+            self.element = np.zeros(self.addresses.size, int)
+        self.writer[addresses] = len(self.writes)
+        self.element[addresses] = np.arange(np.size(addresses)).reshape(np.shape(addresses))
+        self.writes.append(value)
+
+    def settle(self) -> Any:
+        """The whole value; the log of writes is empty afterwards."""
+        if self.writes:
+            self.base = self.read(self.addresses)
+            self.writes, self.writer, self.element = [], None, None
+        return self.base
+
+    def read(self, addresses: Any) -> Any:
+        """The values at some addresses."""
+        if not self.writes:
+            return self._from_base(addresses)
+        if np.ndim(addresses) == 0:
+            write = self.writer[addresses]
+            if write < 0:
+                return self._from_base(addresses)
+            return self._cast(_elements(self.writes[write], self.element[addresses], ()))
+        writers, elements = self.writer[addresses], self.element[addresses]
+        if addresses.size == 0:
+            return self._from_base(addresses)
+        first = writers.item(0)
+        if (writers == first).all():
+            if first < 0:
+                return self._from_base(addresses)
+            return self._cast(_elements(self.writes[first], elements, addresses.shape))
+        writers, elements = writers.ravel(), elements.ravel()
+        order = np.argsort(writers, kind="stable")
+        chosen, starts = np.unique(writers[order], return_index=True)
+        places = np.split(order, starts[1:])
+        written = [(self.writes[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
+        values = [v if np.ndim(plain(v)) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
+        kept = [int(at[0]) if len(at) == 1 and np.ndim(plain(v)) == 0 else at for v, at in written]
+        start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
+        return overwrite(start, *values, places=tuple(kept))
+
+    def _from_base(self, addresses: Any) -> Any:
+        if addresses is self.addresses:
+            return self.base
+        return getitem(self.base, index=np.unravel_index(addresses, self.addresses.shape))
+
+    def _cast(self, value: Any) -> Any:
+        if type(value) in KINDS:
+            kind = plain(value)
+            # A Python float in an array of doubles stays one: its operations are faster.
+            return value if np.result_type(kind) == self.dtype else value.astype(self.dtype)
+        return np.asarray(value, self.dtype)[()]
+
+
+def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
+    """Some elements of a written value, by their number in the region that it was written to."""
+    size = np.size(plain(value))
+    if size == 1:
+        value = value if np.ndim(plain(value)) == 0 else np.reshape(value, ())
+        return value if shape == () else np.broadcast_to(value, shape)
+    if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
+        return value if np.shape(plain(value)) == shape else np.reshape(value, shape)
+    return np.ravel(value)[elements]
+
+
+class Handle:
+    """What an array keeps about its memory: the storage, the way to its elements, and when it was last read."""
+
+    __slots__ = ("storage", "path", "addresses", "version")
+
+    def __init__(self, storage: Storage, path: Path = (), addresses: Any = None, version: int = 0) -> None:
+        self.storage, self.path, self.addresses, self.version = storage, path, addresses, version
+
+    def attach(self, value: Traced) -> None:
+        value.handle = self
+
+    def located(self) -> Any:
+        if self.addresses is None:
+            self.addresses = self.storage.locate(self.path)
+        return self.addresses
+
+    def shared(self, value: Any) -> Any:
+        """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
+        self.storage.borrowed = True
+        return value
+
+    def exposed(self, value: Any) -> Any:
+        """The plain value, for code that could write to it: it must not reach memory that is shared."""
+        if self.storage.borrowed:
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+    def read(self) -> Any:
+        addresses, storage = self.located(), self.storage
+        if addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size:
+            return storage.read(addresses)
+        value = storage.settle()
+        for step in self.path:
+            value = step(value)
+        return value
+
+
+_OWNER, _PRIMAL, _SHADOW = (Traced.__dict__[name] for name in ("owner", "primal", "shadow"))
+_CLASS: Any = object.__dict__["__class__"]
+
+
+def _current(descriptor: Any) -> Any:
+    """A slot of a mutable array, brought up to date with its memory."""
+
+    def get(self: Any) -> Any:
+        handle = self.handle
+        if handle.version != handle.storage.version:
+            value = handle.read()
+            handle.version = handle.storage.version
+            if type(value) not in KINDS:
+                value = Traced(OUTERMOST, value, None)
+            _OWNER.__set__(self, value.owner)
+            _PRIMAL.__set__(self, value.primal)
+            _SHADOW.__set__(self, value.shadow)
+        return descriptor.__get__(self)
+
+    return property(get, descriptor.__set__)
+
+
+class Mutable(Traced):
+    """An array whose memory has been written to, or may absorb traced values."""
+
+    __slots__ = ()
+    owner = _current(_OWNER)
+    primal = _current(_PRIMAL)
+    shadow = _current(_SHADOW)
+    shape = property(lambda self: self.handle.located().shape)
+    ndim = property(lambda self: self.handle.located().ndim)
+    size = property(lambda self: self.handle.located().size)
+    dtype = property(lambda self: self.handle.storage.dtype)
+
+    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+        _OWNER.__set__(self, owner)
+        _PRIMAL.__set__(self, primal)
+        _SHADOW.__set__(self, shadow)
+
+    def __len__(self) -> int:
+        return len(self.handle.located())
+
+    def __getitem__(self, index: Any) -> Any:
+        index = plain_tree(index)
+        handle = self.handle
+        addresses = handle.located()[index]
+        if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
+            result: Any = Mutable(None, None, None)
+            path = (*handle.path, lambda value: getitem(value, index=index))
+            Handle(handle.storage, path, addresses, version=-1).attach(result)
+            return result
+        value = handle.storage.read(addresses)
+        return value if type(value) in KINDS else buffer(value)
+
+    def plain(self) -> Any:
+        """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
+        owner, primal, shadow = self.owner, self.primal, self.shadow
+        return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+
+    def __copy__(self) -> Any:
+        owner, primal, shadow = self.owner, self.primal, self.shadow
+        return buffer(primal.copy()) if owner is OUTERMOST else held(owner, primal, shadow)
+
+
+LAYERS.discard(Mutable)
+
+
+def become_mutable(array: Traced) -> None:
+    """From now on the array is read through its memory."""
+    array.handle.version = -1
+    _CLASS.__set__(array, Mutable)
+
+
+def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
+    """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
+    if type(result) not in KINDS or type(source) not in KINDS:
+        return result
+    handle = _handle(source)
+    Handle(handle.storage, (*handle.path, step)).attach(result)
+    handle.storage.note(result)
+    return result
+
+
+def _handle(array: Any) -> Handle:
+    handle: Handle | None = getattr(array, "handle", None)
+    if handle is None:
+        handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
+        handle.attach(array)
+        handle.storage.note(array)
+    return handle
+
+
+def write(array: Traced, index: Any, value: Any) -> None:
+    """`array[index] = value`."""
+    if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
+        raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
+    if type(value) in (list, tuple):
+        value = np.array(value)
+    handle = _handle(array)
+    addresses = handle.located()[plain_tree(index)]
+    shape, given = np.shape(addresses), np.shape(plain(value))
+    if given != shape and given != ():
+        while len(given) > len(shape) and given[0] == 1:
+            given = given[1:]
+        if given != np.shape(plain(value)):
+            value = np.reshape(value, given)
+        if np.broadcast_shapes(given, shape) != shape:
+            raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
+        value = np.broadcast_to(value, shape)
+    if np.result_type(plain(value)).kind == "c" and handle.storage.dtype.kind != "c":
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
+    if np.ndim(plain(value)):
+        value = value.copy()  # it may be written to later
+    handle.storage.write(addresses, value)
+
+
+def assign(array: Traced, value: Any) -> None:
+    """`array[...] = value`, for augmented assignment and `out=`."""
+    fits = type(value) in KINDS and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
+    if fits and type(array) is type(value) and getattr(array, "handle", None) is None:
+        array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
+    else:
+        write(array, ..., value)
+
+
+def _overwrite(base: Any, *values: Any, places: Any) -> Any:
+    result = np.array(base)
+    flat = result.reshape(-1)
+    for at, value in zip(places, values, strict=True):
+        flat[at] = value
+    return result
+
+
+def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> Any:
+    for index in wanted:
+        if index == 0:
+            written = np.concatenate([np.atleast_1d(at) for at in places])
+            yield overwrite(g, 0.0, places=(written,))
+        else:
+            at = np.unravel_index(places[index - 1], np.shape(plain(g)))
+            yield cotangents.unbroadcast(g[at], values[index - 1])
+
+
+overwrite: Any = moving(_overwrite, _parts, name="overwrite")
+
+
+OPERATORS.update(write=write, assign=assign, alias=alias)

@@ -1,0 +1,73 @@
+"""Protection of the plain arrays that a recording refers to: later writes must not change the derivative.
+
+A small array is copied. A large one is locked against writing while the program runs, and its checksum is compared
+when the recording is used, since a view made before can still be written through.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import Overwritten
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 15
+# A prime, so that moving rows of a matrix changes the sums.
+_COLUMNS = 997
+
+
+class Protected:
+    """The large arrays that one recording refers to."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, tuple[Array, Any]] = {}
+        self.locked: list[Array] = []
+
+    def keep(self, array: Array) -> Array:
+        """The array as it is now: a copy, or itself, locked."""
+        if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
+            return array.copy()
+        if id(array) not in self.arrays:
+            self.arrays[id(array)] = array, _checksum(array)
+            part: Any = array
+            while isinstance(part, np.ndarray):
+                if part.flags.writeable:
+                    part.flags.writeable = False
+                    self.locked.append(part)
+                part = part.base
+        return array
+
+    def release(self) -> None:
+        """Unlock; bases first, as NumPy asks."""
+        while self.locked:
+            self.locked.pop().flags.writeable = True
+
+    def verify(self) -> None:
+        """Raises `Overwritten` if an array is not as it was."""
+        for array, checksum in self.arrays.values():
+            if not np.array_equal(_checksum(array), checksum):
+                raise Overwritten(
+                    f"an array of shape {array.shape} that the derivative needs was written to after its use, through "
+                    "a view or after the function had returned; give the function a copy of it"
+                )
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say why an array is read-only, if that is what an error in the block is about."""
+    try:
+        yield
+    except ValueError as error:
+        if "read-only" in str(error):
+            error.add_note("a large array that the derivative needs is locked meanwhile: write to a copy, a = a.copy()")
+        raise
+
+
+def _checksum(array: Array) -> Any:
+    data = array.reshape(-1).view(np.uint8)
+    words = data[: data.size // 8 * 8].view(np.uint64)
+    whole = words.size // _COLUMNS * _COLUMNS
+    sums = np.add.reduce(words[:whole].reshape(-1, _COLUMNS), axis=0)
+    return np.concatenate([sums, words[whole:], data[data.size // 8 * 8 :].astype(np.uint64)])

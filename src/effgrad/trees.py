@@ -1,0 +1,68 @@
+"""Pytrees: nested containers whose leaves are numbers and arrays.
+
+optree knows tuples, lists, dicts, named tuples, None and what users register. Here dataclasses are containers too, and
+strings and integers inside a container are discrete leaves: they have no derivative and are kept as they are.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import optree
+
+from effgrad.errors import NotDifferentiable
+
+DISCRETE = (str, bytes, int, bool)
+
+
+class Structure:
+    """The structure of a pytree: optree's, with dataclasses and discrete leaves (strings, integers) in it."""
+
+    def __init__(self, tree: Any) -> None:
+        self.leaves: list[Any] = []
+        leaves, self.spec = optree.tree_flatten(tree)
+        self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
+
+    def _part(self, leaf: Any, alone: bool) -> Any:
+        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            inner = Structure({field.name: getattr(leaf, field.name) for field in dataclasses.fields(leaf)})
+            self.leaves += inner.leaves
+            return leaf, inner
+        if not alone and type(leaf) in DISCRETE:
+            return leaf, None
+        self.leaves.append(leaf)
+        return None
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        remaining = iter(leaves)
+        return self._rebuild(remaining)
+
+    def _rebuild(self, remaining: Iterator[Any]) -> Any:
+        return self.spec.unflatten([self._restored(part, remaining) for part in self.parts])
+
+    def _restored(self, part: Any, remaining: Iterator[Any]) -> Any:
+        if part is None:
+            return next(remaining)
+        kept, inner = part
+        if inner is None:
+            return kept
+        result = copy.copy(kept)
+        for name, value in inner._rebuild(remaining).items():
+            object.__setattr__(result, name, value)
+        return result
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The leaves of a tree of this structure; raises `NotDifferentiable` if it has another."""
+        given = Structure(tree)
+        if given.shape() != self.shape():
+            raise NotDifferentiable(f"a pytree has the structure {given.spec}; it should be {self.spec}")
+        return given.leaves
+
+    def shape(self) -> Any:
+        return self.spec, [part and (type(part[0]), part[1] and part[1].shape()) for part in self.parts]
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    structure = Structure(tree)
+    return structure.leaves, structure

@@ -1,0 +1,190 @@
+"""Derivatives of functions on pytrees: structures, shapes and dtypes as users expect them."""
+
+import dataclasses
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from effgrad import Detached, NotDifferentiable, errors, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad.smooth import Traced
+
+W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def network(parameters, x):
+    hidden = np.tanh(parameters["w"] @ x + parameters["b"])
+    return {"out": hidden * hidden, "norm": np.sum(hidden)}
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+def test_jacobian_of_pytrees(mode):
+    parameters = {"w": W, "b": np.array([0.1, -0.2])}
+    x = np.array([0.3, 0.1, -0.5])
+    result = jacobian(network, mode=mode)(parameters, x)
+    assert {k: {j: v.shape for j, v in d.items()} for k, d in result.items()} == {
+        "out": {"w": (2, 2, 3), "b": (2, 2)},
+        "norm": {"w": (2, 3), "b": (2,)},
+    }
+    hidden = np.tanh(W @ x + parameters["b"])
+    np.testing.assert_allclose(result["out"]["b"], np.diag(2 * hidden * (1 - hidden**2)))
+    np.testing.assert_allclose(result["norm"]["w"], (1 - hidden**2)[:, None] * x)
+
+
+def test_jacobian_of_several_arguments_is_a_tuple():
+    first, second = jacobian(lambda a, b: a * b, argnums=(0, 1))(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    np.testing.assert_array_equal(first, np.diag([3.0, 4.0]))
+    np.testing.assert_array_equal(second, np.diag([1.0, 2.0]))
+
+
+def test_hessian_of_a_pytree_has_a_block_for_each_pair_of_leaves():
+    result = hessian(lambda p: np.sum(p["a"]) ** 2 * p["s"])({"a": np.array([1.0, 2.0]), "s": 3.0})
+    np.testing.assert_allclose(result["a"]["a"], np.full((2, 2), 6.0))
+    np.testing.assert_allclose(result["a"]["s"], [6.0, 6.0])
+    np.testing.assert_allclose(result["s"]["s"], 0.0)
+
+
+def test_hvp_takes_pytrees():
+    f = lambda p: p["x"] ** 3 * p["y"]  # noqa: E731
+    result = hvp(f, {"x": 2.0, "y": 5.0}, {"x": 1.0, "y": 0.0})
+    assert result == {"x": 60.0, "y": 12.0}
+
+
+def test_a_jacobian_is_differentiable():
+    second = jacobian(jacobian(lambda x: x**3))(np.array([1.0, 2.0]))
+    expected = np.zeros((2, 2, 2))
+    expected[0, 0, 0], expected[1, 1, 1] = 6.0, 12.0
+    np.testing.assert_allclose(second, expected)
+
+
+def test_empty_inputs_have_empty_jacobians():
+    assert jacobian(lambda x: np.stack([np.sum(x), 1.0]))(np.zeros(0)).shape == (2, 0)
+
+
+def test_the_pullback_runs_the_function_once():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x * x
+
+    _, pullback = vjp(f, np.array([1.0, 2.0]))
+    for cotangent in np.eye(2):
+        pullback(cotangent)
+    assert len(runs) == 1
+
+
+def test_auxiliary_output_keeps_an_outer_derivative():
+    def outer(x):
+        _, aux = grad(lambda y: (y * y, x * y), has_aux=True)(2.0)
+        return aux
+
+    assert grad(outer)(3.0) == 2.0
+
+
+def test_keyword_arguments_and_negative_argnums():
+    value, derivative = value_and_grad(lambda x, y, *, scale: scale * x * y, argnums=-1)(2.0, 3.0, scale=5.0)
+    assert (value, derivative) == (30.0, 10.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.longdouble])
+def test_derivatives_have_the_dtype_of_what_they_are_derivatives_of(dtype):
+    x = np.array([1.0, 2.0], dtype)
+    assert grad(lambda x: np.sum(x * np.ones(2)))(x).dtype == dtype
+    assert jacobian(lambda x: x * np.ones(2, dtype))(x).dtype == dtype
+    assert jvp(lambda x: x * x, (x,), (x,))[1].dtype == dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    weights: np.ndarray
+    name: str
+    width: int = 3
+    inner: "Layer | None" = None
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def leaves_squared(tree):
+    if isinstance(tree, Pair):
+        return leaves_squared(tree.left) + leaves_squared(tree.right)
+    return np.sum(tree**2)
+
+
+def test_dataclasses_keep_their_class_and_their_discrete_leaves():
+    layer = Layer(np.array([1.0, 2.0]), "first", inner=Layer(np.array([3.0]), "second", 1))
+    result = grad(lambda layer: np.sum(layer.weights**2) * layer.width + np.sum(layer.inner.weights))(layer)
+    assert isinstance(result, Layer) and (result.name, result.width, result.inner.name) == ("first", 3, "second")
+    np.testing.assert_array_equal(result.weights, [6, 12])
+    np.testing.assert_array_equal(result.inner.weights, [1])
+    np.testing.assert_array_equal(layer.weights, [1, 2])
+
+
+def test_a_tree_of_two_kinds_of_node_keeps_its_shape():
+    tree = Pair(Pair(1.0, 2.0), np.array([3.0, 4.0]))
+    result = grad(leaves_squared)(tree)
+    assert isinstance(result.left, Pair) and result.left == Pair(2.0, 4.0)
+    np.testing.assert_array_equal(result.right, [6, 8])
+
+
+def test_none_and_strings_are_kept():
+    assert grad(lambda t: t["x"] ** 2)({"x": 3.0, "n": None, "s": "text"}) == {"x": 6.0, "n": None, "s": "text"}
+
+
+def test_trees_of_another_structure_are_errors():
+    with pytest.raises(NotDifferentiable, match="structure"):
+        jvp(lambda t: t["x"], ({"x": 3.0},), ({"y": 3.0},))
+    with pytest.raises(NotDifferentiable, match="structure"):
+        vjp(lambda x: (x, x), 3.0)[1]((1.0, 1.0, 1.0))
+
+
+UNSUPPORTED = {
+    "byteswap", "compress", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes",
+    "tofile",
+}  # fmt: skip
+
+
+def test_a_traced_array_has_the_attributes_of_an_array():
+    def f(x):
+        missing = {name for name in dir(np.ndarray) if name[0] != "_" and name not in dir(Traced)}
+        assert missing == UNSUPPORTED
+        assert x.__array_namespace__() is np and x.to_device("cpu") is x
+        assert (x.nbytes, x.itemsize, x.device) == (48, 8, "cpu")
+        return np.sum(x)
+
+    grad(f)(np.ones(6))
+
+
+def test_methods_that_write_in_place():
+    def f(x):
+        y = x * 1.0
+        y.sort()
+        y.put([0], x[2] ** 2)
+        y.flat[1] = 3 * x[0]
+        z = np.zeros((2, 2))
+        z.fill(x[1])
+        z.T.flat[1:3] = x[:2]
+        return np.sum(y * np.arange(1.0, 4.0)) + np.sum(z * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+    x = np.array([0.5, 2.0, 1.5])
+    differences = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad(f)(x), differences, rtol=1e-7)
+
+
+def test_errors_have_a_code_a_section_and_the_line_of_the_user():
+    def f(x):
+        return float(x) * 2
+
+    with pytest.raises(Detached) as caught:
+        grad(f)(2.0)
+    assert "[E3]" in str(caught.value) and "test_api.py" in str(caught.value)
+    assert "return float(x) * 2" in str(caught.value)
+    page = (pathlib.Path(__file__).parents[1] / "docs" / "errors.md").read_text()
+    classes = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.EffgradError)]
+    assert len({c.code for c in classes}) == len(classes) > 5
+    for c in classes:
+        assert f"{{ #{c.code.lower()} }}" in page

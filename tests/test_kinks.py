@@ -1,0 +1,54 @@
+"""Points where a function is not smooth: the documented default, and what a handler of `Kink` takes instead."""
+
+import numpy as np
+import pytest
+
+from effgrad import NotSmooth, grad, jvp, kinks
+
+a = np.array
+TABLE = {
+    "abs": (np.abs, 0.0, 0.0, -1.0, 1.0),
+    "abs of an array": (lambda x: np.sum(np.abs(x)), a([0.0, -2.0]), [0, -1], [-1, -1], [1, -1]),
+    "maximum": (lambda x: np.maximum(x, 0.0), 0.0, 0.5, 0.0, 1.0),
+    "minimum": (lambda x: np.minimum(x, 0.0), 0.0, 0.5, 1.0, 0.0),
+    "minimum, second": (lambda x: np.minimum(0.0, x), 0.0, 0.5, 0.0, 1.0),
+    "maximum of itself": (lambda x: np.maximum(x, x), 3.0, 1.0, 1.0, 1.0),
+    "minimum of itself": (lambda x: np.minimum(x, x), 3.0, 1.0, 1.0, 1.0),
+    "max": (np.max, a([1.0, 0.0, 1.0]), [0.5, 0, 0.5], [0, 0, 1], [1, 0, 0]),
+    "min along an axis": (lambda x: np.sum(np.min(x, axis=1)), a([[1.0, 1.0], [2.0, 1.0]]), [[0.5, 0.5], [0, 1]],
+                          [[0, 1], [0, 1]], [[1, 0], [0, 1]]),
+    "max along two axes": (lambda x: np.sum(np.max(x, axis=(0, 2))), np.ones((2, 1, 2)), np.full((2, 1, 2), 0.25),
+                           [[[0, 0]], [[0, 1]]], [[[1, 0]], [[0, 0]]]),
+    "clip at its lower end": (lambda x: np.clip(x, 0.0, 1.0), 0.0, 1.0, 0.0, 1.0),
+    "clip at its upper end": (lambda x: np.clip(x, 0.0, 1.0), 1.0, 1.0, 1.0, 0.0),
+    "norm": (lambda x: np.linalg.norm(x), a([0.0, 0.0]), [0, 0], [0, 0], [0, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_default_left_and_right(row):
+    f, x, default, left, right = TABLE[row]
+    np.testing.assert_array_equal(grad(f)(x), default)
+    with kinks("left"):
+        np.testing.assert_array_equal(grad(f)(x), left)
+        np.testing.assert_allclose(jvp(f, (x,), (np.ones_like(x),))[1], np.sum(left))
+    with kinks("right"):
+        np.testing.assert_array_equal(grad(f)(x), right)
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_raise_and_report(row):
+    f, x, default, *_ = TABLE[row]
+    with kinks("raise"), pytest.raises(NotSmooth):
+        grad(f)(x)
+    with kinks("report") as report:
+        np.testing.assert_array_equal(grad(f)(x), default)
+    assert sum(report.counts.values()) >= 1
+    if "itself" not in row:  # a tie everywhere
+        with kinks("raise"):
+            grad(f)(np.asarray(x) + 0.25 + np.arange(np.size(x)).reshape(np.shape(x)) / 64)
+
+
+def test_an_unknown_choice_is_named():
+    with pytest.raises(ValueError, match="middle"):
+        kinks("middle")

@@ -1,0 +1,254 @@
+"""Arrays that a program writes to: the derivative of what NumPy computes, whatever is a view of what.
+
+Each program is run untraced by NumPy, and its derivatives are compared with central differences of that run.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effgrad import Detached, check_grad, grad, hessian, jvp
+
+WEIGHTS = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 11.0])
+
+
+def through_a_view(x):
+    a = x * 1.0
+    v = a[1:]
+    v[0] = 10 * x[0]
+    return np.sum(a * WEIGHTS)
+
+
+def into_the_base_under_a_view(x):
+    a = x * 1.0
+    v = a[2:4]
+    a[3] = x[0] ** 2
+    return np.sum(v * v)
+
+
+def reshaped_and_transposed(x):
+    a = np.reshape(x * 1.0, (2, 3))
+    a.T[0] = x[:2] ** 2
+    a.reshape(-1)[5] = x[0] * x[1]
+    a.ravel()[1] *= 3
+    return np.sum(a * WEIGHTS.reshape(2, 3))
+
+
+def filled(x):
+    a = np.zeros(6)
+    for i in range(6):
+        a[i] = x[i] ** 2 if i % 2 else x[i]
+    return np.sum(a * WEIGHTS)
+
+
+def recurrence(x):
+    a = np.zeros((6, 2))
+    a[0] = x[:2]
+    for i in range(1, 6):
+        a[i] = a[i - 1] * x[i] + a[i // 2]
+    return np.sum(a[2:] ** 2)
+
+
+def stencil(x):
+    u = np.array(x)
+    for _ in range(3):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u**3)
+
+
+def swapped(x):
+    a = x.copy()
+    a[0], a[1] = a[1], a[0]
+    a[[2, 3]] = a[[3, 2]]
+    return np.sum(a * WEIGHTS)
+
+
+def masked(x):
+    a = x * 1.0
+    a[a > 0.6] *= 2
+    return np.sum(a * a)
+
+
+def diagonal(x):
+    a = np.zeros((3, 3))
+    np.fill_diagonal(a, x[:3])
+    np.put(a, [1, 2], x[3:5])
+    a[2, 0] += x[5]
+    return np.sum(a @ a @ a)
+
+
+def with_out(x):
+    out = np.empty(6)
+    np.multiply(x, x, out=out)
+    np.add(out, x, out=out)
+    return np.sum(out * WEIGHTS)
+
+
+def repeated_index(x):
+    a = np.zeros(3)
+    a[[0, 0, 1]] = x[:3]
+    a[[2, 2]] += x[3:5]
+    return np.sum(a * a)
+
+
+def inserted_rows(x):
+    rows = np.zeros((3, 6))
+    for row in rows:
+        row[:] = x * np.sum(x)
+    rows[1, ::2] = 1.0
+    return np.sum(rows**2)
+
+
+def a_view_kept_while_the_array_is_rebound(x):
+    a = x * 2.0
+    v = a[:3]
+    a = a + 1
+    v += x[3:]
+    return np.sum(a) * np.sum(v)
+
+
+def moved_axes(x):
+    a = np.reshape(x * 1.0, (2, 3))
+    np.swapaxes(a, 0, 1)[0] = x[4:]
+    left, right = np.split(a, [1], axis=1)
+    right[:, 0] *= left[:, 0]
+    return np.sum(a * WEIGHTS.reshape(2, 3))
+
+
+def the_written_array_changes_later(x):
+    row, constant = x * 2.0, np.ones(6)
+    a = np.zeros((3, 6))
+    a[0], a[1] = row, constant
+    row[1] = x[0] ** 2
+    constant[:] = 5.0
+    a[2] = row * constant
+    return np.sum(a * a)
+
+
+PROGRAMS = [
+    the_written_array_changes_later,
+    through_a_view, into_the_base_under_a_view, reshaped_and_transposed, filled, recurrence, stencil, swapped, masked,
+    diagonal, with_out, repeated_index, inserted_rows, a_view_kept_while_the_array_is_rebound, moved_axes,
+]  # fmt: skip
+X = np.array([0.5, 1.5, -0.7, 0.9, 0.3, 1.1])
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("mode", ["taped", "reverse"])
+def test_reverse_agrees_with_differences(f, mode):
+    gradient = grad(f, mode=mode)(X)
+    for i in range(6):
+        step = np.zeros(6)
+        step[i] = 1e-6
+        np.testing.assert_allclose(gradient[i], (f(X + step) - f(X - step)) / 2e-6, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_forward_and_second_order_agree(f):
+    direction = np.linspace(-1.0, 2.0, 6)
+    value, tangent = jvp(f, (X,), (direction,))
+    np.testing.assert_allclose(value, f(X))
+    np.testing.assert_allclose(tangent, grad(f)(X) @ direction)
+    curvature = hessian(f)(X)
+    np.testing.assert_allclose(curvature, curvature.T, atol=1e-12)
+    second = grad(lambda x: np.sum(grad(f)(x) * direction))(X)
+    np.testing.assert_allclose(second, curvature @ direction, atol=1e-9)
+
+
+@st.composite
+def edits(draw):
+    """A list of writes: (which handle is written to, an index, the source handle, an index)."""
+    count = draw(st.integers(1, 6))
+    index = st.one_of(
+        st.integers(-2, 1),
+        st.tuples(st.integers(-2, 1), st.integers(-3, 2)),
+        st.just((slice(None), 0)),
+        st.just((slice(None, None, -1), slice(1, None))),
+        st.just(([0, 1, 0], [2, 2, 1])),
+        st.just(Ellipsis),
+    )
+    return [(draw(st.integers(0, 3)), draw(index), draw(st.integers(0, 3)), draw(index)) for _ in range(count)]
+
+
+@settings(deadline=None, max_examples=150)
+@given(edits(), st.booleans())
+def test_random_writes_through_random_views(writes, made_empty):
+    def f(x):
+        a = np.zeros((2, 3)) if made_empty else np.reshape(x * 1.0, (2, 3))
+        handles = [a, a[::-1], a.T.T, np.reshape(x**2, (2, 3))]
+        for target, at, source, place in writes:
+            value = np.sum(handles[source][place]) * handles[3][1, 2] + handles[source][0, 1]
+            handles[target][at] = value
+        return sum(np.sum(h * WEIGHTS.reshape(2, 3)) for h in handles)
+
+    value, tangent = jvp(f, (X,), (WEIGHTS,))
+    np.testing.assert_allclose(value, f(X))
+    h = 1e-30j * WEIGHTS  # the programs are polynomials: the complex step is exact
+    exact = _complex(f, X + h).imag / 1e-30
+    np.testing.assert_allclose(tangent, exact, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(grad(f)(X) @ WEIGHTS, exact, rtol=1e-9, atol=1e-9)
+
+
+def _complex(f, x):
+    zeros = np.zeros
+    try:
+        np.zeros = lambda shape: zeros(shape, complex)
+        return f(x)
+    finally:
+        np.zeros = zeros
+
+
+def test_writing_leaves_the_callers_array_alone():
+    x = X.copy()
+
+    def f(x):
+        x *= 2
+        x[0] = 0.0
+        return np.sum(x * x)
+
+    np.testing.assert_allclose(grad(f)(x), [0, *(8 * X[1:])])
+    np.testing.assert_array_equal(x, X)
+
+
+def test_an_array_that_absorbed_nothing_is_data():
+    def f(x):
+        scale = np.zeros(3)
+        scale[1] = 4.0
+        assert float(scale[1]) == 4.0
+        assert isinstance(scale, np.ndarray)
+        return np.sum(np.sort(scale) * x), (scale, np.ones(2))
+
+    gradient, (scale, ones) = grad(f, has_aux=True)(np.arange(3.0))
+    np.testing.assert_array_equal(gradient, [0, 0, 4])
+    assert type(scale) is np.ndarray and type(ones) is np.ndarray
+
+
+def test_filling_takes_linear_work():
+    def f(x, n):
+        a = np.zeros(n)
+        a[0] = x
+        for i in range(1, n):
+            a[i] = a[i - 1] * 1.0001
+        return a[n - 1]
+
+    np.testing.assert_allclose(grad(f)(2.0, 20_000), 1.0001**19_999)
+
+
+def test_what_numpy_refuses_is_refused():
+    with pytest.raises(ValueError, match="broadcast"):
+        grad(lambda x: x.__setitem__(slice(0, 2), x))(X)
+    with pytest.raises(IndexError):
+        grad(lambda x: x.__setitem__(6, 1.0))(X)
+    with pytest.raises(Detached, match="imaginary"):
+        grad(lambda x: x.__setitem__(0, x[1] * 1j))(X)
+    outside = np.zeros(3)
+    with pytest.raises(Detached, match="made outside"):
+        grad(lambda x: np.copyto(outside, x[:3]))(X)
+    with pytest.raises(ValueError) as info:  # NumPy's own, raised from ours
+        grad(lambda x: outside.__setitem__(0, x[0]))(X)
+    assert isinstance(info.value.__cause__, Detached)
+
+
+def test_check_grad_reads_a_filled_array():
+    assert "6 coordinates agree" in check_grad(filled, X)
