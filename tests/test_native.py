@@ -7,13 +7,15 @@ import sys
 import numpy as np
 import pytest
 
+import effgrad
 from effgrad import grad
 from effgrad.errors import NotStaged
 from effgrad.stage import stage
 from effgrad.stage.compiled import compile
-from effgrad.stage.native import engine, program
+from effgrad.stage.native import engine, program, scalars, tape
 from effgrad.stage.passes import optimised
 
+native = sys.modules["effgrad.stage.native"]
 pytestmark = pytest.mark.filterwarnings("error")
 
 
@@ -125,3 +127,42 @@ def test_random_programs_agree_with_eager(seed, dtype):
             for point in (x, 0.5 * x):
                 (value,), expected = native(point), g(point)
                 np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+
+
+SCALARS = [
+    lambda a, b, c: np.sin(a + b), lambda a, b, c: a * b * 0.5, lambda a, b, c: np.tanh(a - c),
+    lambda a, b, c: np.maximum(a, b), lambda a, b, c: np.where((a > b) & (a < 1), a, np.tanh(b)),
+    lambda a, b, c: np.exp(-a * a), lambda a, b, c: np.arctan2(a, 2.0), lambda a, b, c: np.clip(a, -0.5, 0.5) + b,
+    lambda a, b, c: np.abs(a) + 0.1, lambda a, b, c: b / (1 + a * a), lambda a, b, c: np.cos(b) + c * a,
+    lambda a, b, c: -0.7 * a,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tapes_agree_with_compiled_code(seed, monkeypatch):
+    random = np.random.default_rng(seed)
+    choices = random.integers(0, 12, 300)
+    constants = random.normal(size=300)
+
+    def f(x, y):
+        values = [x, y, x * y]
+        for i, choice in enumerate(choices):
+            values.append(SCALARS[choice](values[-1], values[(i * 7) % len(values)], constants[i]))
+        return sum(values) / len(values)
+
+    graph = optimised(stage(effgrad.value_and_grad(f, (0, 1)))(0.3, 0.7))
+    compiled = program(graph)
+    monkeypatch.setattr(native, "MOST_COMPILED", 0)
+    taped = program(graph)
+    assert taped.tapes and not compiled.tapes
+    for point in ((0.3, 0.7), (-1.0, 0.2)):
+        np.testing.assert_allclose(taped(*point), compiled(*point), rtol=1e-13)
+        value, gradient = effgrad.value_and_grad(f, (0, 1))(*point)
+        np.testing.assert_allclose(taped(*point), [value, *gradient], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", sorted(tape.CODES))
+def test_the_tape_has_the_arity_of_every_operation(name):
+    known = {**scalars.FLOATING, **scalars.ARITHMETIC, **scalars.COMPARING, **scalars.TESTING, **scalars.LOGICAL}
+    assert name in known or name == "where"
+    tape._case(scalars.Body(), name)

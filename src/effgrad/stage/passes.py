@@ -147,7 +147,7 @@ def _replaced(node: Node, new: dict[Node, Any]) -> Node:
 
 def _key(value: Any) -> Any:
     """A hashable stand-in for an argument or a parameter."""
-    if type(value) is Node:
+    if type(value) is Node or type(value) is float and value == value and value != 0:
         return value
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
@@ -185,6 +185,8 @@ def _is(value: Any, number: float) -> bool:
     """Whether an argument is a constant, all of it one number."""
     if type(value) is Node:
         return False
+    if not isinstance(value, np.ndarray):
+        return bool(value == number)
     return bool(np.size(value) and np.all(np.asarray(value) == number))
 
 

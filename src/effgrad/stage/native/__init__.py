@@ -10,9 +10,13 @@ import numpy as np
 from effgrad.smooth.linalg import matmul
 from effgrad.stage.graph import GUARD, Graph, GuardFailed, fill, same
 from effgrad.stage.native import engine
-from effgrad.stage.native.kernels import signature, text
+from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Storage
 from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
+
+# More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
+MOST_COMPILED = 20_000
 
 
 class Native:
@@ -43,11 +47,13 @@ class Native:
     def load(self) -> None:
         """Compile what is new, and make the table of the steps: the address of each and of its arguments."""
         steps = [step for step in self.plan.steps if isinstance(step, Fused)]
-        names: dict[Any, str] = {}
-        bodies: dict[str, Body] = {}
+        keys = [signature(step.kernel) for step in steps]
+        kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True)}
+        self.tapes = _tapes(kernels)
+        names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}
+        bodies: dict[str, Body] = {INTERPRETER: interpreter()} if self.tapes else {}
         chosen: list[str] = []
-        for step in steps:
-            key = signature(step.kernel)
+        for key, step in zip(keys, steps, strict=True):
             if key not in names:
                 body = Body(vector=bool(engine.WIDTHS) and bool(step.kernel.shape))
                 text(step.kernel, body)
@@ -59,8 +65,10 @@ class Native:
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         starts = []
-        for step in steps:
+        for key, step in zip(keys, steps, strict=True):
             starts.append(len(arguments))
+            if key in self.tapes:
+                arguments += self.tapes[key].header()
             for buffer, offset in self.plan.offsets[step.number]:
                 number = self.numbers.get(buffer, 0)
                 arguments += [number, offset + (0 if number else buffer.place)]
@@ -190,6 +198,14 @@ class Native:
         finally:
             if self.control:
                 self.control[1](before)
+
+
+def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:
+    """The tapes that take the place of straight-line code, where there is too much different code to compile."""
+    straight = {key: kernel for key, kernel in kernels.items() if suits(kernel)}
+    if sum(len(kernel.nodes) for kernel in straight.values()) <= MOST_COMPILED:
+        return {}
+    return {key: Tape(kernel) for key, kernel in straight.items()}
 
 
 _SETITEM: Any = type(np.zeros(1).__setitem__)
