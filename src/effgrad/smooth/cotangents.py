@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.traced import KINDS, LAYERS, decided, plain, staging
+from effgrad.smooth.traced import KINDS, LAYERS, decided, evaluated, plain, staging
 
 
 class Masked:
@@ -78,14 +78,21 @@ def product(g: Any, partial: Any) -> Any:
 
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
+    if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
+        if type(g) not in LAYERS and type(partial) not in LAYERS:
+            return evaluated(flat_product, g, partial)
     result = g * partial
     if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
-        zero = plain(partial) == 0
         # What an outer derivative sees of the product is only dropped where the product is undefined.
-        return np.where(zero & (value != value) if type(result) in LAYERS else zero, 0.0, result)
+        return np.where((plain(partial) == 0) & (value != value), 0.0, result)
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result
+
+
+def flat_product(g: Any, partial: Any) -> Any:
+    """`product` of numbers, as one operation of a staged program."""
+    return 0.0 if partial == 0 else g * partial
 
 
 def strong(g: Any, weight: Any) -> Any:

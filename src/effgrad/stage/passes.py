@@ -209,6 +209,13 @@ def _multiply(node: Node, add: Add) -> Any:
     return None
 
 
+def _flat_product(node: Node, add: Add) -> Any:
+    g, partial = node.args
+    if type(partial) is Node:
+        return partial if _is(g, 1) else None
+    return g if partial == 1 else node.changed(primitive=multiply) if partial else 0.0
+
+
 def _divide(node: Node, add: Add) -> Any:
     return node.args[0] if _is(node.args[1], 1) else None
 
@@ -241,7 +248,7 @@ def _where(node: Node, add: Add) -> Any:
 
 _ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "where": _where,
+    "negative": _negative, "flat_product": _flat_product, "where": _where,
 }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ def _listed(items: tuple[str, ...]) -> str:
 _FORMS: dict[str, Form] = {
     "float": lambda x: f"float({x})",
     "where": lambda condition, yes, no: f"np.where({condition}, {yes}, {no})",
+    "flat_product": lambda g, partial: f"(0.0 if {partial} == 0 else {g} * {partial})",
     "negative": lambda x: f"(-{x})",
     "absolute": lambda x: f"abs({x})",
     "reshape": lambda x, shape: f"np.reshape({x}, {shape})",
