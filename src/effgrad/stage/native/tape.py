@@ -2,7 +2,7 @@
 
 An instruction is six numbers: an opcode, the slot of its result, up to three slots of its arguments, and nothing. The
 slots are doubles; truth values are 0 and 1 there, constants have slots that are filled beforehand. The interpreter is
-one loop around a switch, whose cases are written by the same emitters as the kernels.
+one loop around a jump, whose cases are written by the same emitters as the kernels.
 """
 
 from typing import Any
@@ -25,73 +25,87 @@ _UNARY = {
 _TERNARY = {"clip", "where"}
 NAMES = sorted({*FLOATING, *ARITHMETIC, *COMPARING, *TESTING, *LOGICAL, "where"})
 CODES = {name: number for number, name in enumerate(NAMES)}
-COPY, READ, READ_BOOL, WRITE, WRITE_BOOL = range(len(NAMES), len(NAMES) + 5)
+COPY, READ, READ_BOOL, WRITE, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 6)
 INTERPRETER = "effgrad_tape"
 
 
 def _case(body: Body, name: str) -> str:
-    """Write what one operation does to the slots `%va`, `%vb` and `%vc`; the result, as a double."""
+    """Write what one operation does to the slots of its arguments; the result, as a double."""
     kind = _BOOL if name in LOGICAL or name in COMPARING or name in TESTING else _FLOAT
     count = 1 if name in _UNARY else 3 if name in _TERNARY else 2
     args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in range(count))
     node = Node(Primitive(name, lambda: None, "tape", (), ()), args, {}, (), 0.0).changed(dtype=kind)
-    values = dict(zip(map(id, args), ("%va", "%vb", "%vc"), strict=False))
+    values = {id(arg): _slot(body, number) for number, arg in enumerate(args, 2)}
     result = emit(body, node, lambda arg, target: body.convert(values[id(arg)], "double", target))
     return body.convert(result, TYPES[kind], "double")
 
 
+def _field(body: Body, number: int) -> str:
+    """A number of the current instruction."""
+    return body.do(f"load i32, ptr {body.do(f'getelementptr i32, ptr %at, i64 {number}')}")
+
+
+def _place(body: Body, number: int) -> str:
+    """The address of the slot that a number of the current instruction names."""
+    return body.do(f"getelementptr double, ptr %slots, i32 {_field(body, number)}")
+
+
+def _slot(body: Body, number: int) -> str:
+    return body.do(f"load double, ptr {_place(body, number)}")
+
+
 def interpreter() -> Body:
-    """The interpreter, as a kernel: its arguments are the code, its length, the slots, and then the operands."""
+    """The interpreter, as a kernel: its arguments are the code, the slots, and then the operands.
+
+    It jumps through a table of addresses, not a switch: LLVM then gives every case a jump of its own, which the
+    processor foretells better.
+    """
     body = Body()
-    cases = [*range(len(NAMES)), COPY, READ, READ_BOOL, WRITE, WRITE_BOOL]
-    targets = " ".join(f"i32 {code}, label %case{code}" for code in cases)
+    cases = [*range(len(NAMES)), COPY, READ, READ_BOOL, WRITE, WRITE_BOOL, STOP]
+    table = ", ".join(f"ptr blockaddress(@KERNEL, %case{code})" for code in cases)
+    labels = ", ".join(f"label %case{code}" for code in cases)
     body.lines += [
+        f"@KERNEL.cases = internal constant [{len(cases)} x ptr] [{table}]",
         "define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:",
-        "  %code = load ptr, ptr %arguments", "  %p1 = getelementptr i64, ptr %arguments, i64 1",
-        "  %count = load i64, ptr %p1", "  %p2 = getelementptr i64, ptr %arguments, i64 2",
-        "  %slots = load ptr, ptr %p2",
-        "  %end = getelementptr i32, ptr %code, i64 %count", "  br label %head", "head:",
-        "  %at = phi ptr [ %code, %entry ], [ %next, %more ]",
+        "  %code = load ptr, ptr %arguments", "  %p = getelementptr i64, ptr %arguments, i64 1",
+        "  %slots = load ptr, ptr %p", "  br label %head", "head:",
+        "  %at = phi ptr [ %code, %entry ], [ %next, %more ]", "  %op = load i32, ptr %at",
+        "  %entry.at = getelementptr ptr, ptr @KERNEL.cases, i32 %op", "  %case = load ptr, ptr %entry.at",
+        f"  indirectbr ptr %case, [ {labels} ]",
+        "more:", "  %next = getelementptr i32, ptr %at, i64 6", "  br label %head",
+        f"case{STOP}:", "  ret i32 0",
     ]  # fmt: skip
-    for number, name in enumerate(("op", "to", "a", "b", "c")):
-        body.lines += [f"  %f{name} = getelementptr i32, ptr %at, i64 {number}", f"  %{name} = load i32, ptr %f{name}"]
-    for name in ("to", "a", "b", "c"):
-        body.lines.append(f"  %s{name} = getelementptr double, ptr %slots, i32 %{name}")
-    for name in ("a", "b", "c"):
-        body.lines.append(f"  %v{name} = load double, ptr %s{name}")
-    body.lines.append(f"  switch i32 %op, label %more [ {targets} ]")
     for code, name in enumerate(NAMES):
         body.lines.append(f"case{code}:")
-        result = _case(body, name)
-        body.lines += [f"  store double {result}, ptr %sto", "  br label %more"]
-    body.lines += [f"case{COPY}:", "  store double %va, ptr %sto", "  br label %more"]
+        _finish(body, _case(body, name))
+    body.lines.append(f"case{COPY}:")
+    _finish(body, _slot(body, 2))
     for code in (READ, READ_BOOL, WRITE, WRITE_BOOL):
         body.lines.append(f"case{code}:")
-        # The operand's number is in `b`: a pointer and an offset among the arguments.
-        pair = body.do("mul i32 %b, 2")
-        place = body.do(f"getelementptr i64, ptr %arguments, i32 {pair}")
+        # The operand's number: a pointer and an offset among the arguments.
+        place = body.do(f"getelementptr i64, ptr %arguments, i32 {body.do(f'mul i32 {_field(body, 3)}, 2')}")
         held = body.do(f"getelementptr ptr, ptr %pointers, i64 {_load(body, place)}")
         pointer = body.do(f"load ptr, ptr {held}")
         offset = _load(body, body.do(f"getelementptr i64, ptr {place}, i64 1"))
         memory = body.do(f"getelementptr i8, ptr {pointer}, i64 {offset}")
         if code == READ:
-            value = body.do(f"load double, ptr {memory}")
-            body.lines.append(f"  store double {value}, ptr %sto")
+            _finish(body, body.do(f"load double, ptr {memory}"))
         elif code == READ_BOOL:
             truth = body.do(f"load i8, ptr {memory}")
-            value = body.do(f"uitofp i8 {truth} to double")
-            body.lines.append(f"  store double {value}, ptr %sto")
-        elif code == WRITE:
-            body.lines.append(f"  store double %va, ptr {memory}")
+            _finish(body, body.do(f"uitofp i8 {truth} to double"))
         else:
-            truth = body.do("fptoui double %va to i8")
-            body.lines.append(f"  store i8 {truth}, ptr {memory}")
-        body.lines.append("  br label %more")
-    body.lines += [
-        "more:", "  %next = getelementptr i32, ptr %at, i64 6", "  %again = icmp ult ptr %next, %end",
-        "  br i1 %again, label %head, label %done", "done:", "  ret i32 0", "}",
-    ]  # fmt: skip
+            value, kind = _slot(body, 2), "double"
+            if code == WRITE_BOOL:
+                value, kind = body.do(f"fptoui double {value} to i8"), "i8"
+            body.lines += [f"  store {kind} {value}, ptr {memory}", "  br label %more"]
+    body.lines.append("}")
     return body
+
+
+def _finish(body: Body, result: str) -> None:
+    """Put the result in its slot, and go on."""
+    place = _place(body, 1)
+    body.lines += [f"  store double {result}, ptr {place}", "  br label %more"]
 
 
 def _load(body: Body, place: str) -> str:
@@ -110,14 +124,14 @@ def suits(kernel: Kernel) -> bool:
 
 
 class Tape:
-    """The instructions of a kernel and its slots; `header` begins its arguments, of which three are its own."""
+    """The instructions of a kernel and its slots; `header` begins the arguments of its step."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.constants: dict[Any, int] = {}
         self.filled: list[tuple[int, float]] = []
         self.slots: dict[int, int] = {}
         code: list[int] = []
-        offset = 2  # the three numbers of the header take the places of two operands
+        offset = 1  # the header takes the place of one operand
         for number, (value, operand) in enumerate(kernel.reads):
             code += [READ_BOOL if operand.dtype == _BOOL else READ, self.slot(value), 0, number + offset, 0, 0]
         for node in kernel.nodes:
@@ -126,7 +140,7 @@ class Tape:
             code += [op, self.slot(node), *(args + [0, 0])[:3], 0]
         for number, (value, operand) in enumerate(kernel.writes, len(kernel.reads)):
             code += [WRITE_BOOL if operand.dtype == _BOOL else WRITE, 0, self.slot(value), number + offset, 0, 0]
-        self.code = np.array(code, np.int32)
+        self.code = np.array([*code, STOP, 0, 0, 0, 0, 0], np.int32)
         self.values = np.zeros(len(self.slots) + len(self.constants) + 1)
         for place, constant in self.filled:
             self.values[place] = constant
@@ -143,5 +157,4 @@ class Tape:
         return self.constants[key]
 
     def header(self) -> list[int]:
-        addresses = [int(a.__array_interface__["data"][0]) for a in (self.code, self.values)]
-        return [addresses[0], len(self.code), addresses[1], 0]
+        return [int(a.__array_interface__["data"][0]) for a in (self.code, self.values)]
