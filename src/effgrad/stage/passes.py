@@ -4,6 +4,7 @@ A rule looks at one node whose arguments are done, and gives what stands for it:
 other nodes before it. `simplified` runs rules over a graph; `common` and `dead` look at the graph as a whole.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -100,6 +101,13 @@ def simplified(graph: Graph, *rules: Rule) -> Graph:
         return result
 
     return _rewritten(graph, chained)
+
+
+PASSES: dict[str, Callable[[Graph], Graph]] = {
+    **{rule.__name__: functools.partial(lambda rule, graph: simplified(graph, rule), rule) for rule in RULES},
+    "common": common,
+    "dead": dead,
+}
 
 
 def optimised(graph: Graph, rules: tuple[Rule, ...] = RULES) -> Graph:

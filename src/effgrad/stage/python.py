@@ -27,6 +27,9 @@ _INFIX = {
     "xor": "^", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
 }  # fmt: skip
 
+# Forms that put their arguments next to an operator.
+_OPERANDS = {"negative", "getitem", "flat_product"}
+
 Form = Callable[..., str]
 
 
@@ -166,6 +169,8 @@ class Printer:
         if name in _INFIX:
             left, right = (f"({a})" if a.startswith("-") else a for a in args)
             return f"({left} {_INFIX[name]} {right})"
+        if name not in _OPERANDS:
+            args = tuple(map(_bare, args))
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
         if name in _FORMS:
@@ -219,7 +224,6 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
     printer, names, guards = Printer(bound), itertools.count(), itertools.count()
     uses = Counter(i for node in graph for i in node.inputs)
     uses.update(o for o in graph.outputs if type(o) is Node)
-    returned = {o for o in graph.outputs if type(o) is Node}
     for number, node in enumerate(graph.inputs):
         printer.texts[node] = f"x{number}"
     lines = []
@@ -233,7 +237,7 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
             lines += [f"    if not {test}:", f"        raise {error}"]
             continue
         text = printer.expression(node)
-        if uses[node] == 1 and len(text) < WIDTH // 2 and node not in returned:
+        if uses[node] == 1 and len(text) < WIDTH // 2:
             printer.texts[node] = text
         else:
             printer.texts[node] = f"v{next(names)}"

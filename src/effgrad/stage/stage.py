@@ -9,7 +9,7 @@ graph is the program of one path, and says when it is.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -225,21 +225,43 @@ def _examples(tree: Any, slots: list[Staged]) -> Any:
     return tree
 
 
-def stage(f: Callable[..., Any]) -> Callable[..., Graph]:
+def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False) -> Callable[..., Graph]:
     """The program of `f` as a graph: `stage(f)(*args)` runs `f` on example arguments and records its operations.
 
     Floats and arrays are inputs of the graph; integers, strings and other leaves are part of the program. The graph is
     the program of the path that the example takes. A derivative inside is recorded with it.
 
+    Arguments:
+        f: a function of pytrees, in plain NumPy.
+        passes: names of passes over the graph, run in this order; `effgrad.stage.passes.PASSES` has them all.
+        show: print the program as Python source before the passes and after each.
+
     >>> import effgrad
-    >>> graph = effgrad.stage(effgrad.grad(lambda x: x**3))(2.0)
+    >>> graph = effgrad.stage(effgrad.grad(lambda x: x**3), passes=["algebra", "dead"])(2.0)
     >>> graph(3.0)
     [27.0]
+    >>> print(graph.to_python())
+    import numpy as np
+    <BLANKLINE>
+    <BLANKLINE>
+    def program(x0):
+        return float(3 * (x0 * x0))
+    <BLANKLINE>
     """
+    from effgrad.stage.passes import PASSES
+
+    unknown = [name for name in passes if name not in PASSES]
+    if unknown:
+        raise ValueError(f"there is no pass {unknown[0]!r}; choose from {', '.join(PASSES)}")
 
     def recorded(*args: Any, **kwargs: Any) -> Graph:
         leaves, tree = flatten((args, kwargs))
-        return staged(f, leaves, tree)[0]
+        graph = staged(f, leaves, tree)[0]
+        for name in ("", *passes):
+            graph = PASSES[name](graph) if name else graph
+            if show:
+                print(f"# {name or 'as recorded'}: {len(graph)} operations\n{graph.to_python()}")
+        return graph
 
     return recorded
 
