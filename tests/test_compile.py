@@ -110,8 +110,8 @@ def test_derivatives_go_through_a_compiled_function(backend):
 
 def test_turned_off_by_the_environment(monkeypatch, backend):
     calls = []
-    c = compile(lambda x: calls.append(1) or x, backend)
     monkeypatch.setenv("EFFGRAD_COMPILE", "0")
+    c = compile(lambda x: calls.append(1) or x, backend)
     c(1.0), c(1.0), c(1.0)
     assert len(calls) == 3
 
@@ -124,6 +124,15 @@ def test_an_argument_that_cannot_be_part_of_a_program_is_an_error():
         compile(lambda x: x)(Unhashable())
     with pytest.raises(ValueError, match="numpy"):
         compile(lambda x: x, backend="fortran")
+
+
+def test_a_result_that_is_no_container_of_arrays_is_an_error(backend):
+    class Holder:
+        def __init__(self, value):
+            self.value = value
+
+    with pytest.raises(NotStaged, match="returned a Holder"):
+        compile(Holder, backend)(1.0)
 
 
 def test_a_value_kept_after_staging_is_an_error(backend):

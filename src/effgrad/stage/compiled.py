@@ -143,6 +143,7 @@ class Compiled:
     def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool) -> None:
         functools.update_wrapper(self, f)
         self.flush_subnormals = flush_subnormals
+        self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function, self.backend = f, backend
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
@@ -150,7 +151,7 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         # A derivative, or another staged program, goes through the function itself.
-        if os.environ.get("EFFGRAD_COMPILE") == "0" or not KINDS.isdisjoint(map(type, leaves)):
+        if self.off or not KINDS.isdisjoint(map(type, leaves)):
             return self.function(*args, **kwargs)
         with self.lock:
             return self._run(leaves, tree)

@@ -16,7 +16,7 @@ import numpy as np
 import optree
 
 from effgrad.effects import Handler
-from effgrad.errors import EscapedValue, NoRule
+from effgrad.errors import EscapedValue, NoRule, NotStaged
 from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
@@ -214,6 +214,11 @@ class Stage(Handler[Smooth]):
     def finish(self, output: Any) -> Graph:
         """The recorded program, returning `output`."""
         leaves, tree = optree.tree_flatten(output)
+        for leaf in map(_example, leaves):
+            if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
+                raise NotStaged(
+                    f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
+                )
         return Graph(self.inputs, self.nodes, [self.argument(leaf) for leaf in leaves], tree)
 
 

@@ -5,6 +5,7 @@ Transposes, slices and broadcasts are other ways of looking at memory and cost n
 beforehand, and reused where its value is no longer needed.
 """
 
+import functools
 import heapq
 import zlib
 from typing import Any, cast
@@ -47,20 +48,24 @@ class Buffer:
 class Storage:
     """Where a value lies: a buffer, and a strided way through it (an array that is never read)."""
 
-    __slots__ = ("buffer", "view")
+    __slots__ = ("buffer", "view", "offset")
 
-    def __init__(self, buffer: Buffer, view: np.ndarray) -> None:
+    def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
         self.buffer, self.view = buffer, view
-
-    @property
-    def offset(self) -> int:
-        """In bytes from the beginning of the buffer."""
-        return int(self.view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS
+        # In bytes from the beginning of the buffer.
+        self.offset = int(view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS if offset is None else offset
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
-        view = np.broadcast_to(self.view, shape)
-        return tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
+        return _steps(shape, self.view.shape, self.view.strides, self.view.itemsize)
+
+
+@functools.cache
+def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    added = len(shape) - len(own)
+    return (0,) * added + tuple(
+        0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
+    )
 
 
 # Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
@@ -68,6 +73,7 @@ _ORIGIN = np.zeros(16)
 _ORIGIN_ADDRESS: int = _ORIGIN.__array_interface__["data"][0]
 
 
+@functools.cache
 def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """A contiguous array of this shape over no memory."""
     strides, step = [], np.dtype(dtype).itemsize
@@ -126,7 +132,7 @@ class Plan:
         """New memory for a whole array."""
         made = Buffer(max(view.size, 1) * view.itemsize, array, source)
         self.buffers.append(made)
-        return Storage(made, view)
+        return Storage(made, view, 0)
 
     def place(self, node: Node) -> None:
         """Decide how a node is computed."""
