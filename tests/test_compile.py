@@ -1,5 +1,7 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
+import pathlib
+import re
 import warnings
 
 import numpy as np
@@ -166,3 +168,25 @@ def test_the_report_names_the_steps(backend):
     text = c.report(np.ones((20, 20)))
     assert "matmul" in text or backend == "numpy"
     assert "3 operations" in text or backend == "native"
+
+
+def test_functions_without_a_rule_are_called(backend):
+    def f(x):
+        return np.unique(np.round(x)), np.median(x), np.fft.rfft(x), np.real(1j * x + x), np.conj(x)
+
+    c = compile(f, backend)
+    for x in (np.arange(4.0), np.arange(4.0) + 1, np.array([1.0, 1.0, 2.0, 0.0]), np.zeros(4), np.arange(4.0)):
+        for value, expected in zip(c(x), f(x), strict=True):
+            np.testing.assert_allclose(value, expected)
+            assert np.shape(value) == np.shape(expected)
+
+
+def test_under_a_derivative_they_need_a_rule(backend):
+    with pytest.raises(effgrad.NoRule):
+        compile(grad(lambda x: np.sum(np.unwrap(x))), backend)(np.ones(3))
+
+
+def test_the_examples_of_the_documentation_run():
+    page = (pathlib.Path(__file__).parents[1] / "docs" / "compile.md").read_text()
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, {})

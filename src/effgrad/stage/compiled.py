@@ -117,7 +117,9 @@ class Paths:
             try:
                 outputs = path.program(*leaves)
             except GuardFailed as failed:
-                path = self.known.get((*path.answers[: failed.position], _answer(failed.value)))
+                # A result of another shape, at no guard, is a path that nothing tells beforehand.
+                known = failed.position >= 0
+                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if known else None
             else:
                 self.latest = path
                 return path, outputs

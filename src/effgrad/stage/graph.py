@@ -16,6 +16,10 @@ INPUT = Primitive("input", lambda: None, "input", (), ())
 GUARD = Primitive("guard", lambda value: value, "guard", (), ())
 
 
+# The kind of primitives whose results must be checked to have the recorded shape and type.
+UNRULED = "unruled"
+
+
 class Slot:
     """The place in a parameter of an operation (an index) where the value of a node goes."""
 
@@ -110,6 +114,8 @@ class Graph:
                 else:
                     filled = fill(node.params, [values[s] for s in node.slots])
                     values[node] = node.primitive.function(*args, **filled)
+                    if node.primitive.kind == UNRULED:
+                        check_shape(node, values[node])
         return [value(o) for o in self.outputs]
 
     def to_python(self, name: str = "program") -> str:
@@ -133,6 +139,13 @@ class GuardFailed(Exception):
 
     def __init__(self, position: int, value: Any) -> None:
         self.position, self.value = position, value
+
+
+def check_shape(node: Node, value: Any) -> None:
+    """Raises `GuardFailed` if the result of a function has not the recorded shape and type."""
+    found = np.shape(value), np.result_type(value)
+    if found != (node.shape, node.dtype):
+        raise GuardFailed(-1, str(found))
 
 
 def same(value: Any, expected: Any) -> bool:

@@ -16,7 +16,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.graph import GUARD, Graph, GuardFailed, Node, Slot
+from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, Slot, check_shape
 
 WIDTH = 96
 
@@ -237,6 +237,14 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
             lines += [f"    if not {test}:", f"        raise {error}"]
             continue
         text = printer.expression(node)
+        if bound is not None and node.primitive.kind == UNRULED:
+            bound[checked := f"n{len(bound)}"] = node
+            printer.texts[node] = f"v{next(names)}"
+            lines += [
+                f"    {printer.texts[node]} = {_bare(text)}",
+                f"    check_shape({checked}, {printer.texts[node]})",
+            ]
+            continue
         if uses[node] == 1 and len(text) < WIDTH // 2:
             printer.texts[node] = text
         else:
@@ -252,7 +260,7 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
 
 def executable(graph: Graph) -> Callable[..., list[Any]]:
     """The program as a Python function of the inputs' leaves that returns the outputs' leaves."""
-    bound: dict[str, Any] = {"GuardFailed": GuardFailed}
+    bound: dict[str, Any] = {"GuardFailed": GuardFailed, "check_shape": check_shape}
     text = source(graph, "program", bound)
     exec(compile(text, "<effgrad program>", "exec"), bound)
     program: Callable[..., list[Any]] = bound["program"]

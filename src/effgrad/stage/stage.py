@@ -21,17 +21,19 @@ from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
-from effgrad.smooth.traced import CONSTANT, UFUNCS, Smooth, Traced
-from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
 SHAPE_ONLY = {np.result_type, np.can_cast, np.may_share_memory, np.shares_memory, np.iscomplexobj}
 SHAPED_BY_DATA = {np.nonzero, np.array_repr, np.array_str, np.array2string}
+COMPLEX = {np.real, np.imag}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
+_UNRULED: dict[Any, Primitive] = {}
 
 
 def constant_primitive(function: Any) -> Primitive:
@@ -41,14 +43,29 @@ def constant_primitive(function: Any) -> Primitive:
     return _CONSTANTS[function]
 
 
+def unruled_primitive(function: Any) -> Primitive:
+    """As `constant_primitive`, of a function that nothing is known about: its result may change its shape."""
+    if function not in _UNRULED:
+        _UNRULED[function] = Primitive(function.__name__, function, UNRULED, (), ())
+    return _UNRULED[function]
+
+
+def _under_derivative(tree: Any) -> bool:
+    """Whether a derivative looks at an argument: then a function needs a rule."""
+    if type(tree) in (tuple, list):
+        return any(map(_under_derivative, tree))
+    return type(tree) in KINDS and type(tree) is not Staged and type(traced.plain(tree)) is Staged
+
+
 class Staged(Traced):
     """A value of a staged program: its primal is the example's value, its shadow the node that computes it."""
 
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and not kwargs and ufunc not in UFUNCS and (ufunc in CONSTANT or ufunc in LOGICAL):
-            return record(constant_primitive(ufunc), *inputs)
+        if method == "__call__" and not kwargs and ufunc not in UFUNCS:
+            if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
+                return record(constant_primitive(ufunc), *inputs)
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -58,6 +75,8 @@ class Staged(Traced):
             return function(*[settled(a) for a in args], **kwargs)
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
+        if (function not in FUNCTIONS or function in COMPLEX) and not _under_derivative((args, tuple(kwargs.values()))):
+            return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:

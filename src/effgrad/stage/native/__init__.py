@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth.linalg import matmul
-from effgrad.stage.graph import GUARD, Graph, GuardFailed, fill, same
+from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
 from effgrad.stage.native import engine
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Storage
@@ -133,6 +133,15 @@ class Native:
                 np.matmul(left, right, out=result)
 
             return product
+
+        if node.primitive.kind == UNRULED:
+
+            def checked() -> None:
+                value = function(*args, **fill(node.params, slots))
+                check_shape(node, value)
+                result[...] = value
+
+            return checked
 
         def apply() -> None:
             result[...] = function(*args, **fill(node.params, slots))
