@@ -14,7 +14,7 @@ README = pathlib.Path(__file__).parent.parent / "README.md"
 
 @pytest.mark.parametrize("name", effgrad.__all__)
 def test_docstring_examples_run(name):
-    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs=dict(vars(api))):
+    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs={**vars(api), **vars(effgrad)}):
         assert doctest.DocTestRunner().run(example).failed == 0
 
 

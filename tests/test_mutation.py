@@ -135,7 +135,7 @@ X = np.array([0.5, 1.5, -0.7, 0.9, 0.3, 1.1])
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("mode", ["taped", "reverse"])
+@pytest.mark.parametrize("mode", ["taped", "reverse", "continuation", "delta", "checkpointed"])
 def test_reverse_agrees_with_differences(f, mode):
     gradient = grad(f, mode=mode)(X)
     for i in range(6):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from test_checkpoint import MODES, marked_program
 from test_hard_cases import MATRIX
+from test_higher_modes import PROGRAMS as SMOOTH_PROGRAMS
 from test_mutation import PROGRAMS, X
 from test_primitives import BINARY, FUNCTIONS, SHIFTS, UNARY, draw
 
-from effgrad import grad, hessian, jvp
+from effgrad import grad, hessian, jvp, second_order, taylor
 from effgrad.stage import GuardFailed, stage
 from effgrad.stage.native import program
 from effgrad.stage.passes import optimised
@@ -125,3 +127,24 @@ def test_places_that_depend_on_the_inputs_need_no_path(name):
     agrees(lambda x: np.sum(f(x)), X, others=[(-X,)])
     agrees(grad(lambda x: np.sum(f(x))), X, others=[(-X,)])
     agrees(hessian(lambda x: np.sum(f(x) ** 2)), X, others=[(-X,)])
+
+
+U = np.array([1.0, -0.5])
+DERIVATIVES = {
+    **{mode: lambda f, mode=mode: grad(f, mode=mode) for mode in [*MODES, "reverse"]},
+    "forward": lambda f: lambda x: jvp(f, (x,), (U,))[1],
+    "second order": lambda f: lambda x: second_order(f, x, U)[2],
+    "taylor": lambda f: lambda x: taylor(f, [x, U], 3)[3],
+}
+
+
+@pytest.mark.parametrize("mode", DERIVATIVES)
+@pytest.mark.parametrize("name", [n for n in SMOOTH_PROGRAMS if n != "constant"])
+def test_every_mode_leaves_its_program_in_the_graph(name, mode):
+    derivative = DERIVATIVES[mode](SMOOTH_PROGRAMS[name])
+    agrees(derivative, np.array([0.7, 1.3]), others=[(np.array([0.9, 0.4]),), (np.array([1.5, 1.1]),)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_checkpoints(mode):
+    agrees(grad(marked_program, mode=mode), np.array([0.3, 0.7, -0.4]), others=[(np.ones(3),)])

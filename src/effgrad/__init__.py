@@ -9,7 +9,9 @@ from effgrad.api import (
     jacobian,
     jvp,
     kinks,
+    second_order,
     stop_gradient,
+    taylor,
     value_and_grad,
     vjp,
 )
@@ -17,6 +19,7 @@ from effgrad.errors import (
     Detached,
     EffgradError,
     EscapedValue,
+    Irreproducible,
     NoRule,
     NotDifferentiable,
     NotFinite,
@@ -24,12 +27,14 @@ from effgrad.errors import (
     NotStaged,
     Overwritten,
 )
+from effgrad.modes.checkpointed import checkpoint
 from effgrad.stage import compile, stage
 
 __all__ = [
     "Detached",
     "EffgradError",
     "EscapedValue",
+    "Irreproducible",
     "NoRule",
     "NotDifferentiable",
     "NotFinite",
@@ -37,6 +42,7 @@ __all__ = [
     "NotStaged",
     "Overwritten",
     "check_grad",
+    "checkpoint",
     "compile",
     "debug_nans",
     "grad",
@@ -45,8 +51,10 @@ __all__ = [
     "jacobian",
     "jvp",
     "kinks",
+    "second_order",
     "stage",
     "stop_gradient",
+    "taylor",
     "value_and_grad",
     "vjp",
 ]

@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 import optree
+from scipy.sparse import csr_array
 
 from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
-from effgrad.modes.reverse import Reverse
+from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
+from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
@@ -28,7 +32,8 @@ def grad(
         f: a function of pytrees of floats and NumPy arrays, written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
-        mode: the reverse mode, by the name of its module: "taped" or "reverse".
+        mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
+            "delta" or "checkpointed".
 
     Returns:
         A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
@@ -116,8 +121,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     >>> value, pullback(1.0)
     (9.0, (6.0,))
     """
-    value, pull, _ = _record(f, primals)
-    return value, pull
+    return _record(f, primals)
 
 
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
@@ -181,14 +185,94 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     return jvp(grad(f), (x,), (v,))[1]
 
 
-def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """The Hessian of a scalar function, by forward over reverse, in the structure of `jacobian(grad(f))`.
+def hessian(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
+) -> Callable[..., Any]:
+    """The Hessian of a scalar function.
+
+    Arguments:
+        f: a function that returns one real number.
+        argnums: as for `grad`.
+        mode: None for forward over reverse, a run for each input element, in the structure of `jacobian(grad(f))`; or
+            "hessian" for one reverse pass that pushes edges, which needs one array (or number) as its input and pays
+            where the Hessian is sparse.
+        sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
+
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 4.2; Gower and Mello 2012.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
+    >>> hessian(lambda x: np.sum(x[1:] * x[:-1]), sparse=True)(np.ones(1000)).nnz
+    1998
     """
-    return jacobian(grad(f, argnums), argnums, mode="forward")
+    if mode not in (None, "hessian"):
+        raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
+    if mode is None and not sparse:
+        return jacobian(grad(f, argnums), argnums, mode="forward")
+    if not isinstance(argnums, int):
+        raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
+
+    def pushed(*args: Any, **kwargs: Any) -> Any:
+        (x,), rebuild = _split(args, argnums)
+        with intercepted(), EdgePushing() as activation:
+            variable = activation.variable(_input(x))
+            name = variable.shadow
+            output = f(*rebuild([variable]), **kwargs)
+            _check_scalar(output)
+            owned = isinstance(output, Traced) and output.owner is activation
+            block = activation.second_derivatives(output, name) if owned else None
+        size, shape = np.size(plain(x)), np.shape(plain(x))
+        if sparse:
+            return csr_array((size, size)) if block is None else csr_array(block)
+        dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()
+        return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
+
+    return pushed
+
+
+def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[Any, Any, Any]:
+    """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
+
+    Arguments:
+        f: a function of one pytree.
+        x: where.
+        direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
+
+    Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
+    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 4.2.
+
+    >>> second_order(lambda x: x**3, 2.0)
+    (8.0, 12.0, 12.0)
+    """
+    if direction is None:
+        if np.ndim(plain(x)) or not _is_floating(x):
+            raise NotDifferentiable("second_order at an array or a pytree needs a direction: second_order(f, x, u)")
+        direction = 1.0
+    return _along(SecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)
+
+
+def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None = None) -> list[Any]:
+    """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
+
+    Arguments:
+        f: a function of one pytree.
+        coefficients: pytrees x0, x1, ... with x(t) = x0 + x1 t + ...; the others are zero.
+        order: how far; by default, as far as the coefficients are given.
+
+    Returns the coefficients y0, ..., y_order, pytrees of the structure of `f`'s output; k! y_k is the k-th derivative
+    in t. Griewank and Walther 2008, chapter 13.
+
+    >>> [float(c) for c in taylor(np.exp, [0.0, 1.0], order=4)]
+    [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]
+    """
+    last = len(coefficients) - 1 if order is None else order
+    first, *others = coefficients
+
+    def derivatives(series: Any) -> list[Any]:
+        return [series[k] for k in range(1, last + 1)]
+
+    return list(_along(Taylor(), f, first, lambda *leaves: (list(leaves),), *others, derivatives, last))
 
 
 def stop_gradient(x: Any) -> Any:
@@ -265,30 +349,53 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     return f"check_grad: {x.size} coordinates agree, largest difference below {tolerance:g}"
 
 
+def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
+    """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
+    *directions, derivatives, count = rest
+    (*leaves,), tree = _flatten_inputs((x,))
+    moved = [tree.flatten_up_to((u,)) for u in directions]
+    for leaf, *parts in zip(leaves, *moved, strict=True):
+        for part in parts:
+            if np.shape(plain(leaf)) != np.shape(plain(part)):
+                raise NotDifferentiable(
+                    f"a direction has shape {np.shape(plain(part))}, its input {np.shape(plain(leaf))}"
+                )
+    with intercepted(), mode as activation:
+        inputs = [activation.variable(*make(_input(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)]
+        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+        _check_outputs(outputs)
+        values = [released(activation.primal(o)) for o in outputs]
+        parts = [
+            derivatives(o.shadow) if isinstance(o, Traced) and o.owner is activation else [None] * count
+            for o in outputs
+        ]
+        parts = [[_like(p, v) for p in part] for part, v in zip(parts, values, strict=True)]
+    return (output_tree.unflatten(values), *(output_tree.unflatten(list(part)) for part in zip(*parts, strict=True)))
+
+
 def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
     """Run `f` under a reverse mode with its output's cotangent from `seed`; the value and the inputs' cotangents."""
-    if mode == "taped":
-        value, pull, output = _record(f, primals)
-        return value, pull(seed(output))
-    if mode != "reverse":
-        raise ValueError(f"mode is {mode!r}; choose 'taped' or 'reverse'")
+    if mode not in REVERSE:
+        raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
     leaves, tree = _flatten_inputs(primals)
-    with intercepted(), Reverse() as reverse:
-        inputs = [reverse.variable(_input(leaf)) for leaf in leaves]
-        cells = [x.shadow for x in inputs]
+    with intercepted(), explained(), REVERSE[mode]() as activation:
+        inputs = [activation.variable(_input(leaf)) for leaf in leaves]
+        # As they are now: an input that the program writes to names another value later.
+        shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
         outputs, output_tree = flatten(output)
         _check_outputs(outputs)
-        values = [reverse.primal(o) for o in outputs]
+        values = [activation.primal(o) for o in outputs]
         for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
-            if isinstance(out, Traced) and out.owner is reverse:
-                out.shadow.accumulate(cotangent)
-    pulled = [_like(cotangents.dense(c.cotangent), leaf) for c, leaf in zip(cells, leaves, strict=True)]
-    return output_tree.unflatten(values), tree.unflatten(pulled)
+            if isinstance(out, Traced) and out.owner is activation:
+                activation.seed(out, cotangent)
+    pulled = activation.cotangents(shadows)
+    parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
+    return output_tree.unflatten(values), tree.unflatten(parts)
 
 
-def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any], Any]:
-    """Run `f` once under `Taped`: its value, a function that pulls a cotangent back, and its traced output."""
+def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
+    """Run `f` once under `Taped`: its value, and a function that pulls a cotangent back, any number of times."""
     leaves, tree = _flatten_inputs(primals)
     with intercepted(), explained(), Taped() as taped:
         inputs = [taped.variable(_input(leaf)) for leaf in leaves]
@@ -305,7 +412,7 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Calla
         parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
         return tree.unflatten(parts)
 
-    return output_tree.unflatten(values), pull, output
+    return output_tree.unflatten(values), pull
 
 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:

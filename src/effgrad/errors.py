@@ -75,7 +75,13 @@ class Overwritten(EffgradError):
     code = "E7"
 
 
+class Irreproducible(EffgradError):
+    """A checkpointed function gave another result when it was run again."""
+
+    code = "E8"
+
+
 class NotStaged(EffgradError, TypeError):
     """A program cannot be staged or compiled."""
 
-    code = "E8"
+    code = "E9"

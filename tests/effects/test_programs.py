@@ -331,3 +331,51 @@ def test_state_lives_on_the_activation_not_on_the_handler():
 
     assert handle(handler, program) == (None, 1)
     assert handle(handler, program) == (None, 1)
+
+
+@pytest.mark.parametrize("n, total", [(10, 55), (200, 20_100)])
+def test_parsing_dollars(n, total):
+    class Read(Effect):
+        @operation
+        def read(self): ...
+
+    class Dollars(Handler[Read]):
+        """The text: for i in 0..n, i dollars and a newline."""
+
+        def enter(self):
+            self.line, self.column = 0, 0
+
+        def read(self):
+            if self.line > n:
+                Stop.stop(None)
+            if self.column == self.line:
+                self.line, self.column = self.line + 1, 0
+                return "\n"
+            self.column += 1
+            return "$"
+
+    class Sum(Handler[Emit]):
+        def enter(self):
+            self.total = 0
+
+        def emit(self, value):
+            self.total += value
+
+        def return_(self, _):
+            return self.total
+
+    def parse(count):
+        while True:
+            character = Read.read()
+            if character == "$":
+                count += 1
+            elif character == "\n":
+                Emit.emit(count)
+                count = 0
+            else:
+                Stop.stop(None)
+
+    def program():
+        return handle(Stopping(), lambda: handle(Dollars(), parse, 0))
+
+    assert handle(Sum(), program) == total

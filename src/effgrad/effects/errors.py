@@ -11,3 +11,7 @@ class Unhandled(EffectError):
 
 class ResumedTwice(EffectError):
     """A one-shot continuation was resumed a second time."""
+
+
+class ContinuationEscaped(EffectError):
+    """A continuation was resumed where it cannot run, such as in another thread."""

@@ -1,9 +1,29 @@
-"""The modes: each derivative algorithm is a handler of `Smooth`, one file each. Begin with `forward.py`."""
+"""The modes: handlers of `Smooth`, one file each. Begin with `forward.py`."""
 
+from typing import Any
+
+from effgrad.modes.checkpointed import Checkpointed
+from effgrad.modes.continuation import Continuation
+from effgrad.modes.delta import Delta
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
+from effgrad.modes.hessian import EdgePushing
 from effgrad.modes.reverse import Reverse
+from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
+from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 
-__all__ = ["Evaluate", "Forward", "Reverse", "Taped", "Watch"]
+# The reverse modes, by the names of their modules.
+REVERSE: dict[str, Any] = {
+    "taped": Taped,
+    "reverse": Reverse,
+    "continuation": Continuation,
+    "delta": Delta,
+    "checkpointed": Checkpointed,
+}
+
+__all__ = [
+    "REVERSE", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "Reverse", "SecondOrder",
+    "Taped", "Taylor", "Watch",
+]  # fmt: skip

@@ -51,3 +51,11 @@ class Reverse(Handler[Smooth]):
     def variable(self, primal: Any) -> Traced:
         """An input of the program, with an empty cell."""
         return Traced(self, primal, Cell())
+
+    def seed(self, value: Traced, cotangent: Any) -> None:
+        """Let the reverse pass begin with a cotangent of a value."""
+        value.shadow.accumulate(cotangent)
+
+    def cotangents(self, cells: list[Cell]) -> list[Any]:
+        """The cotangents in the cells, when the activation has ended."""
+        return [cell.cotangent for cell in cells]

@@ -6,8 +6,8 @@ operators written out from the rules (`effgrad.modes.floats`), whose entries on 
 Sigal 2024, section 4.5 (taped reverse mode); the explicit stack of de Vilhena and Pottier 2023, section 3, is its
 scalar sibling.
 
-An entry is `()` for a variable, `(name, partial, ...)` pairs for an operation on floats, and
-`[primitive, params, result, primals, names]` otherwise.
+An entry is `()` for a variable, `(name, partial)` pairs for an operation on floats, `[region, names]` for a checkpoint,
+and `[primitive, params, result, primals, names]` otherwise.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
+from effgrad.modes.checkpointed import Checkpoint, Region, leaked
 from effgrad.modes.floats import float_operators
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
@@ -27,13 +28,27 @@ class TapedValue(Traced):
     __slots__ = ()
 
 
-class Taped(Handler[Smooth]):
+class _Nowhere:
+    """The tape of a part of the program that is not recorded: all names are out of every tape's range."""
+
+    def append(self, entry: Any) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return UNRECORDED
+
+
+UNRECORDED = 1 << 60
+
+
+class Taped(Handler[Smooth, Checkpoint]):
     """Taped reverse mode; a traced value's shadow is its name on the tape."""
 
     value = TapedValue
 
     def enter(self) -> None:
-        self.tape: list[Any] = []
+        self.tape: Any = []
+        self.seeds: list[tuple[int, Any]] = []
         self.protected = Protected()
 
     def finally_(self) -> None:
@@ -50,8 +65,9 @@ class Taped(Handler[Smooth]):
                 primals.append(self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg))
                 names.append(None)
         result = primitive(*primals, **params)
+        name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
-        return self.value(self, result, len(self.tape) - 1)
+        return self.value(self, result, name)
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
@@ -62,15 +78,51 @@ class Taped(Handler[Smooth]):
         self.tape.append(())
         return self.value(self, primal, len(self.tape) - 1)
 
+    def run(self, thunk: Any) -> Any:
+        """A checkpoint: its entry on the tape is the part of the program itself."""
+        if type(self.tape) is _Nowhere:
+            return thunk()
+        tape, self.tape = self.tape, _Nowhere()
+        try:
+            region = Region(self, thunk, lambda part: part.shadow >= UNRECORDED)
+        finally:
+            self.tape = tape
+        names: list[int] = []
+        tape.append([region, names])
+        for part in region.parts:
+            names.append(len(tape))
+            part.shadow = len(tape)
+            tape.append(())
+        return region.result
+
+    def seed(self, value: Any, cotangent: Any) -> None:
+        """Let the reverse pass begin with a cotangent of a value."""
+        self.seeds.append((value.shadow, cotangent))
+
+    def cotangents(self, names: list[int]) -> list[Any]:
+        """The cotangents of the variables named."""
+        collected = self.pull(self.seeds)
+        return [collected[name] for name in names]
+
     def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
         """The cotangents of the variables, by name, from those of some values; any number of times."""
         self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
             collected[name] = cotangents.add(collected[name], seed)
-        for name in range(len(self.tape) - 1, -1, -1):
+        try:
+            self._walk(collected, 0)
+        except IndexError:
+            if any(name >= UNRECORDED for entry in self.tape for name in _sources(entry)):
+                raise leaked() from None
+            raise
+        return collected
+
+    def _walk(self, collected: list[Any], first: int) -> None:
+        """The reverse pass over the tape from its end down to entry `first`."""
+        for name in range(len(self.tape) - 1, first - 1, -1):
             cotangent, entry = collected[name], self.tape[name]
-            if cotangent is None or not entry:
+            if not entry or (cotangent is None and type(entry[0]) is not Region):
                 continue
             collected[name] = None
             if type(entry) is tuple:
@@ -79,14 +131,35 @@ class Taped(Handler[Smooth]):
                     if part != part:
                         part = cotangents.product(cotangent, partial)
                     collected[source] = part if before is None else before + part
-                continue
-            primitive, params, result, primals, names = entry
-            wanted = [index for index, source in enumerate(names) if source is not None]
-            parts = primitive.pull_all(wanted, cotangent, result, primals, params)
-            for index, part in zip(wanted, parts, strict=True):
-                if part is not None:
-                    collected[names[index]] = cotangents.add(collected[names[index]], part)
-        return collected
+            elif type(entry[0]) is Region:
+                self._walk_region(collected, *entry)
+            else:
+                primitive, params, result, primals, names = entry
+                wanted = [index for index, source in enumerate(names) if source is not None]
+                parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+                for index, part in zip(wanted, parts, strict=True):
+                    if part is not None:
+                        collected[names[index]] = cotangents.add(collected[names[index]], part)
+
+    def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
+        """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""
+        given = [collected[name] for name in names]
+        if all(cotangent is None for cotangent in given):
+            return
+        end = len(self.tape)
+        parts = region.again()
+        collected.extend([None] * (len(self.tape) - end))
+        for part, cotangent in zip(parts, given, strict=True):
+            if cotangent is not None:
+                collected[part.shadow] = cotangents.add(collected[part.shadow], cotangent)
+        self._walk(collected, end)
+        del self.tape[end:], collected[end:]
+
+
+def _sources(entry: Any) -> list[int]:
+    if type(entry) is tuple:
+        return [source for source, _ in entry]
+    return [] if type(entry[0]) is Region else [name for name in entry[4] if name is not None]
 
 
 float_operators(

@@ -28,13 +28,17 @@ class Primitive:
     None stands for an argument that the result does not depend on smoothly.
     """
 
-    __slots__ = ("name", "function", "pushes", "pulls", "kind", "partials", "selects", "push_jointly", "pull_jointly")
+    __slots__ = (
+        "name", "function", "pushes", "pulls", "kind", "partials", "selects", "moves", "push_jointly", "pull_jointly",
+    )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
         self.name, self.function, self.kind = name, function, kind
         self.pushes, self.pulls = pushes, pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
+        # Whether each element of the result is an element of an argument, or zero.
+        self.moves = False
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
 
@@ -170,6 +174,7 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
 
         return pull
 
+    primitive.moves = moves
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
         return primitive
@@ -178,8 +183,8 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
     return primitive
 
 
-def moving(function: Function, transpose: Function, name: str) -> Primitive:
-    """A primitive of any number of arguments that only moves or copies their elements.
+def moving(function: Function, transpose: Function, name: str, adds: bool = False) -> Primitive:
+    """A primitive of any number of arguments that only moves or copies their elements, or, with `adds`, adds them up.
 
     `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
     once: an array made of n numbers has its derivative in time proportional to n.
@@ -200,7 +205,7 @@ def moving(function: Function, transpose: Function, name: str) -> Primitive:
             for value, mask in zip(values, masks, strict=True)
         ]
 
-    primitive.push_jointly, primitive.pull_jointly = push, pull
+    primitive.push_jointly, primitive.pull_jointly, primitive.moves = push, pull, not adds
     return primitive
 
 

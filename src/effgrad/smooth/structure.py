@@ -67,8 +67,9 @@ setitem: Any = linear(
     moves=True,
 )
 scatter_add = moving(
-    _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add"
-)
+    _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add",
+    adds=True,
+)  # fmt: skip
 
 
 def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:

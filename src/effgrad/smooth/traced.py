@@ -387,8 +387,8 @@ def constant(value: Any) -> Any:
 
 
 def held(owner: Any, primal: Any, shadow: Any) -> Any:
-    """A value of an activation, in the class that it gives its values."""
-    return getattr(owner, "value", Traced)(owner, primal, shadow)
+    """A value of an activation, in the class that its values must have, if it names one."""
+    return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
 def released(value: Any) -> Any:

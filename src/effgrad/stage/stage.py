@@ -165,7 +165,7 @@ def settled(value: Any) -> Any:
 class Stage(Handler[Smooth]):
     """Record the program as a graph; a staged value's shadow is its node."""
 
-    value = Staged
+    holder = Staged
 
     def enter(self) -> None:
         self.inputs: list[Node] = []

@@ -1,0 +1,139 @@
+"""Checkpointing: run a part of the program now without recording it, and again when the reverse pass needs it.
+
+`checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
+comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. `Region`
+is what the modes share; `Checkpointed` is stateful reverse mode with the clause.
+Sigal 2021, section 4; Sigal 2024, section 4.6.
+"""
+
+import contextvars
+import functools
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from effgrad.effects import Effect, Handler, around, handled, operation, revived
+from effgrad.errors import EscapedValue, Irreproducible
+from effgrad.modes.reverse import Cell, Reverse
+from effgrad.smooth.traced import KINDS, Smooth, Traced, plain
+from effgrad.trees import flatten
+
+
+class Checkpoint(Effect):
+    """The effect of asking that a part of the program be recomputed instead of recorded."""
+
+    @operation
+    def run(self, thunk: Callable[[], Any]) -> Any:
+        """The result of the thunk."""
+
+
+def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`, recomputed in the reverse pass instead of recorded.
+
+    Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
+    evaluation of `f`. `f` may close over anything, checkpoints nest, and without a reverse mode `f` is just called.
+
+    Raises `Irreproducible` in the reverse pass if `f` then gives another result, as when it draws random numbers.
+
+    >>> grad(lambda x: checkpoint(lambda: np.sin(x) ** 2))(0.5) == grad(lambda x: np.sin(x) ** 2)(0.5)
+    True
+    """
+    if not handled(Checkpoint):
+        return f(*args, **kwargs)
+    # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
+    inside = contextvars.copy_context()
+    return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
+
+
+class Region:
+    """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
+
+    `parts` are the unrecorded values in the results that the activation owns: leaves, or what values of inner
+    derivatives hold. A recorded one was there before, and only passes through.
+    """
+
+    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
+        self.activation, self.thunk = activation, thunk
+        self.result = thunk()
+        owned = self._owned(self.result)
+        first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
+        self.places = sorted(first.values())
+        self.parts = [owned[place] for place in self.places]
+        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
+
+    def again(self) -> list[Any]:
+        """Run the thunk once more; the parts of its results, checked to be the same."""
+        with revived(self.thunk.func.__self__):
+            result = self.thunk()
+        values = [plain(leaf) for leaf in flatten(result)[0]]
+        if len(values) != len(self.values) or not all(map(_same, values, self.values)):
+            raise Irreproducible(
+                f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
+                "draws random numbers, or reads something that has changed; pass these in as arguments"
+            )
+        owned = self._owned(result)
+        return [owned[place] for place in self.places]
+
+    def _owned(self, result: Any) -> list[Any]:
+        found: list[Any] = []
+
+        def visit(value: Any) -> None:
+            if type(value) in KINDS:
+                if value.owner is self.activation:
+                    found.append(value)
+                else:
+                    visit(value.primal)
+                    visit(value.shadow)
+
+        for leaf in flatten(result)[0]:
+            visit(leaf)
+        return found
+
+
+def _same(value: Any, before: Any) -> bool:
+    return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
+
+
+def leaked() -> EscapedValue:
+    return EscapedValue(
+        "a value computed inside a checkpointed function was used outside without being returned from it: return it"
+    )
+
+
+class _Unrecorded(Cell):
+    __slots__ = ()
+
+
+class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
+    """Stateful reverse mode with checkpoints."""
+
+    recording = True
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        if not self.recording:
+            return Traced(self, primitive(*[self.primal(a) for a in args], **params), _Unrecorded())
+        if any(type(a) in KINDS and type(a.shadow) is _Unrecorded for a in args):
+            raise leaked()
+        result: Traced = super().apply(primitive, *args, **params)
+        return result
+
+    def run(self, thunk: Callable[[], Any]) -> Any:
+        return self._checkpoint(thunk) if self.recording else thunk()
+
+    @around
+    def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
+        self.recording = False
+        try:
+            region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded)
+        finally:
+            self.recording = True
+        cells = []
+        for part in region.parts:
+            part.shadow = Cell()
+            cells.append(part.shadow)
+        yield region.result  # the rest of the program runs here
+        if any(cell.cotangent is not None for cell in cells):
+            # The clauses of this second run are pending now, and finish next.
+            for part, cell in zip(region.again(), cells, strict=True):
+                part.shadow.accumulate(cell.cotangent)

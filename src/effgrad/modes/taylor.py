@@ -1,0 +1,93 @@
+"""Taylor mode: truncated power series of any order, in one forward pass.
+
+With x(t) given by the coefficients of its series, a value carries those of y(t). Products and quotients have closed
+formulas. For every other primitive, the derivative of y(t) is what forward mode pushes, an expression in series of one
+order less: k y_k is the coefficient k - 1 of it. The coefficients are computed on demand and kept, so the expressions
+may refer to the series that they define (y = exp(x) has y' = y x'), and the one rule of a primitive is enough.
+Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.effects import Handler
+from effgrad.smooth.elementwise import divide, multiply
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
+
+
+class Series:
+    """The coefficients of a power series, each computed by `rule` from earlier ones when it is asked for."""
+
+    def __init__(self, first: Any, rule: Callable[[int], Any]) -> None:
+        self.known, self.rule = [first], rule
+
+    def __getitem__(self, k: int) -> Any:
+        while len(self.known) <= k:
+            self.known.append(self.rule(len(self.known)))
+        return self.known[k]
+
+
+class Taylor(Handler[Smooth]):
+    """Taylor mode; a traced value's shadow is its series."""
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        moving: list[Any] = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
+        primals = [constant(a) if s is None else s[0] for a, s in zip(args, moving, strict=True)]
+        value = primitive(*primals, **params)
+        if primitive is multiply and None not in moving:
+            return self._traced(Series(value, _product(moving[0], moving[1])))
+        if primitive is divide and None not in moving:
+            return self._traced(_quotient(moving[0], moving[1], value))
+        result = Series(value, lambda k: None)
+        result.rule = self._by_derivative(primitive, moving, primals, result, params)
+        return self._traced(result)
+
+    def _by_derivative(
+        self, primitive: Any, moving: list[Any], primals: list[Any], result: Series, params: Any
+    ) -> Callable[[int], Any]:
+        """The coefficients by the pushed expression, which is made when the first one is asked for."""
+        made: list[Any] = []
+
+        def rule(k: int) -> Any:
+            if not made:
+                xs = [p if s is None else self._traced(s) for p, s in zip(primals, moving, strict=True)]
+                tangents = [None if s is None else self._derivative(s) for s in moving]
+                made.append(primitive.push_all(tangents, self._traced(result), xs, params))
+            derivative = made[0]
+            if type(derivative) in KINDS and derivative.owner is self:
+                return derivative.shadow[k - 1] / k
+            return _zeros(result[0]) if derivative is None or k > 1 else derivative
+
+        return rule
+
+    def _traced(self, series: Series) -> Traced:
+        return Traced(self, series[0], series)
+
+    def _derivative(self, series: Series) -> Traced:
+        return self._traced(Series(series[1], lambda k: (k + 1) * series[k + 1]))
+
+    def primal(self, value: Any) -> Any:
+        """A value as it is below this activation: what is not owned here is a constant."""
+        return value.primal if type(value) in KINDS and value.owner is self else value
+
+    def variable(self, coefficients: list[Any]) -> Traced:
+        """An input of the program, by the first coefficients of its series."""
+        given = list(coefficients)
+        return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else _zeros(given[0])))
+
+
+def _product(a: Series, b: Series) -> Callable[[int], Any]:
+    return lambda k: sum((a[j] * b[k - j] for j in range(1, k + 1)), start=a[0] * b[k])
+
+
+def _quotient(a: Series, b: Series, value: Any) -> Series:
+    result = Series(value, lambda k: None)
+    result.rule = lambda k: sum((-b[j] * result[k - j] for j in range(1, k + 1)), start=a[k]) / b[0]
+    return result
+
+
+def _zeros(like: Any) -> Any:
+    like = plain(like)
+    return np.zeros(np.shape(like), np.result_type(like))[()]
