@@ -166,3 +166,24 @@ def test_the_tape_has_the_arity_of_every_operation(name):
     known = {**scalars.FLOATING, **scalars.ARITHMETIC, **scalars.COMPARING, **scalars.TESTING, **scalars.LOGICAL}
     assert name in known or name == "where"
     tape._case(scalars.Body(), name)
+
+
+def test_checkpoints_save_memory_in_compiled_programs():
+    def steps(x, mark):
+        def several(x):
+            for _ in range(8):
+                x = np.sin(x) * np.cumsum(x) / 100
+            return x
+
+        for _ in range(8):
+            x = effgrad.checkpoint(several, x) if mark else several(x)
+        return np.sum(x)
+
+    x = np.linspace(0.5, 1, 100)
+    sizes, values = [], []
+    for mark in (False, True):
+        native = program(optimised(stage(grad(lambda x, mark=mark: steps(x, mark)))(x)))
+        sizes.append(native.plan.arena)
+        values.append(native(x)[0])
+    np.testing.assert_allclose(*values, rtol=1e-12)
+    assert sizes[1] < 0.5 * sizes[0]

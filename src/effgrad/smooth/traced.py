@@ -333,6 +333,13 @@ def plain(value: Any) -> Any:
     return value.plain() if type(value) in KINDS else value
 
 
+def example(value: Any) -> Any:
+    """The number or array under derivatives and staging: of a staged program, the example's."""
+    while type(value) in KINDS:
+        value = value.primal
+    return value
+
+
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
     return type(condition) not in KINDS and np.ndim(condition) == 0

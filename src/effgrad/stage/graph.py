@@ -36,10 +36,11 @@ class Node:
     """One operation of a graph: `primitive(*args, **params)`.
 
     `slots` are the nodes whose values go into the parameters. `kind` is the class of the value: float, numpy.float64,
-    numpy.ndarray, ... For a guard, `expected` is the value that its argument must have.
+    numpy.ndarray, ... For a guard, `expected` is the value that its argument must have. `run` is 0, or the number of
+    the checkpoint whose second run the operation belongs to: what it computes is not to be kept from the first.
     """
 
-    __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected")
+    __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected", "run")
 
     def __init__(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], slots: tuple["Node", ...], like: Any
@@ -49,6 +50,7 @@ class Node:
         self.shape: tuple[int, ...] = np.shape(like)
         self.dtype: np.dtype[Any] = np.result_type(like)
         self.expected: Any = None
+        self.run = 0
 
     @property
     def inputs(self) -> tuple["Node", ...]:
@@ -64,6 +66,7 @@ class Node:
         node = Node.__new__(Node)
         node.primitive, node.args, node.params, node.slots = self.primitive, self.args, self.params, self.slots
         node.shape, node.dtype, node.kind, node.expected = self.shape, self.dtype, self.kind, self.expected
+        node.run = self.run
         for name, value in fields.items():
             setattr(node, name, value)
         return node

@@ -42,7 +42,15 @@ def common(graph: Graph) -> Graph:
     seen: dict[Any, Node] = {}
 
     def rule(node: Node, add: Add) -> Any:
-        key = (node.primitive, node.kind, *map(_key, node.args), _key(node.params), node.slots, _key(node.expected))
+        key = (
+            node.primitive,
+            node.kind,
+            node.run,
+            *map(_key, node.args),
+            _key(node.params),
+            node.slots,
+            _key(node.expected),
+        )
         return seen.setdefault(key, node)
 
     return _rewritten(graph, rule)

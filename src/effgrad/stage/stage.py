@@ -17,6 +17,7 @@ import optree
 
 from effgrad.effects import Handler
 from effgrad.errors import EscapedValue, NoRule, NotStaged
+from effgrad.modes.checkpointed import Recompute
 from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
@@ -162,13 +163,15 @@ def settled(value: Any) -> Any:
     return value.owner.guard(value) if type(value) is Staged else value
 
 
-class Stage(Handler[Smooth]):
+class Stage(Handler[Smooth, Recompute]):
     """Record the program as a graph; a staged value's shadow is its node."""
 
     holder = Staged
 
     def enter(self) -> None:
         self.inputs: list[Node] = []
+        # The second runs of checkpoints that are open, and how many there were.
+        self.open, self.runs = [0], 0
         self.nodes: list[Node] = []
         self.guarded: dict[Node, Any] = {}
         self.constants: dict[int, tuple[Any, Any]] = {}
@@ -189,8 +192,16 @@ class Stage(Handler[Smooth]):
         node = Node(
             primitive, tuple(self.argument(a) for a in args), inside, tuple(s.shadow for s in slots), result
         )  # fmt: skip
+        node.run = self.open[-1]
         self.nodes.append(node)
         return Staged(self, result, node)
+
+    def begin(self) -> None:
+        self.runs += 1
+        self.open.append(self.runs)
+
+    def end(self) -> None:
+        self.open.pop()
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
