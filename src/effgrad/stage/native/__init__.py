@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
-from effgrad.stage.native import engine
+from effgrad.stage.native import engine, products
 from effgrad.stage.native.kernels import Kernel, signature, text
-from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Storage
+from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Product, Storage
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 
@@ -46,15 +45,18 @@ class Native:
 
     def load(self) -> None:
         """Compile what is new, and make the table of the steps: the address of each and of its arguments."""
-        steps = [step for step in self.plan.steps if isinstance(step, Fused)]
-        keys = [signature(step.kernel) for step in steps]
-        kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True)}
+        steps = [step for step in self.plan.steps if not isinstance(step, Call)]
+        keys = [signature(step.kernel) if isinstance(step, Fused) else products.KERNEL for step in steps]
+        kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
         names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}
         bodies: dict[str, Body] = {INTERPRETER: interpreter()} if self.tapes else {}
+        if products.KERNEL in keys:
+            names[products.KERNEL] = products.KERNEL
+            bodies[products.KERNEL] = products.kernel()
         chosen: list[str] = []
         for key, step in zip(keys, steps, strict=True):
-            if key not in names:
+            if isinstance(step, Fused) and key not in names:
                 body = Body(vector=bool(engine.WIDTHS) and bool(step.kernel.shape))
                 text(step.kernel, body)
                 digest = hashlib.sha256("\n".join(body.lines).encode()).hexdigest()
@@ -72,6 +74,8 @@ class Native:
             for buffer, offset in self.plan.offsets[step.number]:
                 number = self.numbers.get(buffer, 0)
                 arguments += [number, offset + (0 if number else buffer.place)]
+            if isinstance(step, Product):
+                arguments += step.numbers
         self.arguments = np.array(arguments or [0], np.int64)
         base = _address(self.arguments)
         table = [x for name, start in zip(chosen, starts, strict=True) for x in (addresses[name], base + 8 * start)]
@@ -83,7 +87,7 @@ class Native:
         segments: list[Callable[[], None]] = []
         first = number = 0
         for step in self.plan.steps:
-            if isinstance(step, Fused):
+            if not isinstance(step, Call):
                 number += 1
             else:
                 if number > first:
@@ -126,14 +130,6 @@ class Native:
             return check
         assert step.result is not None
         result, function = self.value(step.result), node.primitive.function
-        if node.primitive is matmul and result.ndim:
-            left, right = args
-
-            def product() -> None:
-                np.matmul(left, right, out=result)
-
-            return product
-
         if node.primitive.kind == UNRULED:
 
             def checked() -> None:

@@ -16,6 +16,7 @@ from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
 from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
@@ -98,6 +99,13 @@ class Fused:
         self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
 
 
+class Product:
+    """A step of BLAS: the product of two matrices, or of batches of them."""
+
+    def __init__(self, node: Node, operands: list[Storage], numbers: list[int], number: int) -> None:
+        self.node, self.operands, self.numbers, self.number = node, operands, numbers, number
+
+
 class Call:
     """A step that calls NumPy: `function(*values)` into `result`."""
 
@@ -110,7 +118,7 @@ class Plan:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.steps: list[Fused | Call] = []
+        self.steps: list[Fused | Product | Call] = []
         self.storage: dict[int, Storage] = {}
         self.available: dict[Node, int] = {}
         self.member: dict[Node, Fused] = {}
@@ -148,6 +156,8 @@ class Plan:
         elif node.primitive is getitem and self.gathers(node):
             return
         elif node.primitive is scatter_add and self.scatters(node):
+            return
+        elif node.primitive is matmul and self.product(node):
             return
         else:
             self.call(node)
@@ -360,6 +370,21 @@ class Plan:
 
     # Calls
 
+    def product(self, node: Node) -> bool:
+        """A product that BLAS has a form for."""
+        if len(node.args) != 2 or any(type(a) is not Node and not isinstance(a, np.ndarray) for a in node.args):
+            return False
+        left, right = map(self.stored, node.args)
+        view = whole(node.shape, node.dtype)
+        numbers = products.numbers(left.view, right.view, view)
+        if numbers is None:
+            return False
+        result = self.buffer(view)
+        number = len(self.steps)
+        self.steps.append(Product(node, [left, right, result], numbers, number))
+        self.storage[id(node)], self.available[node] = result, number
+        return True
+
     def call(self, node: Node) -> None:
         inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
         slots = [self.stored(s) for s in node.slots]
@@ -379,7 +404,9 @@ class Plan:
         for kernel in kernels:  # only now is it known what of each has to be stored
             self.complete_writes(kernel)
         for step in self.steps:
-            if isinstance(step, Fused):
+            if isinstance(step, Product):
+                self.offsets[step.number] = [(s.buffer, s.offset) for s in step.operands]
+            if not isinstance(step, Call):
                 buffers = [buffer for buffer, _ in self.offsets[step.number]]
             else:
                 buffers = [s.buffer for s in (*step.inputs, step.result) if isinstance(s, Storage)]

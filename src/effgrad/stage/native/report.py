@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
-from effgrad.stage.graph import Node
 from effgrad.stage.native import Native
 from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.plan import Call, Fused, Storage
+from effgrad.stage.native.plan import Call, Fused, Product, Storage
 
 _ROWS = 12
 
@@ -24,7 +22,7 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
     rows = []
     number = 0
     for step in program.plan.steps:
-        if isinstance(step, Fused):
+        if not isinstance(step, Call):
             run, number = program.run(number, number + 1), number + 1
         else:
             run = program.call(step)
@@ -66,29 +64,29 @@ def _best(f: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _flops(step: Fused | Call) -> int:
+def _flops(step: Fused | Product | Call) -> int:
     if isinstance(step, Fused):
         kernel = step.kernel
         counted = sum(node.primitive.name not in MOVES for node in kernel.nodes)
         return (counted + sum(bool(o.reduction) for _, o in kernel.writes)) * math.prod(kernel.shape)
-    if step.node.primitive is matmul:
-        left = step.node.args[0]
-        return 2 * step.node.size * (left.shape if type(left) is Node else np.shape(left))[-1]
+    if isinstance(step, Product):
+        return 2 * step.node.size * int(step.operands[0].view.shape[-1])
     return step.node.size
 
 
-def _bytes(program: Native, step: Fused | Call) -> int:
-    if isinstance(step, Fused):
+def _bytes(program: Native, step: Fused | Product | Call) -> int:
+    if not isinstance(step, Call):
         return sum(b.size for b in {buffer for buffer, _ in program.plan.offsets[step.number]})
     return sum(s.view.nbytes for s in (*step.inputs, step.result) if isinstance(s, Storage))
 
 
-def _name(step: Fused | Call) -> str:
+def _name(step: Fused | Product | Call) -> str:
     if isinstance(step, Fused):
         reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
         names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]
         return f"{list(step.kernel.shape)} {' '.join([*names, *reductions])}"
-    return f"{list(step.node.shape)} {step.node.primitive.name} (NumPy)"
+    library = "BLAS" if isinstance(step, Product) else "NumPy"
+    return f"{list(step.node.shape)} {step.node.primitive.name} ({library})"
 
 
 def _scaled(value: float) -> str:
