@@ -190,3 +190,17 @@ def test_the_examples_of_the_documentation_run():
     page = (pathlib.Path(__file__).parents[1] / "docs" / "compile.md").read_text()
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, {})
+
+
+@pytest.mark.parametrize("use", [lambda w, x: w * x, lambda w, x: x * w, lambda w, x: np.where(x > w, x, 0.0)])
+def test_a_traced_value_that_is_closed_over_is_an_error(use, backend):
+    ones = np.ones(3)
+
+    def outer(w):
+        return np.sum(compile(lambda x: use(w, x), backend)(ones))
+
+    with pytest.raises(NotStaged, match="pass it as an argument"):
+        grad(outer)(2.0)
+    with pytest.raises(NotStaged, match="pass it as an argument"):
+        compile(outer, backend)(2.0)
+    assert outer(2.0) in (6.0, 0.0)

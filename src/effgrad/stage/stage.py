@@ -140,16 +140,19 @@ traced.LAYERS.discard(Staged)
 
 def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Apply a primitive at the staging activation that owns one of its arguments."""
-    args = tuple(traced.plain(a) for a in args)
-    owners = [a.owner for a in args if type(a) is Staged]
+    values = tuple(traced.plain(a) for a in args)
+    owners = sorted((v.owner for v in values if type(v) is Staged), key=lambda owner: -owner.serial)
     if not owners:
-        return primitive.function(*args, **params)
+        return primitive.function(*values, **params)
+    for arg in args:
+        if type(arg) in KINDS:
+            owners[0].refuse_outer(arg)
     if not owners[0].alive:
         raise EscapedValue(
             f"{primitive.name} was applied to a value of a staged program that has already ended; "
             "return it from the staged function instead of keeping it"
         )
-    return owners[0].apply(primitive, *args, **params)
+    return owners[0].apply(primitive, *values, **params)
 
 
 def _example(value: Any) -> Any:
@@ -209,7 +212,9 @@ class Stage(Handler[Smooth, Recompute]):
 
     def argument(self, value: Any) -> Any:
         """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
-        value = traced.plain(value)
+        if type(value) in KINDS:
+            self.refuse_outer(value)
+            value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
         if not isinstance(value, np.ndarray):
@@ -220,6 +225,14 @@ class Stage(Handler[Smooth, Recompute]):
             kept.flags.writeable = False
             self.constants[id(value)] = value, kept
         return kept
+
+    def refuse_outer(self, value: Any) -> None:
+        """A value of a derivative (or program) around this one would be taken as a constant."""
+        if 0 <= value.owner.serial < self.serial:
+            raise NotStaged(
+                "a staged function closes over a value of a derivative, or of another staged function, around it; pass "
+                "it as an argument"
+            )
 
     def guard(self, value: Staged) -> Any:
         """Answer Python's question about a value from the example, and record that the path depends on it."""
