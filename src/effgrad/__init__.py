@@ -28,6 +28,9 @@ from effgrad.errors import (
     Overwritten,
 )
 from effgrad.modes.checkpointed import checkpoint
+from effgrad.modes.comparison import compare
+from effgrad.modes.explain import explain
+from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
 
 __all__ = [
@@ -43,8 +46,11 @@ __all__ = [
     "Overwritten",
     "check_grad",
     "checkpoint",
+    "compare",
     "compile",
     "debug_nans",
+    "explain",
+    "function",
     "grad",
     "hessian",
     "hvp",

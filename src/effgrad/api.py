@@ -11,6 +11,7 @@ from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.higher_order import Function, function
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
 from effgrad.modes.taylor import Taylor
@@ -33,7 +34,7 @@ def grad(
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
-            "delta" or "checkpointed".
+            "delta", "checkpointed", "higher_order" or "higher_order_checkpointed".
 
     Returns:
         A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
@@ -105,11 +106,30 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 )
             inputs.append(forward.variable(_input(leaf), direction))
         outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
-        _check_outputs(outputs)
-        values = [released(forward.primal(o)) for o in outputs]
+        _check_outputs([o for o in outputs if type(o) is not Function])
+        values: list[Any] = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
-        derivatives = [_like(part, value) for part, value in zip(parts, values, strict=True)]
+        derivatives = [
+            None if type(value) is Function else _like(part, value) for part, value in zip(parts, values, strict=True)
+        ]
+    for place, value in enumerate(values):
+        if type(value) is Function:
+            values[place], derivatives[place] = _function_output(f, primals, tangents, place)
     return output_tree.unflatten(values), output_tree.unflatten(derivatives)
+
+
+def _function_output(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], place: int
+) -> tuple[Function, Function]:
+    """A function that `f` returns, and its derivative, which differentiates anew at each application."""
+
+    def applied(args: Any, kwargs: Any) -> Callable[..., Any]:
+        return lambda *inputs: flatten(f(*inputs))[0][place](*args, **kwargs)
+
+    return (
+        function(lambda *args, **kwargs: applied(args, kwargs)(*primals)),
+        function(lambda *args, **kwargs: jvp(applied(args, kwargs), primals, tangents)[1]),
+    )
 
 
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -272,7 +292,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
     def derivatives(series: Any) -> list[Any]:
         return [series[k] for k in range(1, last + 1)]
 
-    return list(_along(Taylor(), f, first, lambda *leaves: (list(leaves),), *others, derivatives, last))
+    return list(_along(Taylor(last), f, first, lambda *leaves: (list(leaves),), *others, derivatives, last))
 
 
 def stop_gradient(x: Any) -> Any:

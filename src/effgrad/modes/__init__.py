@@ -3,11 +3,14 @@
 from typing import Any
 
 from effgrad.modes.checkpointed import Checkpointed
+from effgrad.modes.comparison import compare
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Delta
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.higher_order import HigherOrder
+from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
 from effgrad.modes.reverse import Reverse
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
@@ -21,9 +24,12 @@ REVERSE: dict[str, Any] = {
     "continuation": Continuation,
     "delta": Delta,
     "checkpointed": Checkpointed,
+    "higher_order": HigherOrder,
+    "higher_order_checkpointed": HigherOrderCheckpointed,
 }
 
 __all__ = [
-    "REVERSE", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "Reverse", "SecondOrder",
-    "Taped", "Taylor", "Watch",
+    "REVERSE", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
+    "HigherOrderCheckpointed", "Reverse", "SecondOrder",
+    "Taped", "Taylor", "Watch", "compare",
 ]  # fmt: skip

@@ -30,18 +30,26 @@ class Series:
 
 
 class Taylor(Handler[Smooth]):
-    """Taylor mode; a traced value's shadow is its series."""
+    """Taylor mode to an order; a traced value's shadow is its series."""
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+        self.in_rule = False
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         moving: list[Any] = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
         primals = [constant(a) if s is None else s[0] for a, s in zip(args, moving, strict=True)]
         value = primitive(*primals, **params)
         if primitive is multiply and None not in moving:
-            return self._traced(Series(value, _product(moving[0], moving[1])))
-        if primitive is divide and None not in moving:
-            return self._traced(_quotient(moving[0], moving[1], value))
-        result = Series(value, lambda k: None)
-        result.rule = self._by_derivative(primitive, moving, primals, result, params)
+            result = Series(value, _product(moving[0], moving[1]))
+        elif primitive is divide and None not in moving:
+            result = _quotient(moving[0], moving[1], value)
+        else:
+            result = Series(value, lambda k: None)
+            result.rule = self._by_derivative(primitive, moving, primals, result, params)
+        if not self.in_rule:
+            # All at once, in the order of the program: on demand from the end, a long program would recurse.
+            result[self.order]  # noqa: B018 (it computes)
         return self._traced(result)
 
     def _by_derivative(
@@ -51,14 +59,18 @@ class Taylor(Handler[Smooth]):
         made: list[Any] = []
 
         def rule(k: int) -> Any:
+            outer, self.in_rule = self.in_rule, True
             if not made:
                 xs = [p if s is None else self._traced(s) for p, s in zip(primals, moving, strict=True)]
                 tangents = [None if s is None else self._derivative(s) for s in moving]
                 made.append(primitive.push_all(tangents, self._traced(result), xs, params))
             derivative = made[0]
             if type(derivative) in KINDS and derivative.owner is self:
-                return derivative.shadow[k - 1] / k
-            return _zeros(result[0]) if derivative is None or k > 1 else derivative
+                coefficient = derivative.shadow[k - 1] / k
+            else:
+                coefficient = _zeros(result[0]) if derivative is None or k > 1 else derivative
+            self.in_rule = outer
+            return coefficient
 
         return rule
 

@@ -1,0 +1,83 @@
+"""Functions as values: passed, returned, stored and mapped, with derivatives of what they close over."""
+
+import math
+
+import numpy as np
+import pytest
+
+from effgrad import function, grad, jvp, vjp
+
+MODES = ["taped", "reverse", "continuation", "delta", "checkpointed", "higher_order", "higher_order_checkpointed"]
+
+
+def derivative(f):
+    return lambda x: jvp(f, (x,), (1.0,))[1]
+
+
+def shifted(u):
+    return function(lambda f: function(lambda x: f(x + u)))
+
+
+def test_no_higher_order_perturbation_confusion():
+    d = derivative(shifted)(0.0)
+    assert d(d(lambda x: x**3))(5.0) == 30.0
+    assert d(d(np.exp))(1.0) == pytest.approx(math.e)
+    assert d(d(d(lambda x: x**4)))(2.0) == pytest.approx(48.0)
+
+
+def test_the_value_of_a_function_output_is_usable_afterwards():
+    value, tangent = jvp(lambda a: {"f": function(lambda x: a * x * x), "n": a * a}, (3.0,), (1.0,))
+    assert value["f"](2.0) == 12.0 and value["n"] == 9.0
+    assert tangent["f"](2.0) == 4.0 and tangent["n"] == 6.0
+    assert grad(tangent["f"])(2.0) == 4.0  # d/dx of d/da a x^2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_are_passed_returned_stored_and_mapped(mode):
+    def program(w):
+        scale = function(lambda x: w[0] * x)
+        layers = [scale, function(np.tanh), function(lambda x: x + w[1])]
+
+        def compose(functions):
+            def composed(x):
+                for f in functions:
+                    x = f(x)
+                return x
+
+            return function(composed)
+
+        table = {"net": compose(layers)}
+        return sum(map(table["net"], [0.5, 1.0])) * compose([table["net"], scale])(2.0)
+
+    w = np.array([0.7, -0.2])
+    plain = [(program(w + e) - program(w - e)) / 2e-6 for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(grad(program, mode=mode)(w), plain, rtol=1e-8)
+    np.testing.assert_allclose(vjp(program, w)[1](1.0)[0], plain, rtol=1e-8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_recursive_functions(mode):
+    @function
+    def power(x, n):
+        return 1.0 if n == 0 else x * power(x, n - 1)
+
+    assert grad(power, mode=mode)(2.0, 5) == 80.0
+
+
+def test_checkpointed_applications_run_twice_and_others_once():
+    runs = []
+
+    @function
+    def f(x):
+        runs.append(1)
+        return np.sin(x)
+
+    grad(lambda x: f(f(x)), mode="higher_order")(1.0)
+    assert len(runs) == 2
+    runs.clear()
+    grad(lambda x: f(f(x)), mode="higher_order_checkpointed")(1.0)
+    assert len(runs) == 4
+
+
+def test_an_instrumented_function_called_with_plain_values_just_works():
+    assert function(lambda x, y=1: x + y)(2, y=5) == 7
