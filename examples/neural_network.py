@@ -50,4 +50,4 @@ def objective(parameters, data):
     """The mean cross entropy, with a little weight decay."""
     points, labels = data
     cross_entropy = np.mean(np.logaddexp(0.0, -labels * predict(parameters, points)))
-    return cross_entropy + 1e-5 * np.sum(parameters**2)
+    return cross_entropy + 1e-4 * np.sum(parameters**2)

@@ -10,7 +10,7 @@ import numpy as np
 def data():
     """An arm of six links, the limit of each joint in radians, and a target beside its base."""
     lengths = np.array([1.0, 0.9, 0.8, 0.7, 0.5, 0.3])
-    limits = np.array([2.4, 1.2, 1.2, 1.0, 1.0, 0.6])
+    limits = np.array([2.4, 1.0, 1.0, 1.0, 1.0, 0.6])
     target = np.array([-0.8, 1.1])
     return lengths, limits, target
 
