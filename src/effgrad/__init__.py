@@ -24,12 +24,14 @@ from effgrad.errors import (
     NotDifferentiable,
     NotFinite,
     NotSmooth,
+    NotStaged,
     Overwritten,
 )
-from effgrad.modes.region import checkpoint
 from effgrad.modes.comparison import compare
 from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function
+from effgrad.modes.region import checkpoint
+from effgrad.stage import compile, stage
 
 __all__ = [
     "Detached",
@@ -40,10 +42,12 @@ __all__ = [
     "NotDifferentiable",
     "NotFinite",
     "NotSmooth",
+    "NotStaged",
     "Overwritten",
     "check_grad",
     "checkpoint",
     "compare",
+    "compile",
     "debug_nans",
     "explain",
     "function",
@@ -54,6 +58,7 @@ __all__ = [
     "jvp",
     "kinks",
     "second_order",
+    "stage",
     "stop_gradient",
     "taylor",
     "value_and_grad",

@@ -20,7 +20,7 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import Traced, constant, ordinary, plain, released
+from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -478,12 +478,14 @@ def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
     if derivative is None:
-        return np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
+        return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if isinstance(derivative, Traced):
-        return derivative
+        if value.__class__ is float and type(derivative) not in LAYERS:
+            return evaluated(float, derivative)
+        return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
-    return type(value)(derivative)
+    return value.__class__(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:

@@ -79,3 +79,9 @@ class Irreproducible(EffgradError):
     """A checkpointed function gave another result when it was run again."""
 
     code = "E8"
+
+
+class NotStaged(EffgradError, TypeError):
+    """A program cannot be staged or compiled."""
+
+    code = "E9"

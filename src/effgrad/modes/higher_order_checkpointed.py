@@ -8,8 +8,8 @@ import contextvars
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.region import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
+from effgrad.modes.region import Checkpoint
 from effgrad.smooth.traced import Smooth
 
 

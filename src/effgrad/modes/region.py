@@ -15,7 +15,7 @@ import numpy as np
 
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
-from effgrad.smooth.traced import KINDS, plain
+from effgrad.smooth.traced import KINDS, example, plain
 from effgrad.trees import flatten
 
 
@@ -25,6 +25,18 @@ class Checkpoint(Effect):
     @operation
     def run(self, thunk: Callable[[], Any]) -> Any:
         """The result of the thunk."""
+
+
+class Recompute(Effect):
+    """The effect of telling that a part of the program is run once more; a graph keeps it apart from the first run."""
+
+    @operation
+    def begin(self) -> None:
+        """From here, operations belong to the second run."""
+
+    @operation
+    def end(self) -> None:
+        """Until here."""
 
 
 def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -63,8 +75,15 @@ class Region:
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
-        with revived(self.thunk.func.__self__):
-            result = self.thunk()
+        told = handled(Recompute)
+        if told:
+            Recompute.begin()
+        try:
+            with revived(self.thunk.func.__self__):
+                result = self.thunk()
+        finally:
+            if told:
+                Recompute.end()
         values = [plain(leaf) for leaf in flatten(result)[0]]
         if len(values) != len(self.values) or not all(map(_same, values, self.values)):
             raise Irreproducible(
@@ -94,6 +113,7 @@ class Region:
 
 
 def _same(value: Any, before: Any) -> bool:
+    value, before = example(value), example(before)
     return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
 
 

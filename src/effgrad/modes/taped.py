@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.modes.floats import float_operators
+from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth.traced import KINDS, LAYERS, decided, evaluated, plain, staging
+
 
 class Masked:
     """A cotangent that is structurally zero where `mask` is False."""
@@ -36,13 +38,17 @@ class Scattered:
         self.shape, self.pieces = shape, pieces
 
     def settle(self) -> Masked:
-        from effgrad.smooth.structure import scatter_add
+        from effgrad.smooth.structure import scatter_add, setitem
 
         mask = np.zeros(self.shape, bool)
+        pieces = [dense(piece) for _, piece in self.pieces]
         for index, _ in self.pieces:
-            mask[index] = True
+            if staging(index) is None and type(mask) not in KINDS:
+                mask[index] = True
+            else:  # the place itself depends on the program's inputs
+                mask = setitem(mask, True, index=index)
         indices = tuple(index for index, _ in self.pieces)
-        return Masked(scatter_add(*(dense(piece) for _, piece in self.pieces), shape=self.shape, indices=indices), mask)
+        return Masked(scatter_add(*pieces, shape=self.shape, indices=indices), mask)
 
 
 def dense(g: Any) -> Any:
@@ -79,15 +85,26 @@ def product(g: Any, partial: Any) -> Any:
 
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
+    if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
+        if type(g) not in LAYERS and type(partial) not in LAYERS:
+            return evaluated(flat_product, g, partial)
     result = g * partial
+    if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
+        # What an outer derivative sees of the product is only dropped where the product is undefined.
+        return np.where((plain(partial) == 0) & (value != value), 0.0, result)
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result
 
 
+def flat_product(g: Any, partial: Any) -> Any:
+    """`product` of numbers, as one operation of a staged program."""
+    return 0.0 if partial == 0 else g * partial
+
+
 def strong(g: Any, weight: Any) -> Any:
     """`g * weight`, zero wherever the weight is."""
-    if np.ndim(weight) == 0 and np.ndim(g) == 0:
+    if decided(weight) and np.ndim(g) == 0:
         return g * weight if weight else None
     return np.where(weight != 0, g * weight, 0.0)
 
@@ -105,7 +122,7 @@ def scale(g: Any, partial: Any) -> Any:
 def select(g: Any, weight: Any) -> Any:
     """The part of `g` that goes to an argument chosen with `weight`, structurally zero where the weight is zero."""
     value = dense(g)
-    if np.ndim(weight) == 0 and np.ndim(value) == 0:
+    if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
     mask = np.broadcast_to(weight != 0, np.broadcast_shapes(np.shape(weight), np.shape(value)))
     if type(g) in FORMS:
@@ -121,7 +138,7 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     value = transpose(g.value, *args, **params)
     if not moves or type(value) in FORMS:
         return value
-    return masked(value, dense(transpose(np.asarray(g.mask, float), *args, **params)) != 0)
+    return masked(value, dense(transpose(g.mask * 1.0, *args, **params)) != 0)
 
 
 def unbroadcast(g: Any, target: Any) -> Any:
@@ -133,7 +150,7 @@ def unbroadcast(g: Any, target: Any) -> Any:
         g = settled(g)
         if np.shape(g.value) == shape:
             return g
-        return masked(_sum_to(g.value, shape), _sum_to(np.asarray(g.mask, float), shape) != 0)
+        return masked(_sum_to(g.value, shape), _sum_to(g.mask * 1.0, shape) != 0)
     return g if getattr(g, "shape", ()) == shape else _sum_to(g, shape)
 
 

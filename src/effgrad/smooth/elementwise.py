@@ -12,7 +12,7 @@ import scipy.special as sp
 
 from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, plain
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, plain
 
 
 def _positive(x: Any) -> Any:
@@ -22,7 +22,7 @@ def _positive(x: Any) -> Any:
 def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
-    if np.ndim(flat) == 0:
+    if decided(flat):
         return 0.0 if flat else n * a ** (n - 1)
     return n * a ** np.where(flat, 1.0, n - 1)
 
@@ -30,14 +30,17 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
 def _power_exponent(y: Any, a: Any, n: Any) -> Any:
     # 0**n is 0 for every n > 0: flat in n. A negative base has no derivative in n: NaN, for this argument alone.
     zero = plain(a) == 0
-    safe = np.where(zero, 1.0, a) if np.ndim(zero) else (1.0 if zero else a)
+    safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
     with np.errstate(invalid="ignore"):
         return y * np.log(safe)
 
 
 def _weight(name: str, chosen: Any, tied: Any, left: float) -> Any:
     """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left."""
-    default = np.where(tied, 0.5, np.asarray(chosen, float)) if np.ndim(chosen) else (0.5 if tied else float(chosen))
+    if decided(chosen):
+        default: Any = 0.5 if tied else float(chosen)
+    else:
+        default = np.where(tied, 0.5, chosen * 1.0)
     return kink(name, lambda: tied, left, 1.0 - left, default)
 
 
@@ -48,7 +51,7 @@ def _sign(x: Any) -> Any:
 
 def _inside(x: Any, low: Any, high: Any) -> Any:
     x, low, high = plain(x), plain(low), plain(high)
-    default = kink("clip", lambda: x == low, 0.0, 1.0, np.asarray((x >= low) & (x <= high), float))
+    default = kink("clip", lambda: x == low, 0.0, 1.0, ((x >= low) & (x <= high)) * 1.0)
     return kink("clip", lambda: x == high, 1.0, 0.0, default)
 
 
@@ -90,17 +93,18 @@ fmin = elementwise(
     selects=True,
 )
 where = elementwise(
-    np.where,
+    lambda c, a, b: np.asarray(np.where(c, a, b))[()],
     None,
-    lambda y, c, a, b: np.asarray(plain(c) != 0, float),
-    lambda y, c, a, b: np.asarray(plain(c) == 0, float),
+    lambda y, c, a, b: (plain(c) != 0) * 1.0,
+    lambda y, c, a, b: (plain(c) == 0) * 1.0,
+    name="where",
     selects=True,
 )
 clip = elementwise(
     np.clip,
     lambda y, x, low, high: _inside(x, low, high),
-    lambda y, x, low, high: np.asarray(plain(x) < plain(low), float),
-    lambda y, x, low, high: np.asarray(plain(x) > plain(high), float),
+    lambda y, x, low, high: (plain(x) < plain(low)) * 1.0,
+    lambda y, x, low, high: (plain(x) > plain(high)) * 1.0,
     selects=True,
 )
 

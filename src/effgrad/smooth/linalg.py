@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import general, linear
 from effgrad.smooth.reductions import _root
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, plain
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, evaluated, plain
 
 
 def mT(x: Any) -> Any:
@@ -151,9 +151,13 @@ logabsdet = general(
 )
 
 
+def _full_rank(x: Any) -> bool:
+    return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
+
+
 def cofactors(x: Any) -> Any:
     """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
-    if np.linalg.matrix_rank(plain(x)).min(initial=x.shape[-1]) == x.shape[-1]:
+    if evaluated(_full_rank, x):
         d = np.linalg.det(x)
         return (d[..., None, None] if np.ndim(plain(d)) else d) * mT(np.linalg.inv(x))
     n = x.shape[-1]
@@ -203,8 +207,15 @@ def _cholesky_vjp(g: Any, y: Any, x: Any) -> Any:
 cholesky = general(np.linalg.cholesky, jvp=_cholesky_jvp, vjp=_cholesky_vjp)
 
 
+SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
+
+
+def _sign_of_det(a: Any) -> Any:
+    return np.linalg.slogdet(a)[0]
+
+
 def _slogdet(a: Any) -> Any:
-    return type(np.linalg.slogdet(plain(a)))(np.linalg.slogdet(plain(a))[0], logabsdet(a))
+    return SlogdetResult(evaluated(_sign_of_det, a), logabsdet(a))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

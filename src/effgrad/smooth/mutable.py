@@ -18,7 +18,7 @@ import numpy as np
 from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
-from effgrad.smooth.traced import KINDS, OPERATORS, Traced, getitem, plain, plain_tree
+from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -250,9 +250,17 @@ class Mutable(Traced):
         value = handle.storage.read(addresses)
         return value if type(value) in KINDS else buffer(value)
 
+    def plain(self) -> Any:
+        """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
+        owner, primal, shadow = self.owner, self.primal, self.shadow
+        return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return buffer(primal.copy()) if owner is OUTERMOST else Traced(owner, primal, shadow)
+        return buffer(primal.copy()) if owner is OUTERMOST else held(owner, primal, shadow)
+
+
+LAYERS.discard(Mutable)
 
 
 def become_mutable(array: Traced) -> None:
@@ -274,7 +282,7 @@ def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
 def _handle(array: Any) -> Handle:
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
-        handle = Handle(Storage(Traced(array.owner, array.primal, array.shadow)))
+        handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
         handle.attach(array)
         handle.storage.note(array)
     return handle
@@ -307,7 +315,7 @@ def write(array: Traced, index: Any, value: Any) -> None:
 def assign(array: Traced, value: Any) -> None:
     """`array[...] = value`, for augmented assignment and `out=`."""
     fits = type(value) in KINDS and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
-    if fits and getattr(array, "handle", None) is None:
+    if fits and type(array) is type(value) and getattr(array, "handle", None) is None:
         array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
     else:
         write(array, ..., value)

@@ -198,7 +198,7 @@ def moving(function: Function, transpose: Function, name: str, adds: bool = Fals
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
         g = cotangents.settled(g)
-        masks = transpose(wanted, np.asarray(g.mask, float), *args, **params)
+        masks = transpose(wanted, g.mask * 1.0, *args, **params)
         values = transpose(wanted, g.value, *args, **params)
         return [
             value if value is None else cotangents.masked(value, cotangents.dense(mask) != 0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, plain
+from effgrad.smooth.traced import FUNCTIONS, decided, plain
 
 
 def _expand(g: Any, x: Any, axis: Any) -> Any:
@@ -103,7 +103,7 @@ def _root(square: Any) -> Any:
     """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
     zero = plain(square) == 0
     kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
-    if np.ndim(zero) == 0:
+    if decided(zero):
         return square * 0.0 if zero else np.sqrt(square)
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
 

@@ -133,6 +133,26 @@ def _reshaped(function: Any) -> Any:
     return rule
 
 
+def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS:
+        return _moved(np.take_along_axis)(a, indices, axis)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(indices)))])
+    grid[axis] = indices
+    return getitem(a, index=tuple(grid))
+
+
+def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS or options:
+        return _moved(np.take)(a, indices, axis, **options)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    return getitem(a, index=(*(slice(None),) * (axis % np.ndim(plain(a))), indices))
+
+
 def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -237,6 +257,7 @@ FUNCTIONS.update({
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
+    np.take: _take, np.take_along_axis: _take_along_axis,
     np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
@@ -248,7 +269,7 @@ FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atlea
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.moveaxis, np.swapaxes, np.split, np.array_split,
-        np.repeat, np.tile, np.diagonal, np.take, np.hsplit, np.vsplit, np.take_along_axis, np.delete,
+        np.repeat, np.tile, np.diagonal, np.hsplit, np.vsplit, np.delete,
     )
 })  # fmt: skip
 CONSTANT.update({

@@ -31,6 +31,8 @@ OPERATORS: dict[str, Any] = {}
 
 # The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
 KINDS: set[type] = set()
+# Those that `plain` looks through: all but the values of a staged program, which stand for plain ones.
+LAYERS: set[type] = set()
 # The classes of arguments that operations take as they are.
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
@@ -47,6 +49,7 @@ class Traced:
 
     def __init_subclass__(cls) -> None:
         KINDS.add(cls)
+        LAYERS.add(cls)
         ORDINARY.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
@@ -208,6 +211,7 @@ class Traced:
 
 
 KINDS.add(Traced)
+LAYERS.add(Traced)
 ORDINARY.add(Traced)
 
 
@@ -246,7 +250,7 @@ def getitem(value: Any, index: Any) -> Any:
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory = plain(result)
-    if type(memory) is np.ndarray and np.may_share_memory(memory, plain(source)):
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, plain(source)):
         OPERATORS["alias"](result, source, step)
     return result
 
@@ -315,16 +319,47 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
+    if owner is None and params:
+        owner = staging(tuple(params.values()))
     if owner is None:
         return primitive.function(*args, **params)
     return owner.apply(primitive, *args, **params)
 
 
 def plain(value: Any) -> Any:
-    """The plain number or array under any nesting of traced values."""
+    """The number or array under any nesting of derivatives: plain, or staged where the program is."""
+    while type(value) in LAYERS:
+        value = value.primal
+    return value.plain() if type(value) in KINDS else value
+
+
+def example(value: Any) -> Any:
+    """The number or array under derivatives and staging: of a staged program, the example's."""
     while type(value) in KINDS:
         value = value.primal
     return value
+
+
+def decided(condition: Any) -> bool:
+    """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
+    return type(condition) not in KINDS and np.ndim(condition) == 0
+
+
+def staging(index: Any) -> Any:
+    """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
+    if type(index) is tuple:
+        return next((owner for item in index if (owner := staging(item)) is not None), None)
+    index = plain(index)
+    return index.owner if type(index) in KINDS else None
+
+
+def evaluated(function: Any, *args: Any) -> Any:
+    """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
+    values = [plain(a) for a in args]
+    for value in values:
+        if type(value) in KINDS:
+            return value.owner.evaluated(function, *values)
+    return function(*values)
 
 
 def plain_tree(tree: Any) -> Any:
@@ -356,6 +391,11 @@ def constant(value: Any) -> Any:
     if type(value) in KINDS:
         return value.copy() if _depends(value) else value.handle.shared(value.primal)
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def held(owner: Any, primal: Any, shadow: Any) -> Any:
+    """A value of an activation, in the class that its values must have, if it names one."""
+    return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
 def released(value: Any) -> Any:

@@ -1,0 +1,176 @@
+"""Compiled programs: the gradient against the primal, compilation, scalar operations, chains and calls.
+
+Every time is the best of several runs, in one process on one thread.
+"""
+
+import json
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+import time
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp()  # first calls compile
+
+import numpy as np  # noqa: E402
+
+import effgrad  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+from gmm import objective as gmm  # noqa: E402
+
+random = np.random.default_rng(0)
+
+
+def best(f, *args, runs=7):
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        f(*args)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(parameters, inputs):
+    """A layer of independent LSTM cells, as in GradBench's `lstm`, and the log loss of its predictions."""
+    hidden = cell = np.zeros(inputs.shape[1])
+    loss = 0.0
+    for now, after in zip(inputs[:-1], inputs[1:], strict=True):
+        forget = sigmoid(now * parameters[0] + parameters[1])
+        ingate = sigmoid(hidden * parameters[2] + parameters[3])
+        outgate = sigmoid(now * parameters[4] + parameters[5])
+        change = np.tanh(hidden * parameters[6] + parameters[7])
+        cell = cell * forget + ingate * change
+        hidden = outgate * np.tanh(cell)
+        prediction = hidden * parameters[8] + parameters[9]
+        loss = loss + np.log(2 + np.sum(np.exp(prediction))) - np.sum(after * prediction)
+    return loss
+
+
+def log_sum_exp(x):
+    top = np.max(x)
+    return np.log(np.sum(np.exp(x - top))) + top
+
+
+def ode(x):
+    """Twenty steps of Runge and Kutta on the Brusselator of n cells in a ring."""
+    u, v = x[0], x[1]
+
+    def slope(u, v):
+        diffusion = [np.roll(w, 1) - 2 * w + np.roll(w, -1) for w in (u, v)]
+        return 1 + u * u * v - 4.4 * u + 0.1 * diffusion[0], 3.4 * u - u * u * v + 0.1 * diffusion[1]
+
+    h = 0.01
+    for _ in range(20):
+        a = slope(u, v)
+        b = slope(u + h / 2 * a[0], v + h / 2 * a[1])
+        c = slope(u + h / 2 * b[0], v + h / 2 * b[1])
+        d = slope(u + h * c[0], v + h * c[1])
+        u, v = (w + h / 6 * (p + 2 * q + 2 * r + s) for w, p, q, r, s in zip((u, v), a, b, c, d, strict=True))
+    return np.sum(u * u + v)
+
+
+def gmm_arguments(d, k, n):
+    shapes = [(k,), (k, d), (k, d), (k, d * (d - 1) // 2), (n, d)]
+    return [*map(random.standard_normal, shapes), 1.0]
+
+
+def gmm_program(alpha, mu, q, l, x, gamma):  # noqa: E741 (the papers' letter)
+    return gmm(alpha, mu, q, l, x, gamma, 0)
+
+
+PROGRAMS = {
+    "gmm d=10 k=25 n=1000": (gmm_program, gmm_arguments(10, 25, 1000), (0, 1, 2, 3)),
+    "gmm d=64 k=100 n=1000": (gmm_program, gmm_arguments(64, 100, 1000), (0, 1, 2, 3)),
+    "lstm 1000 steps of 14": (lstm, [random.standard_normal((10, 14)), random.standard_normal((1001, 14))], (0,)),
+    "logsumexp of 10^6": (log_sum_exp, [random.standard_normal(10**6)], (0,)),
+    "ode of 2 x 1000": (ode, [random.uniform(1, 2, (2, 1000))], (0,)),
+}
+
+
+def programs():
+    rows = {}
+    for name, (f, arguments, numbers) in PROGRAMS.items():
+        gradient = effgrad.value_and_grad(f, numbers)
+        chosen = tuple(arguments[i] for i in numbers)
+
+        def tangent(*args, f=f, numbers=numbers, chosen=chosen):
+            return effgrad.jvp(lambda *some: f(*some, *args[len(numbers) :]), chosen and args[: len(numbers)], chosen)
+
+        compiled = [effgrad.compile(g, flush_subnormals=True) for g in (f, gradient, tangent)]
+        first = [best(c, *arguments, runs=1) for c in compiled]
+        primal, reverse, forward = (best(c, *arguments) for c in compiled)
+        rows[name] = {
+            "primal ms": primal * 1e3,
+            "reverse ms": reverse * 1e3,
+            "reverse ratio": reverse / primal,
+            "forward ratio": forward / primal,
+            "eager primal ms": best(f, *arguments, runs=2) * 1e3,
+            "eager gradient ms": best(gradient, *arguments, runs=2) * 1e3,
+            "first call s": first[1],
+        }
+        print(f"{name:24}", *(f"{label} {value:.3g} |" for label, value in rows[name].items()), flush=True)
+    return rows
+
+
+def scalar_program(n):
+    def f(x, y):
+        for i in range(n // 4):
+            x, y = x * 0.999 + y * 0.001, y - 0.01 * x if i % 3 else np.sin(x)
+        return x + y
+
+    return f
+
+
+def figures():
+    rows = {}
+    f = effgrad.value_and_grad(scalar_program(20_000), (0, 1))
+    compiled = effgrad.compile(f)
+    rows["scalar program, 20,000 operations: first call s"] = best(compiled, 0.5, 0.3, runs=1)
+    rows["scalar program, value and gradient: ns an operation"] = best(compiled, 0.5, 0.3) / 20_000 * 1e9
+    x = random.uniform(0.5, 1, 10**6)
+
+    def chain(x):
+        y = x
+        for _ in range(25):
+            y = y * 1.0001 + x
+        return y
+
+    compiled = effgrad.compile(chain)
+    compiled(x)
+    rows["chain of 50 operations on 10^6 elements: ms"] = best(compiled, x) * 1e3
+    rows["copy of 10^6 elements: ms"] = best(x.copy) * 1e3
+    rows["chain of 50 operations, eager: ms"] = best(chain, x) * 1e3
+    ten = [random.standard_normal(10) for _ in range(10)]
+    compiled = effgrad.compile(lambda *a: sum(a))
+    compiled(*ten)
+    rows["call with ten arrays: us"] = best(lambda: [compiled(*ten) for _ in range(1000)]) * 1e3
+    for label, value in rows.items():
+        print(f"{label:55} {value:10.3g}", flush=True)
+    return rows
+
+
+def processor():
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
+
+
+def main():
+    results = {"processor": processor(), "programs": programs(), "figures": figures()}
+    out = pathlib.Path(__file__).parent / "results"
+    out.mkdir(exist_ok=True)
+    (out / "staging.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""Staging: run a program for its operations, and keep them as a graph that is optimised, printed and compiled."""
+
+from effgrad.stage.compiled import Compiled, compile
+from effgrad.stage.graph import Graph, GuardFailed, Node
+from effgrad.stage.stage import Stage, stage
+
+__all__ = ["Compiled", "compile", "Graph", "GuardFailed", "Node", "Stage", "stage"]

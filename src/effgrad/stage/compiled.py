@@ -1,0 +1,250 @@
+"""`effgrad.compile`: a function staged once for each structure, shapes and types of its arguments, then a program.
+
+A program is one path through the function. Its guards say, at run time, where another path begins: that one is staged
+when it is first taken, and found again by the answers that the guards gave.
+"""
+
+import functools
+import gc
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import optree
+
+from effgrad.errors import NotStaged
+from effgrad.smooth.traced import KINDS
+from effgrad.stage.graph import Graph, GuardFailed
+from effgrad.stage.passes import optimised
+from effgrad.stage.python import executable
+from effgrad.stage.stage import flatten, is_dynamic, staged
+
+# After so many paths for arguments of one type, a function runs as plain Python.
+MOST_PATHS = 64
+
+Program = Callable[..., list[Any]]
+
+
+def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
+    """A program that runs as Python source, one NumPy call for an operation."""
+    run = executable(graph)
+
+    def program(*leaves: Any) -> list[Any]:
+        with np.errstate(all="ignore"):
+            outputs = run(*leaves)
+        return _owned(outputs, leaves)
+
+    return program
+
+
+def native_program(graph: Graph, flush_subnormals: bool) -> Program:
+    """A program in machine code."""
+    try:
+        from effgrad.stage.native import program
+    except ModuleNotFoundError as error:
+        if error.name != "llvmlite":
+            raise
+        raise NotStaged(
+            "effgrad.compile needs llvmlite: pip install 'effgrad[compile]', or choose backend='numpy'"
+        ) from None
+    return program(graph, flush_subnormals)
+
+
+BACKENDS: dict[str, Callable[[Graph, bool], Program]] = {"native": native_program, "numpy": numpy_program}
+
+
+def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Outputs in memory of their own: a view, an input, a constant or a second mention is copied."""
+    seen = set(map(id, inputs))
+    for i, value in enumerate(outputs):
+        if isinstance(value, np.ndarray):
+            if value.base is not None or not value.flags.writeable or id(value) in seen:
+                outputs[i] = value = value.copy()
+            seen.add(id(value))
+    return outputs
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Path:
+    """One path: its program, what the guards answer on it, and the structure of its result."""
+
+    __slots__ = ("answers", "graph", "program", "seconds", "tree")
+
+    def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
+        self.graph, self.program, self.tree, self.seconds = graph, program, graph.tree, seconds
+        self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
+
+
+def _answer(value: Any) -> Any:
+    return value.tobytes() if isinstance(value, np.ndarray) else "nan" if value != value else value
+
+
+class Paths:
+    """The paths known for arguments of one type, by the answers that lead to them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.known: dict[tuple[Any, ...], Path] = {}
+        self.latest: Path | None = None
+        self.number = 0
+
+    def add(self, path: Path) -> None:
+        self.number += 1
+        self.latest = path
+        for length in range(len(path.answers) + 1):
+            self.known.setdefault(path.answers[:length], path)
+
+    def run(self, leaves: list[Any]) -> tuple[Path, list[Any]] | None:
+        """The outputs on the path that these leaves take, if it is known."""
+        path = self.latest
+        while path is not None:
+            try:
+                outputs = path.program(*leaves)
+            except GuardFailed as failed:
+                # A result of another shape, at no guard, is a path that nothing tells beforehand.
+                known = failed.position >= 0
+                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if known else None
+            else:
+                self.latest = path
+                return path, outputs
+        return None
+
+    def exhausted(self) -> bool:
+        """Whether there are too many paths; the first time, a warning says so."""
+        if self.number < MOST_PATHS:
+            return False
+        if self.number == MOST_PATHS:
+            self.number += 1
+            warnings.warn(
+                f"{self.name} has taken {MOST_PATHS} different paths for arguments of one type, and now runs as plain "
+                "Python: its control flow depends on its inputs too often (np.where selects without a path)",
+                stacklevel=4,
+            )
+        return True
+
+
+class Compiled:
+    """A compiled function; see `compile`."""
+
+    def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool) -> None:
+        functools.update_wrapper(self, f)
+        self.flush_subnormals = flush_subnormals
+        self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
+        self.function, self.backend = f, backend
+        self.types: dict[Any, Paths] = {}
+        self.lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        # A derivative, or another staged program, goes through the function itself.
+        if self.off or not KINDS.isdisjoint(map(type, leaves)):
+            return self.function(*args, **kwargs)
+        with self.lock:
+            return self._run(leaves, tree)
+
+    def _run(self, leaves: list[Any], tree: Any) -> Any:
+        key, inputs = _typed(leaves, tree)
+        try:
+            paths = self.types.get(key)
+        except TypeError:
+            raise NotStaged(
+                f"{self.__name__} was called with an argument that is neither a number, an array, a container of them, "
+                "nor hashable"
+            ) from None
+        if paths is None:
+            paths = self.types[key] = Paths(self.__name__)
+        found = paths.run(inputs)
+        if found is not None:
+            path, outputs = found
+            return optree.tree_unflatten(path.tree, outputs)
+        if paths.exhausted():
+            args, kwargs = optree.tree_unflatten(tree, leaves)
+            return self.function(*args, **kwargs)
+        start = time.perf_counter()
+        with _collection_paused():
+            graph, values = staged(self.function, leaves, tree)
+            graph = optimised(graph)
+            program = BACKENDS[self.backend](graph, self.flush_subnormals)
+        paths.add(Path(graph, program, time.perf_counter() - start))
+        return optree.tree_unflatten(graph.tree, _owned(values, inputs))
+
+    def path(self, *args: Any, **kwargs: Any) -> Path:
+        """The path that these arguments take, staged and compiled now if it is not known."""
+        self(*args, **kwargs)
+        paths = self.types.get(_typed(*flatten((args, kwargs)))[0])
+        if paths is None or paths.latest is None:
+            raise NotStaged(f"{self.__name__} runs as plain Python for these arguments")
+        return paths.latest
+
+    def report(self, *args: Any, **kwargs: Any) -> str:
+        """What the program for these arguments does: its steps, their times, and the machine's ceilings."""
+        path = self.path(*args, **kwargs)
+        if self.backend != "native":
+            return f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
+        from effgrad.stage.native.report import report
+
+        inputs = _typed(*flatten((args, kwargs)))[1]
+        return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
+
+    __name__: str
+
+
+def _typed(leaves: list[Any], tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """What arguments must have in common to run as one program, and those of them that are its inputs."""
+    key, inputs = [tree], []
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            key.append((leaf.shape, leaf.dtype))
+            inputs.append(leaf)
+        elif is_dynamic(leaf):
+            key.append(kind)
+            inputs.append(leaf)
+        else:
+            key.append((kind, leaf))
+    return tuple(key), inputs
+
+
+def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False) -> Compiled:  # noqa: A001 (the name users look for)
+    """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
+
+    Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
+    Python's control flow is followed: a path is compiled when it is first taken. What `f` does besides returning a
+    value (printing, writing to arrays given to it) happens when a path is staged, not when it runs. Arrays that `f`
+    closes over are constants.
+
+    Arguments:
+        f: a function of pytrees, in plain NumPy; derivatives may be taken in it or be it.
+        backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
+        flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
+            is many times slower; weights that underflow, as in softmax, are often among them.
+
+    Raises:
+        NotStaged: an argument cannot be part of a program, or a package is missing.
+
+    The environment variable ``EFFGRAD_COMPILE=0`` turns compilation off.
+
+    >>> import effgrad
+    >>> g = effgrad.compile(effgrad.grad(lambda x: x**3 if x > 0 else x))
+    >>> g(2.0), g(3.0), g(-1.0)
+    (12.0, 27.0, 1.0)
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}; choose one of {', '.join(map(repr, BACKENDS))}")
+    return Compiled(f, backend, flush_subnormals)

@@ -1,0 +1,222 @@
+"""Machine code by llvmlite: texts of kernels in, addresses out; each different kernel is compiled once.
+
+Objects are kept on disk, under the hash of their text, the versions and the processor; a file that is not whole is
+compiled again.
+"""
+
+import ctypes
+import ctypes.util
+import hashlib
+import os
+import pathlib
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from effgrad.stage.native.scalars import Body
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+_features = llvm.get_host_cpu_features()
+_library = ctypes.util.find_library("mvec")
+
+# LLVM names for the vector variants of the C library's functions: lanes, and the symbol of libmvec.
+WIDTHS: tuple[tuple[int, str], ...] = ()
+if _library is not None and _features.get("avx2") and os.uname().machine == "x86_64":
+    llvm.load_library_permanently(_library)
+    WIDTHS = ((4, "d"), (8, "e")) if _features.get("avx512f") and _features.get("avx512dq") else ((4, "d"),)
+_math = ctypes.util.find_library("m")
+if _math is not None:
+    llvm.load_library_permanently(_math)
+
+_MAGIC = b"effgrad object 1\n"
+_DRIVER = """
+define i64 @DRIVER(ptr %pointers, ptr %steps, i64 %first, i64 %last) {
+entry:
+  %some = icmp slt i64 %first, %last
+  br i1 %some, label %head, label %done
+head:
+  %i = phi i64 [ %first, %entry ], [ %next, %more ]
+  %two = mul nsw i64 %i, 2
+  %a = getelementptr i64, ptr %steps, i64 %two
+  %function = load ptr, ptr %a
+  %b = getelementptr i64, ptr %a, i64 1
+  %arguments = load ptr, ptr %b
+  %code = call i32 %function(ptr %pointers, ptr %arguments)
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %stop, label %more
+more:
+  %next = add nsw i64 %i, 1
+  %again = icmp slt i64 %next, %last
+  br i1 %again, label %head, label %done
+stop:
+  %wide = sext i32 %code to i64
+  ret i64 %wide
+done:
+  ret i64 0
+}
+"""
+
+# Reads and sets the processor's control word; bits 6 and 15 let subnormal operands and results be zero.
+_CONTROL = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+define i32 @effgrad_flush() {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %before = load i32, ptr %place
+  %flushing = or i32 %before, 32832
+  store i32 %flushing, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret i32 %before
+}
+define void @effgrad_restore(i32 %before) {
+  %place = alloca i32
+  store i32 %before, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret void
+}
+"""
+X86 = os.uname().machine == "x86_64"
+
+
+class Engine:
+    """One process's compiled kernels."""
+
+    def __init__(self) -> None:
+        self.machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=_features.flatten(), opt=2, jit=True
+        )
+        self.compiler = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
+        self.addresses: dict[str, int] = {}
+        self.lock = threading.Lock()
+        self.warned = False
+        self.compiled = 0
+
+    def load(self, kernels: dict[str, Body]) -> dict[str, int]:
+        """The addresses of kernels, given as LLVM text by name (the hash of what they do)."""
+        with self.lock:
+            new = {name: body for name, body in kernels.items() if name not in self.addresses}
+            if new:
+                self._add(new)
+            return {name: self.addresses[name] for name in kernels}
+
+    def _add(self, kernels: dict[str, Body]) -> None:
+        text = _module(kernels)
+        straight = not any("phi" in line for body in kernels.values() for line in body.lines)
+        code = self._object(text, level=1 if straight else 3)
+        self.compiler.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self.compiler.finalize_object()
+        for name in kernels:
+            self.addresses[name] = self.compiler.get_function_address(name)
+
+    def _object(self, text: str, level: int) -> bytes:
+        path = self._path(text)
+        try:
+            stored = path.read_bytes()
+        except OSError:
+            stored = b""
+        code = stored[len(_MAGIC) + 32 :]
+        if stored.startswith(_MAGIC) and stored[len(_MAGIC) : len(_MAGIC) + 32] == hashlib.sha256(code).digest():
+            return code
+        code = self._compile(text, level)
+        self._keep(path, _MAGIC + hashlib.sha256(code).digest() + code)
+        return code
+
+    def _compile(self, text: str, level: int) -> bytes:
+        self.compiled += 1
+        module = llvm.parse_assembly(text)
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization = options.slp_vectorization = level > 1
+        options.loop_unrolling = level > 1
+        builder = llvm.create_pass_builder(self.machine, options)
+        builder.getModulePassManager().run(module, builder)
+        code: bytes = self.machine.emit_object(module)
+        return code
+
+    def _path(self, text: str) -> pathlib.Path:
+        named = "\n".join([text, llvmlite.__version__, llvm.get_host_cpu_name(), _features.flatten()])
+        return cache_folder() / f"{hashlib.sha256(named.encode()).hexdigest()}.o"
+
+    def _keep(self, path: pathlib.Path, data: bytes) -> None:
+        """Write the whole file under another name first: another process sees all of it or nothing."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                file.write(data)
+            os.replace(file.name, path)
+        except OSError as error:
+            if not self.warned:
+                self.warned = True
+                warnings.warn(f"compiled programs are not kept in {path.parent}: {error}", stacklevel=2)
+
+
+def cache_folder() -> pathlib.Path:
+    """Where compiled kernels are kept: ``EFFGRAD_CACHE``, or a folder in the user's cache."""
+    named = os.environ.get("EFFGRAD_CACHE")
+    if named:
+        return pathlib.Path(named)
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "effgrad"
+
+
+def _module(kernels: dict[str, Body]) -> str:
+    """One module of all the kernels, with the declarations and the vector variants that they use."""
+    declared: set[str] = set()
+    vectorised: set[str] = set()
+    definitions = []
+    for name, body in kernels.items():
+        declared |= body.declared
+        vectorised |= body.vectorised
+        definitions.append("\n".join(body.lines).replace("@KERNEL", f"@{name}"))
+    text = "\n".join(definitions)
+    attributes, used = ["attributes #0 = { nounwind willreturn memory(none) }"], []
+    for number, function in enumerate(sorted(vectorised), 1):
+        symbol, count = function.split("/")
+        variants = []
+        for lanes, letter in WIDTHS:
+            vector = f"_ZGV{letter}N{lanes}{'v' * int(count)}_{symbol}"
+            kind = f"<{lanes} x double>"
+            declared.add(f"declare {kind} @{vector}({', '.join([kind] * int(count))}) #0")
+            variants.append(f"_ZGV_LLVM_N{lanes}{'v' * int(count)}_{symbol}({vector})")
+            used.append(f"ptr @{vector}")
+        attributes.append(f'attributes #{number} = {{ "vector-function-abi-variant"="{",".join(variants)}" }}')
+        text = text.replace(f"#{symbol}#", f"#{number}")
+    kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
+    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes])
+
+
+_engines: list[Engine] = []
+_start = threading.Lock()
+
+
+def engine() -> Engine:
+    """The process's engine, and with the first call its driver."""
+    with _start:
+        if not _engines:
+            made = Engine()
+            body = Body()
+            body.lines = [_DRIVER.replace("DRIVER", "KERNEL"), _CONTROL if X86 else ""]
+            made.load({"effgrad_driver": body})
+            if X86:
+                for name in ("effgrad_flush", "effgrad_restore"):
+                    made.addresses[name] = made.compiler.get_function_address(name)
+            _engines.append(made)
+        return _engines[0]
+
+
+def control() -> tuple[Callable[[], int], Callable[[int], None]]:
+    """Two functions: one lets subnormal numbers be zero and returns how it was, one puts that back."""
+    addresses = engine().addresses
+    flush = ctypes.CFUNCTYPE(ctypes.c_int32)(addresses["effgrad_flush"])
+    return flush, ctypes.CFUNCTYPE(None, ctypes.c_int32)(addresses["effgrad_restore"])
+
+
+def driver() -> Callable[[int, int, int, int], int]:
+    """The function that runs the steps from one number to another: 0, or what a step returned that was not."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return kind(engine().addresses["effgrad_driver"])

@@ -1,0 +1,323 @@
+"""A kernel: elementwise operations, and the reductions, gathers and scatters next to them, in one loop nest.
+
+A kernel's text says everything but where its operands lie: the addresses come at run time, so that equal kernels are
+compiled once. Loops over adjacent axes that all operands walk in step are one loop. Sums go in blocks of 1,024, each
+in several partial sums: fixed by the kernel, so the result is the same from run to run.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.graph import Node
+from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal
+
+BLOCK = 1024
+
+# Operations that leave the value as it is, but for its type.
+MOVES = {"copy", "astype", "float"}
+
+# Where a reduction begins; those that are not here add to what is there.
+_IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
+_ADDING = ("sum", "accumulate", "scatter")
+
+
+class Operand:
+    """Memory that a kernel reads or writes: its dtype, and the step along each loop, in elements."""
+
+    __slots__ = ("dtype", "strides", "reduction", "size")
+
+    def __init__(self, dtype: Any, strides: tuple[int, ...], reduction: str = "", size: int = 0) -> None:
+        self.dtype, self.strides, self.reduction, self.size = np.dtype(dtype), strides, reduction, size
+
+
+class Kernel:
+    """What one loop nest does.
+
+    `reads` and `writes` are pairs of a node and its operand; `nodes` run in order at each point. A write with a
+    reduction combines all values that meet in one place; "accumulate" and "scatter" add to what is there. A node of
+    `gathers` reads an array, of which the kernel has the whole, at the places that another gives; a scatter writes to
+    the place that `places` gives. A node of `expected` is a guard: its number and the value that it must have.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.nodes: list[Node] = []
+        self.reads: list[tuple[Any, Operand]] = []
+        self.writes: list[tuple[Any, Operand]] = []
+        self.gathers: dict[Node, tuple[Any, np.ndarray]] = {}
+        self.places: dict[int, Any] = {}
+        self.expected: dict[Node, tuple[int, Any]] = {}
+
+
+def signature(kernel: Kernel) -> tuple[Any, ...]:
+    """What makes two kernels one: everything but where the operands lie."""
+    numbers: dict[int, int] = {}
+
+    def named(value: Any) -> Any:
+        if type(value) is Node or np.ndim(value):
+            return numbers.setdefault(id(value), len(numbers))
+        return type(value), repr(value)
+
+    operands = [
+        (named(value), o.dtype.char, o.strides, o.reduction, o.size) for value, o in (*kernel.reads, *kernel.writes)
+    ]
+    nodes = []
+    for node in kernel.nodes:
+        args = kernel.gathers.get(node, node.args)
+        nodes.append((node.primitive.name, node.dtype.char, node in kernel.gathers, *map(named, (node, *args))))
+    guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
+    places = [(number, named(place)) for number, place in kernel.places.items()]
+    return kernel.shape, len(kernel.reads), tuple(operands), tuple(nodes), tuple(guards), tuple(places)
+
+
+def _memory(dtype: np.dtype[Any]) -> str:
+    return "i8" if dtype.kind == "b" else TYPES[dtype]
+
+
+def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[int], list[list[int]]]:
+    """The loops, joined where every operand walks them in step, and each operand's strides along them.
+
+    The order is that of the memory of the operands that use most of it: longest steps outside.
+    """
+    sizes: list[int] = []
+    strides: list[list[int]] = [[] for _ in operands]
+    full = [o.strides for o in operands if all(o.strides[i] for i, n in enumerate(shape) if n > 1)]
+    order = sorted(range(len(shape)), key=lambda axis: [-s[axis] for s in full])
+    for axis in order:
+        size = shape[axis]
+        if size == 1:
+            continue
+        if sizes and all(s[-1] == o.strides[axis] * size for s, o in zip(strides, operands, strict=True)):
+            sizes[-1] *= size
+            for s, o in zip(strides, operands, strict=True):
+                s[-1] = o.strides[axis]
+        else:
+            sizes.append(size)
+            for s, o in zip(strides, operands, strict=True):
+                s.append(o.strides[axis])
+    return sizes, strides
+
+
+def text(kernel: Kernel, body: Body) -> None:
+    """Write the kernel as the LLVM function `@KERNEL(ptr pointers, ptr arguments)`, which returns 0, or 1 and more
+    where a guard fails: its number and one."""
+    operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
+    sizes, strides = _collapsed(kernel.shape, operands)
+    names = [f"%p{i}" for i in range(len(operands))]
+    writes = range(len(kernel.reads), len(operands))
+    parameters = ", ".join(
+        f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
+    )
+    body.lines.append(f"define internal i32 @KERNEL.body({parameters}) noinline {{")
+    body.lines.append("entry:")
+    writer = _Writer(kernel, body, sizes, strides, names)
+    writer.initialise()
+    writer.loop(0, {})
+    body.lines += ["  ret i32 0", "}"]
+    body.lines += ["define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:"]
+    for i, name in enumerate(names):
+        body.lines += [
+            f"  %a{i} = getelementptr i64, ptr %arguments, i64 {2 * i}", f"  %b{i} = load i64, ptr %a{i}",
+            f"  %c{i} = getelementptr ptr, ptr %pointers, i64 %b{i}", f"  %d{i} = load ptr, ptr %c{i}",
+            f"  %e{i} = getelementptr i64, ptr %arguments, i64 {2 * i + 1}", f"  %f{i} = load i64, ptr %e{i}",
+            f"  {name} = getelementptr i8, ptr %d{i}, i64 %f{i}",
+        ]  # fmt: skip
+    passed = ", ".join(f"ptr {name}" for name in names)
+    body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+
+
+class _Writer:
+    def __init__(
+        self, kernel: Kernel, body: Body, sizes: list[int], strides: list[list[int]], names: list[str]
+    ) -> None:
+        self.kernel, self.body, self.sizes, self.strides, self.names = kernel, body, sizes, strides, names
+        self.block = "entry"
+        self.labels = 0
+        self.first_write = len(kernel.reads)
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def start(self, label: str) -> None:
+        self.body.lines.append(f"{label}:")
+        self.block = label
+
+    def initialise(self) -> None:
+        """Put the identity where a reduction collects."""
+        for number, (_, operand) in enumerate(self.kernel.writes):
+            if operand.reduction in _IDENTITY:
+                name, kind = self.names[self.first_write + number], _memory(operand.dtype)
+                identity = self.identity(operand)
+
+                def store(index: str, name: str = name, kind: str = kind, identity: str = identity) -> None:
+                    place = self.body.do(f"getelementptr {kind}, ptr {name}, i64 {index}")
+                    self.body.lines.append(f"  store {kind} {identity}, ptr {place}")
+
+                if operand.size == 1:
+                    store("0")
+                elif operand.size:
+                    self.counted("0", str(operand.size), [], lambda i, _, store=store: (store(i), [])[1])
+
+    def identity(self, operand: Operand) -> str:
+        return literal(0 if operand.reduction == "sum" and operand.dtype.kind == "i" else
+                       _IDENTITY[operand.reduction], TYPES[operand.dtype])  # fmt: skip
+
+    def counted(self, start: str, end: str, carried: list[tuple[str, str]], inside: Any, step: int = 1) -> list[str]:
+        """A loop; `inside(index, values)` returns the next of the carried values, pairs of a type and the first."""
+        head, before = self.label(), self.block
+        self.body.lines.append(f"  br label %{head}")
+        self.start(head)
+        index, after = self.body.name(), self.body.name()
+        phis = [self.body.name() for _ in carried]
+        at = len(self.body.lines)
+        values: list[str] = inside(index, phis)
+        lines = [f"  {index} = phi i64 [ {start}, %{before} ], [ {after}, %{self.block} ]"]
+        for phi, (kind, first), value in zip(phis, carried, values, strict=True):
+            lines.append(f"  {phi} = phi {kind} [ {first}, %{before} ], [ {value}, %{self.block} ]")
+        self.body.lines[at:at] = lines
+        self.body.lines.append(f"  {after} = add nuw nsw i64 {index}, {step}")
+        done = self.body.do(f"icmp slt i64 {after}, {end}")
+        out = self.label()
+        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}")
+        self.start(out)
+        return values
+
+    def loop(self, depth: int, offsets: dict[int, str]) -> None:
+        """The loops from `depth` on; `offsets` are the operands' offsets so far, in elements."""
+        if depth == len(self.sizes):
+            self.point(offsets, {})
+            return
+        size, last = self.sizes[depth], depth == len(self.sizes) - 1
+        if not last:
+
+            def outer(index: str, _: Any) -> list[str]:
+                self.loop(depth + 1, self.advance(offsets, depth, index))
+                return []
+
+            self.counted("0", str(size), [], outer)
+            return
+        accumulated = [
+            number for number, (_, operand) in enumerate(self.kernel.writes)
+            if operand.reduction in _IDENTITY and self.strides[self.first_write + number][depth] == 0
+        ]  # fmt: skip
+        if accumulated and size > BLOCK:
+
+            def block(start: str, _: Any) -> list[str]:
+                limit = self.body.do(f"add nuw nsw i64 {start}, {BLOCK}")
+                end = self.body.intrinsic("smin", "i64", limit, str(size))
+                self.innermost(depth, offsets, start, end, accumulated)
+                return []
+
+            self.counted("0", str(size), [], block, BLOCK)
+        else:
+            self.innermost(depth, offsets, "0", str(size), accumulated)
+
+    def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
+        kinds = {n: TYPES[self.kernel.writes[n][1].dtype] for n in accumulated}
+        carried = [(kinds[n], self.identity(self.kernel.writes[n][1])) for n in accumulated]
+
+        def inside(index: str, values: list[str]) -> list[str]:
+            running = dict(zip(accumulated, values, strict=True))
+            self.point(self.advance(offsets, depth, index), running)
+            return [running[n] for n in accumulated]
+
+        results = self.counted(start, end, carried, inside)
+        for number, value in zip(accumulated, results, strict=True):
+            self.combine_in_memory(number, value, offsets)
+
+    def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:
+        moved = dict(offsets)
+        cache: dict[int, str] = {}
+        for number, strides in enumerate(self.strides):
+            stride = strides[depth]
+            if stride == 0:
+                continue
+            if stride not in cache:
+                cache[stride] = index if stride == 1 else self.body.do(f"mul nsw i64 {index}, {stride}")
+            part = cache[stride]
+            moved[number] = self.body.do(f"add nsw i64 {offsets[number]}, {part}") if number in offsets else part
+        return moved
+
+    def address(self, number: int, offset: str | None, dtype: np.dtype[Any]) -> str:
+        if offset is None:
+            return self.names[number]
+        return self.body.do(f"getelementptr {_memory(dtype)}, ptr {self.names[number]}, i64 {offset}")
+
+    def load(self, place: str, dtype: np.dtype[Any]) -> str:
+        value = self.body.do(f"load {_memory(dtype)}, ptr {place}")
+        return self.body.do(f"icmp ne i8 {value}, 0") if dtype.kind == "b" else value
+
+    def store(self, value: str, place: str, dtype: np.dtype[Any]) -> None:
+        if dtype.kind == "b":
+            value = self.body.do(f"zext i1 {value} to i8")
+        self.body.lines.append(f"  store {_memory(dtype)} {value}, ptr {place}")
+
+    def combined(self, reduction: str, dtype: np.dtype[Any], a: str, b: str) -> str:
+        kind = TYPES[dtype]
+        if reduction in _ADDING:
+            return self.body.do(f"add i64 {a}, {b}" if kind == "i64" else f"fadd reassoc {kind} {a}, {b}")
+        return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
+
+    def combine_in_memory(self, number: int, value: str, offsets: dict[int, str]) -> None:
+        operand = self.kernel.writes[number][1]
+        place = self.address(self.first_write + number, offsets.get(self.first_write + number), operand.dtype)
+        total = self.combined(operand.reduction, operand.dtype, self.load(place, operand.dtype), value)
+        self.store(total, place, operand.dtype)
+
+    def point(self, offsets: dict[int, str], running: dict[int, str]) -> None:
+        """The operations at one point of the loops."""
+        kernel, body = self.kernel, self.body
+        values: dict[int, str] = {}  # by the identity of a node or a constant array
+        whole: dict[int, int] = {}
+        for number, (arg, operand) in enumerate(kernel.reads):
+            if operand.size:
+                whole[id(arg)] = number
+            else:
+                values[id(arg)] = self.load(self.address(number, offsets.get(number), operand.dtype), operand.dtype)
+
+        def operand_in(arg: Any, kind: str) -> str:
+            if id(arg) in values:
+                return body.convert(values[id(arg)], TYPES[dtype_of(arg)], kind)
+            return literal(arg, kind)
+
+        for node in kernel.nodes:
+            if node in kernel.gathers:
+                source, places = kernel.gathers[node]
+                place = self.address(whole[id(source)], values[id(places)], node.dtype)
+                values[id(node)] = self.load(place, node.dtype)
+            elif node.primitive.name in MOVES:
+                values[id(node)] = operand_in(node.args[0], TYPES[node.dtype])
+            else:
+                values[id(node)] = emit(body, node, operand_in)
+            if node in kernel.expected:
+                self.guard(node, values[id(node)])
+        for number, (node, operand) in enumerate(kernel.writes):
+            at = self.first_write + number
+            value = operand_in(node, TYPES[operand.dtype])
+            if number in running:
+                running[number] = self.combined(operand.reduction, operand.dtype, running[number], value)
+            elif operand.reduction == "scatter":
+                place = self.address(at, values[id(kernel.places[number])], operand.dtype)
+                self.store(self.combined("sum", operand.dtype, self.load(place, operand.dtype), value), place,
+                           operand.dtype)  # fmt: skip
+            elif operand.reduction:
+                self.combine_in_memory(number, value, offsets)
+            else:
+                self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
+
+    def guard(self, node: Node, value: str) -> None:
+        position, expected = self.kernel.expected[node]
+        kind = TYPES[node.dtype]
+        if kind in ("double", "float") and expected != expected:
+            holds = self.body.do(f"fcmp uno {kind} {value}, {value}")
+        else:
+            holds = self.body.compare("eq", kind, value, literal(expected, kind))
+        go_on, leave = self.label(), self.label()
+        self.body.lines.append(f"  br i1 {holds}, label %{go_on}, label %{leave}")
+        self.start(leave)
+        number = next(n for n, (written, _) in enumerate(self.kernel.writes) if written is node)
+        self.store(value, self.address(self.first_write + number, None, node.dtype), node.dtype)
+        self.body.lines.append(f"  ret i32 {position + 1}")
+        self.start(go_on)

@@ -1,0 +1,564 @@
+"""From a graph to steps: what is fused into which kernel, what stays a call of NumPy, and where every value lies.
+
+An operation joins the kernel of its arguments where the loops are the same and nothing that it needs comes later.
+Transposes, slices and broadcasts are other ways of looking at memory and cost nothing. All memory is laid out
+beforehand, and reused where its value is no longer needed.
+"""
+
+import functools
+import heapq
+import zlib
+from typing import Any, cast
+
+import numpy as np
+
+from effgrad.smooth.linalg import matmul
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
+from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.native import products
+from effgrad.stage.native.kernels import MOVES, Kernel, Operand
+from effgrad.stage.native.scalars import TYPES, dtype_of, supported
+
+COPY = Primitive("copy", np.copy, "constant", (), ())
+VIEWS = {reshape, transpose, broadcast_to, getitem}
+
+# A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
+# operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
+FUSED, STRAIGHT = (16, 64), (100, 400)
+ALIGNMENT = 64
+# Arguments and results smaller than this are copied into and out of the program's memory.
+LARGE = 1 << 16
+
+
+class Buffer:
+    """Memory for one value: `size` bytes, needed from step `first` to step `last`."""
+
+    __slots__ = ("size", "first", "last", "place", "array", "source")
+
+    def __init__(self, size: int, array: np.ndarray | None = None, source: int | None = None) -> None:
+        self.size, self.array, self.source = size, array, source
+        self.first = self.last = -1
+        self.place = 0  # in the arena; of arguments and constants, in their own memory
+
+    def used(self, step: int) -> None:
+        self.first = step if self.first < 0 else self.first
+        self.last = max(self.last, step)
+
+
+class Storage:
+    """Where a value lies: a buffer, and a strided way through it (an array that is never read)."""
+
+    __slots__ = ("buffer", "view", "offset")
+
+    def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
+        self.buffer, self.view = buffer, view
+        # In bytes from the beginning of the buffer.
+        self.offset = int(view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS if offset is None else offset
+
+    def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """In elements, along the axes of a shape that the value is broadcast to."""
+        return _steps(shape, self.view.shape, self.view.strides, self.view.itemsize)
+
+
+@functools.cache
+def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    added = len(shape) - len(own)
+    return (0,) * added + tuple(
+        0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
+    )
+
+
+# Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
+_ORIGIN = np.zeros(16)
+_ORIGIN_ADDRESS: int = _ORIGIN.__array_interface__["data"][0]
+
+
+@functools.cache
+def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """A contiguous array of this shape over no memory."""
+    strides, step = [], np.dtype(dtype).itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return _strided(shape, dtype, tuple(reversed(strides)))
+
+
+def _strided(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> np.ndarray:
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides)
+
+
+class Fused:
+    """A step in machine code: a kernel in the making."""
+
+    def __init__(self, shape: tuple[int, ...], number: int) -> None:
+        self.kernel, self.number = Kernel(shape), number
+        self.members: set[Node] = set()
+        self.full = False
+        self.stored: dict[Node, Storage] = {}
+        self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
+
+
+class Product:
+    """A step of BLAS: the product of two matrices, or of batches of them."""
+
+    def __init__(self, node: Node, operands: list[Storage], numbers: list[int], number: int) -> None:
+        self.node, self.operands, self.numbers, self.number = node, operands, numbers, number
+
+
+class Call:
+    """A step that calls NumPy: `function(*values)` into `result`."""
+
+    def __init__(self, node: Node, inputs: list[Any], result: Storage | None, number: int) -> None:
+        self.node, self.inputs, self.result, self.number = node, inputs, result, number
+
+
+class Plan:
+    """The steps of a graph in order, and the storage of its values."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Fused | Product | Call] = []
+        self.storage: dict[int, Storage] = {}
+        self.available: dict[Node, int] = {}
+        self.member: dict[Node, Fused] = {}
+        self.groups: dict[tuple[int, ...], list[Fused]] = {}
+        self.buffers: list[Buffer] = []
+        self.checked: list[Storage] = []
+        self.wanted = _wanted(graph)
+        self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
+        self.kept: list[Any] = []
+        for number, node in enumerate(graph.inputs):
+            buffer = self.buffer(whole(node.shape, node.dtype), source=number)
+            self.storage[id(node)], self.available[node] = buffer, -1
+        for node in graph:
+            self.place(node)
+        self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
+        self.finish()
+
+    def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
+        """New memory for a whole array."""
+        made = Buffer(max(view.size, 1) * view.itemsize, array, source)
+        self.buffers.append(made)
+        return Storage(made, view, 0)
+
+    def place(self, node: Node) -> None:
+        """Decide how a node is computed."""
+        name = node.primitive.name
+        if node.primitive is GUARD:
+            self.guard(node)
+        elif node.primitive in VIEWS and not node.slots and self.as_view(node):
+            return
+        elif node.size and (supported(node) or (name in MOVES and _typed(node, *node.args))):
+            self.fuse(node, node.shape)
+        elif name in ("sum", "max", "min") and self.reducible(node):
+            self.reduce(node)
+        elif node.primitive is getitem and self.gathers(node):
+            return
+        elif node.primitive is scatter_add and self.scatters(node):
+            return
+        elif node.primitive is matmul and self.product(node):
+            return
+        else:
+            self.call(node)
+
+    # Views
+
+    def as_view(self, node: Node) -> bool:
+        """Look at the argument's memory in another way, if there is one."""
+        source = node.args[0]
+        if node.primitive is getitem and not _basic(node.params["index"]):
+            return False
+        if type(source) is not Node or not node.size:
+            return False
+        if node.primitive is reshape and not _viewable(self.stored(source).view, node.shape):
+            if not _typed(source):
+                return False
+            source = self.copied(source)
+        base = self.stored(source)
+        view = base.view
+        if node.primitive is reshape:
+            view = view.view()
+            view.shape = node.shape
+        elif node.primitive is transpose:
+            view = np.transpose(view, node.params["axes"])
+        elif node.primitive is broadcast_to:
+            view = np.broadcast_to(view, node.shape)
+        else:
+            index = _tuple(node.params["index"])
+            view = view[index if any(i is Ellipsis for i in index) else (*index, ...)]
+        self.storage[id(node)], self.available[node] = Storage(base.buffer, view), self.available[source]
+        return True
+
+    # Kernels
+
+    def stored(self, arg: Any) -> Storage:
+        """The memory of a value; one that lives in a kernel is written from there."""
+        if id(arg) not in self.storage:
+            if type(arg) is Node:
+                group = self.member[arg]
+                self.storage[id(arg)] = group.stored[arg] = self.buffer(self.layout(arg, group))
+            else:
+                array = np.array(arg, order="C")
+                self.storage[id(arg)] = self.buffer(whole(array.shape, array.dtype), array=array)
+                self.kept.append(arg)
+        return self.storage[id(arg)]
+
+    def layout(self, node: Node, group: Fused) -> np.ndarray:
+        """How the value of a kernel lies in memory: as a product wants it, or in the order of what the kernel reads."""
+        order = self.wanted.get(node)
+        read = (a for n in group.kernel.nodes for a in n.args if type(a) is Node and a.shape == node.shape)
+        for arg in read if len(node.shape) > 1 else ():
+            if arg not in group.members:
+                strides = self.stored(arg).view.strides
+                if all(strides[i] for i, n in enumerate(node.shape) if n > 1):
+                    found = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+                    if order is None or found[:-2] == order[:-2]:
+                        order = found
+                    break
+        if order is None:
+            return whole(node.shape, node.dtype)
+        return np.transpose(whole(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
+
+    def earliest(self, args: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+        """The first step in which a kernel over `shape` could use the arguments."""
+        first = 0
+        for arg in args:
+            if type(arg) is Node:
+                group = self.member.get(arg)
+                inside = group is not None and group.kernel.shape == shape == arg.shape
+                first = max(first, self.available[arg] + (0 if inside else 1))
+        return first
+
+    def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
+        """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
+        first = max(self.earliest(args, shape), after)
+        for group in reversed(self.groups.get(shape, [])[-16:]):
+            if group.number < first:
+                break
+            if not group.full:
+                return group
+        made = Fused(shape, len(self.steps))
+        self.steps.append(made)
+        self.groups.setdefault(shape, []).append(made)
+        return made
+
+    def fuse(self, node: Node, shape: tuple[int, ...]) -> None:
+        self.join(node, self.group(node.args, shape))
+
+    def join(self, node: Node, group: Fused) -> None:
+        group.kernel.nodes.append(node)
+        group.members.add(node)
+        least, most = FUSED if group.kernel.shape else STRAIGHT
+        count = len(group.kernel.nodes)
+        group.full = count >= most or (count >= least and _ends(node))
+        self.member[node], self.available[node] = group, group.number
+
+    def copied(self, source: Node) -> Node:
+        """A copy of a value, in one piece of memory."""
+        copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        self.kept.append(copy)
+        self.fuse(copy, source.shape)
+        self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
+        return copy
+
+    def reducible(self, node: Node) -> bool:
+        (source,) = node.args
+        if type(source) is not Node or not source.size or not _typed(source, node):
+            return False
+        return node.dtype.kind == "f" if node.primitive.name != "sum" else node.dtype.kind in "fi"
+
+    def reduce(self, node: Node) -> None:
+        (source,) = node.args
+        axis, rank = node.params["axis"], len(source.shape)
+        axes = set(range(rank)) if axis is None else {int(a) % rank for a in np.atleast_1d(axis)}
+        group = self.group(node.args, source.shape)
+        # The result lies in the order in which its argument is walked.
+        walked = self.layout(source, group).strides
+        order = sorted((i for i in range(rank) if i not in axes), key=lambda i: -walked[i])
+        shape = tuple(source.shape[i] for i in order)
+        view = np.transpose(whole(shape, node.dtype), np.argsort(order).astype(int))
+        storage = self.buffer(view)
+        kept = iter(storage.view.strides)
+        strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
+        strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
+        operand = Operand(node.dtype, strides, node.primitive.name, node.size)
+        group.reductions.append((source, storage, operand, None))
+        self.storage[id(node)], self.available[node] = storage, group.number
+
+    def gathers(self, node: Node) -> bool:
+        """Indexing by constant arrays: read one place for each element."""
+        source = node.args[0]
+        if type(source) is not Node or node.slots or not node.size or not _typed(node, source):
+            return False
+        places = np.ascontiguousarray(np.arange(source.size).reshape(source.shape)[node.params["index"]])
+        source = self.contiguous(source)
+        group = self.group((places,), node.shape, after=self.available[source] + 1)
+        group.kernel.gathers[node] = source, places
+        self.kept.append(places)
+        self.join(node, group)
+        return True
+
+    def contiguous(self, source: Node) -> Node:
+        """The value, or a copy of it, in one piece of memory and in a step of its own."""
+        storage = self.stored(source)
+        if storage.view.flags.c_contiguous and storage.offset == 0:
+            return source
+        return self.copied(source)
+
+    def scatters(self, node: Node) -> bool:
+        """Pieces added at constant places, one after the other."""
+        if node.slots or not node.size or not _typed(node, *node.args):
+            return False
+        if any(type(p) is not Node or p.dtype != node.dtype or not p.size for p in node.args):
+            return False
+        total = self.buffer(whole(node.shape, node.dtype))
+        steps = [self.piece(p, i, total.view) for p, i in zip(node.args, node.params["indices"], strict=True)]
+        if any(step is None for step in steps):
+            return False
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        group = self.group((), node.shape)
+        self.join(zero, group)
+        self.storage[id(zero)] = group.stored[zero] = total
+        for piece, (view, operand, places) in zip(node.args, cast(list[Any], steps), strict=True):
+            # Two pieces may meet in one place: each has a step of its own.
+            group = self.group((piece,), piece.shape, after=group.number + 1)
+            group.reductions.append((piece, Storage(total.buffer, view), operand, places))
+            self.kept.append(places)
+        self.storage[id(node)], self.available[node] = total, group.number
+        return True
+
+    def piece(self, piece: Node, index: Any, total: np.ndarray) -> tuple[np.ndarray, Operand, Any] | None:
+        """Where a piece goes: a part of the memory, or the place of each of its elements."""
+        if _basic(index):
+            view = total[(*_tuple(index), ...)] if Ellipsis not in _tuple(index) else total[index]
+            if view.shape != piece.shape:
+                return None
+            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
+            return view, Operand(piece.dtype, strides, "accumulate"), None
+        places = np.arange(total.size).reshape(total.shape)[index]
+        if places.shape != piece.shape:
+            return None
+        return total, Operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
+
+    def guard(self, node: Node) -> None:
+        (value,) = node.args
+        position = len(self.checked)
+        if value.shape == () and value.dtype in TYPES:
+            # In a copy of its own, after everything before it.
+            copied = value.changed(primitive=COPY, args=(value,), params={}, slots=())
+            self.kept.append(copied)
+            group = self.last_scalar_group(self.earliest((value,), ()))
+            self.join(copied, group)
+            group.kernel.expected[copied] = position, node.expected
+            self.checked.append(self.stored(copied))
+        else:
+            self.checked.append(self.stored(value))
+            self.steps.append(Call(node, [self.stored(value)], None, len(self.steps)))
+
+    def last_scalar_group(self, first: int) -> Fused:
+        """A scalar kernel that is the last step, so that a guard holds before anything after it runs."""
+        if self.steps and first < len(self.steps):
+            last = self.steps[-1]
+            if isinstance(last, Fused) and last.kernel.shape == () and not last.full:
+                return last
+        made = Fused((), len(self.steps))
+        self.steps.append(made)
+        self.groups.setdefault((), []).append(made)
+        return made
+
+    # Calls
+
+    def product(self, node: Node) -> bool:
+        """A product that BLAS has a form for."""
+        if len(node.args) != 2 or any(type(a) is not Node and not isinstance(a, np.ndarray) for a in node.args):
+            return False
+        left, right = map(self.stored, node.args)
+        view = whole(node.shape, node.dtype)
+        numbers = products.numbers(left.view, right.view, view)
+        if numbers is None:
+            return False
+        result = self.buffer(view)
+        number = len(self.steps)
+        self.steps.append(Product(node, [left, right, result], numbers, number))
+        self.storage[id(node)], self.available[node] = result, number
+        return True
+
+    def call(self, node: Node) -> None:
+        inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
+        slots = [self.stored(s) for s in node.slots]
+        storage = self.buffer(whole(node.shape, node.dtype))
+        number = len(self.steps)
+        self.steps.append(Call(node, [*inputs, *slots], storage, number))
+        self.storage[id(node)], self.available[node] = storage, number
+
+    # The end
+
+    def finish(self) -> None:
+        """Complete the kernels' operands, and lay out the memory."""
+        called: set[Buffer] = set()
+        kernels = [step for step in self.steps if isinstance(step, Fused)]
+        for kernel in kernels:
+            self.complete_reads(kernel)
+        for kernel in kernels:  # only now is it known what of each has to be stored
+            self.complete_writes(kernel)
+        for step in self.steps:
+            if isinstance(step, Product):
+                self.offsets[step.number] = [(s.buffer, s.offset) for s in step.operands]
+            if not isinstance(step, Call):
+                buffers = [buffer for buffer, _ in self.offsets[step.number]]
+            else:
+                buffers = [s.buffer for s in (*step.inputs, step.result) if isinstance(s, Storage)]
+                called.update(buffers)
+            for buffer in buffers:
+                buffer.used(step.number)
+        returned = [o.buffer for o in self.outputs if isinstance(o, Storage)]
+        for buffer in returned:
+            buffer.used(len(self.steps))
+        for checked in self.checked:
+            checked.buffer.used(len(self.steps))
+        for buffer in self.buffers:
+            if buffer.source is not None:
+                buffer.first = 0
+        small = {b for b in self.buffers if b.size < LARGE or b in called}
+        # Large arguments and results that only machine code touches are used where they are.
+        self.direct = [
+            b for b in self.buffers if b not in small and b.array is None
+            and (returned.count(b) == 1 and self.whole_output(b) if b.source is None else b not in returned)
+        ]  # fmt: skip
+        arena = set(self.buffers) - set(self.direct)
+        self.arena = _laid_out([b for b in self.buffers if b in arena and b.array is None and b.first >= 0])
+
+    def whole_output(self, buffer: Buffer) -> bool:
+        """Whether a result is all of a buffer, in order."""
+        (storage,) = [o for o in self.outputs if isinstance(o, Storage) and o.buffer is buffer]
+        view = storage.view
+        return bool(view.flags.c_contiguous and view.nbytes == buffer.size)
+
+    def complete_reads(self, step: Fused) -> None:
+        kernel, offsets = step.kernel, self.offsets.setdefault(step.number, [])
+        seen: set[tuple[int, bool]] = set()
+
+        def read(arg: Any, indirect: bool = False) -> None:
+            if (
+                (id(arg), indirect) in seen
+                or (type(arg) is Node and arg in step.members)
+                or not (type(arg) is Node or np.ndim(arg))
+            ):
+                return
+            seen.add((id(arg), indirect))
+            storage = self.stored(arg)
+            strides = (0,) * len(kernel.shape) if indirect else storage.strides(kernel.shape)
+            kernel.reads.append((arg, Operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
+            offsets.append((storage.buffer, storage.offset))
+
+        for node in kernel.nodes:
+            if node in kernel.gathers:
+                source, places = kernel.gathers[node]
+                read(source, indirect=True)
+                read(places)
+            else:
+                for arg in node.args:
+                    read(arg)
+        for value, _, _, place in step.reductions:
+            read(value)
+            read(place)
+
+    def complete_writes(self, step: Fused) -> None:
+        kernel, offsets = step.kernel, self.offsets[step.number]
+        for node, storage in step.stored.items():
+            kernel.writes.append((node, Operand(node.dtype, storage.strides(kernel.shape))))
+            offsets.append((storage.buffer, storage.offset))
+        for value, storage, operand, place in step.reductions:
+            if place is not None:
+                kernel.places[len(kernel.writes)] = place
+            kernel.writes.append((value, operand))
+            offsets.append((storage.buffer, storage.offset))
+
+
+def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """The order of axes in memory that suits batched products: the axes of the batch outside."""
+    wanted: dict[Node, tuple[int, ...]] = {}
+    for node in graph:
+        if node.primitive is matmul and len(node.shape) > 2:
+            for arg in node.args:
+                if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
+                    axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
+                    wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
+    return wanted
+
+
+def _ends(node: Node) -> bool:
+    """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+
+    def names(node: Node, depth: int) -> str:
+        inner = [names(a, depth - 1) for a in node.args if type(a) is Node] if depth else []
+        return f"{node.primitive.name}({','.join(inner)})"
+
+    return zlib.crc32(names(node, 2).encode()) % 8 == 0
+
+
+def _typed(*values: Any) -> bool:
+    return all(dtype_of(v) in TYPES for v in values)
+
+
+def _tuple(index: Any) -> tuple[Any, ...]:
+    return index if type(index) is tuple else (index,)
+
+
+def _basic(index: Any) -> bool:
+    return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
+               for i in _tuple(index))  # fmt: skip
+
+
+def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
+    try:
+        view.view().shape = shape
+    except AttributeError:
+        return False
+    return True
+
+
+def _laid_out(buffers: list[Buffer]) -> int:
+    """Give each buffer its place, reusing what is free by then; the size of the arena."""
+    free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
+    live: list[tuple[int, int, Buffer]] = []
+    end = 0
+    for number, buffer in enumerate(sorted(buffers, key=lambda b: b.first)):
+        while live and live[0][0] < buffer.first:
+            _, _, ended = heapq.heappop(live)
+            free.setdefault(_aligned(ended.size), []).append(ended.place)
+        size = _aligned(buffer.size)
+        if max(free, default=0) < size:
+            free = _merged(free)
+        fitting = size if size in free else min((s for s in free if s > size), default=0)
+        if fitting:
+            buffer.place = free[fitting].pop()
+            if not free[fitting]:
+                del free[fitting]
+            if fitting > size:
+                free.setdefault(fitting - size, []).append(buffer.place + size)
+        else:
+            buffer.place, end = end, end + size
+        heapq.heappush(live, (buffer.last, number, buffer))
+    return end
+
+
+def _merged(free: dict[int, list[int]]) -> dict[int, list[int]]:
+    """The same free memory with neighbours joined."""
+    merged: list[tuple[int, int]] = []
+    for place, size in sorted((place, size) for size, places in free.items() for place in places):
+        if merged and sum(merged[-1]) == place:
+            merged[-1] = merged[-1][0], merged[-1][1] + size
+        else:
+            merged.append((place, size))
+    sizes: dict[int, list[int]] = {}
+    for place, size in merged:
+        sizes.setdefault(size, []).append(place)
+    return sizes
+
+
+def _aligned(size: int) -> int:
+    unit = 8 if size <= 8 else ALIGNMENT
+    return -(-size // unit) * unit

@@ -1,0 +1,96 @@
+"""What a compiled program does, step by step, beside what the machine can do."""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.native import Native
+from effgrad.stage.native.kernels import MOVES
+from effgrad.stage.native.plan import Call, Fused, Product, Storage
+
+_ROWS = 12
+
+
+def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str:
+    """The report on a program run on these leaves; every step is timed alone, the best of three."""
+    program(*leaves)
+    held = program.prepare(leaves)
+    rows = []
+    number = 0
+    for step in program.plan.steps:
+        if not isinstance(step, Call):
+            run, number = program.run(number, number + 1), number + 1
+        else:
+            run = program.call(step)
+        seconds = _best(lambda run=run: program.settled([run]))  # type: ignore[misc]
+        rows.append((seconds, _flops(step), _bytes(program, step), _name(step)))
+    del held
+    bandwidth, arithmetic = ceilings()
+    total = sum(row[0] for row in rows)
+    flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    lines = [
+        f"{len(rows)} steps, {program.kernels} different kernels, "
+        f"{sum(isinstance(s, Call) for s in program.plan.steps)} calls of NumPy",
+        f"staged and compiled in {seconds_to_compile:.3g} s; memory {(program.plan.arena) / 1e6:.3g} MB",
+        f"{_scaled(flops)}flop, {_scaled(moved)}B moved, {total * 1e3:.3g} ms: "
+        f"{_scaled(flops / total)}flop/s of {_scaled(arithmetic)}, {_scaled(moved / total)}B/s of {_scaled(bandwidth)}",
+        f"{'us':>10} {'share':>6} {'flop':>8} {'bytes':>8}  step",
+    ]
+    for seconds, operations, traffic, name in sorted(rows, key=lambda row: -row[0])[:_ROWS]:
+        share = f"{seconds / total:.1%}"
+        lines.append(f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8}  {name[:70]}")
+    return "\n".join(lines)
+
+
+@functools.cache
+def ceilings() -> tuple[float, float]:
+    """The machine's memory bandwidth (bytes a second, in a copy) and arithmetic (flop a second, in a product)."""
+    source, target = np.ones(1 << 23), np.empty(1 << 23)
+    matrix = np.ones((512, 512))
+    copying = _best(lambda: np.copyto(target, source))
+    return 2 * source.nbytes / copying, 2 * 512**3 / _best(lambda: matrix @ matrix)
+
+
+def _best(f: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _flops(step: Fused | Product | Call) -> int:
+    if isinstance(step, Fused):
+        kernel = step.kernel
+        counted = sum(node.primitive.name not in MOVES for node in kernel.nodes)
+        return (counted + sum(bool(o.reduction) for _, o in kernel.writes)) * math.prod(kernel.shape)
+    if isinstance(step, Product):
+        return 2 * step.node.size * int(step.operands[0].view.shape[-1])
+    return step.node.size
+
+
+def _bytes(program: Native, step: Fused | Product | Call) -> int:
+    if not isinstance(step, Call):
+        return sum(b.size for b in {buffer for buffer, _ in program.plan.offsets[step.number]})
+    return sum(s.view.nbytes for s in (*step.inputs, step.result) if isinstance(s, Storage))
+
+
+def _name(step: Fused | Product | Call) -> str:
+    if isinstance(step, Fused):
+        reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
+        names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]
+        return f"{list(step.kernel.shape)} {' '.join([*names, *reductions])}"
+    library = "BLAS" if isinstance(step, Product) else "NumPy"
+    return f"{list(step.node.shape)} {step.node.primitive.name} ({library})"
+
+
+def _scaled(value: float) -> str:
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g} {name}"
+    return f"{value:.3g} "

@@ -1,0 +1,285 @@
+"""A graph as NumPy source: readable, and runs by itself.
+
+Every primitive has a form: a function from the texts of its arguments to the text of the expression. Primitives whose
+implementation is a function of NumPy or SciPy need none. An expression used once, and short, stands where it is used.
+"""
+
+import base64
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+import scipy.special
+
+from effgrad.errors import NoRule
+from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, Slot, check_shape
+
+WIDTH = 96
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "mod": "%", "matmul": "@",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "less": "<", "less_equal": "<=",
+    "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "floordiv": "//", "and_": "&", "or_": "|",
+    "xor": "^", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+}  # fmt: skip
+
+# Forms that put their arguments next to an operator.
+_OPERANDS = {"negative", "getitem", "flat_product"}
+
+Form = Callable[..., str]
+
+
+def _listed(items: tuple[str, ...]) -> str:
+    return f"[{', '.join(items)}]"
+
+
+_FORMS: dict[str, Form] = {
+    "float": lambda x: f"float({x})",
+    "where": lambda condition, yes, no: f"np.where({condition}, {yes}, {no})",
+    "flat_product": lambda g, partial: f"(0.0 if {partial} == 0 else {g} * {partial})",
+    "negative": lambda x: f"(-{x})",
+    "absolute": lambda x: f"abs({x})",
+    "reshape": lambda x, shape: f"np.reshape({x}, {shape})",
+    "transpose": lambda x, axes: f"np.transpose({x}, {axes})",
+    "broadcast_to": lambda x, shape: f"np.broadcast_to({x}, {shape})",
+    "astype": lambda x, dtype: f"np.asarray({x}).astype({dtype})[()]",
+    "getitem": lambda x, index: f"{x}[{index}]",
+    "setitem": lambda x, value, index: f"_set({x}, {value}, np.s_[{index}])",
+    "scatter_add": lambda *pieces, shape, indices: f"_scatter_add({shape}, {indices}, {_listed(pieces)})",
+    "concatenate": lambda *arrays, axis: f"np.concatenate({_listed(arrays)}, {axis})",
+    "stack": lambda *arrays, axis: f"np.stack({_listed(arrays)}, {axis})",
+    "tril": lambda x, k: f"np.tril({x}, {k})",
+    "triu": lambda x, k: f"np.triu({x}, {k})",
+    "sum": lambda x, axis: f"np.sum({x}, axis={axis})",
+    "cumsum": lambda x, axis: f"np.cumsum({x}, axis={axis})",
+    "prod": lambda x, axis: f"np.prod({x}, axis={axis})",
+    "max": lambda x, axis: f"np.max({x}, axis={axis})",
+    "min": lambda x, axis: f"np.min({x}, axis={axis})",
+    "einsum": lambda *operands, subscripts: (
+        f"np.einsum({subscripts}, {', '.join(operands)}{', optimize=True' if len(operands) > 2 else ''})"
+    ),
+    "logabsdet": lambda x: f"np.linalg.slogdet({x})[1]",
+    "_sign_of_det": lambda x: f"np.linalg.slogdet({x})[0]",
+}
+
+_HELPERS = {
+    "_set": """
+def _set(array, value, index):
+    result = np.array(array)
+    result[index] = value
+    return result
+""",
+    "_scatter_add": """
+def _scatter_add(shape, indices, pieces):
+    total = np.zeros(shape, np.result_type(*pieces))
+    for index, piece in zip(indices, pieces):
+        np.add.at(total, index, piece)
+    return total
+""",
+    "_same": """
+def _same(value, expected):
+    if isinstance(expected, np.ndarray):
+        return value.shape == expected.shape and value.tobytes() == expected.tobytes()
+    return bool(value == expected or (value != value and expected != expected))
+""",
+}
+
+
+class _Text:
+    """Text that stands in a tree as itself."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Printer:
+    """Names and texts of one program; with `bound`, constants and functions are put there instead of into text."""
+
+    def __init__(self, bound: dict[str, Any] | None = None) -> None:
+        self.texts: dict[Node, str] = {}
+        self.bound = bound
+        self.constants: dict[bytes, str] = {}
+        self.preamble: list[str] = []
+        self.modules: set[str] = {"import numpy as np"}
+
+    def text(self, value: Any) -> str:
+        """The text of an argument or a parameter."""
+        if type(value) is Node:
+            return self.texts[value]
+        if isinstance(value, np.ndarray):
+            return self.array(value)
+        if isinstance(value, np.dtype):
+            return f"np.{value.name}" if value.name != "bool" else "bool"
+        if type(value) is slice:
+            return f"slice({', '.join(map(self.text, (value.start, value.stop, value.step)))})"
+        if type(value) is tuple:
+            return f"({''.join(self.text(item) + ', ' for item in value).rstrip(' ' if len(value) == 1 else ', ')})"
+        if type(value) is list:
+            return _listed(tuple(map(self.text, value)))
+        if type(value) is float and not np.isfinite(value):
+            return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+        if isinstance(value, np.floating) and not np.isfinite(value):
+            return f"np.{value.dtype.name}({self.text(float(value))})"
+        if isinstance(value, np.generic) and value.dtype.kind == "b":
+            return repr(bool(value))
+        return "..." if value is Ellipsis else repr(value)
+
+    def index(self, index: Any) -> str:
+        """An index as it is written between brackets."""
+        if type(index) is tuple and index:
+            return ", ".join(map(self.index, index)) + ("," if len(index) == 1 else "")
+        if type(index) is slice:
+            start, stop, step = ("" if i is None else self.text(i) for i in (index.start, index.stop, index.step))
+            return f"{start}:{stop}" + (f":{step}" if step else "")
+        return self.text(index)
+
+    def array(self, value: np.ndarray) -> str:
+        """The name of a constant array."""
+        if self.bound is not None:
+            self.bound[name := f"c{len(self.bound)}"] = value
+            return name
+        key = str((value.dtype, value.shape)).encode() + value.tobytes()
+        if key not in self.constants:
+            name = self.constants[key] = f"c{len(self.constants)}"
+            self.preamble.append(f"{name} = {self._array(value)}")
+        return self.constants[key]
+
+    def _array(self, value: np.ndarray) -> str:
+        dtype = self.text(value.dtype)
+        if value.size > 1 and (value == value.flat[0]).all():
+            return f"np.full({value.shape}, {self.text(value.flat[0].item())}, {dtype})"
+        if value.ndim == 1 and value.dtype.kind == "i" and (value == np.arange(value.size)).all():
+            return f"np.arange({value.size}, dtype={dtype})"
+        if value.size <= 24 and (value.dtype.kind not in "fc" or np.isfinite(value).all()):
+            return f"np.array({value.tolist()}, {dtype}).reshape({value.shape})"
+        self.modules.add("import base64")
+        data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return f'np.frombuffer(base64.b64decode("{data}"), {dtype}).reshape({value.shape})'
+
+    def expression(self, node: Node) -> str:
+        """What a node computes."""
+        name, args = node.primitive.name, tuple(self.text(a) for a in node.args)
+        if name in _INFIX:
+            left, right = (f"({a})" if a.startswith("-") else a for a in args)
+            return f"({left} {_INFIX[name]} {right})"
+        if name not in _OPERANDS:
+            args = tuple(map(_bare, args))
+        slots = [_Text(self.text(s)) for s in node.slots]
+        params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
+        if name in _FORMS:
+            text = _FORMS[name](*args, **params)
+            return f"{text}[()]" if name == "where" and not node.shape else text
+        if name.startswith("polygamma"):
+            self.modules.add("import scipy.special")
+            return f"scipy.special.polygamma({name.removeprefix('polygamma')}, {args[0]})"
+        listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
+        return f"{self.callable(node)}({listed})"
+
+    def _parameter(self, key: str, value: Any, slots: list[_Text]) -> str:
+        def filled(tree: Any) -> Any:
+            if type(tree) is Slot:
+                return slots[tree.number]
+            return type(tree)(filled(item) for item in tree) if type(tree) in (tuple, list) else tree
+
+        value = filled(value)
+        return self.index(value) if key == "index" else self.text(value)
+
+    def callable(self, node: Node) -> str:
+        """The name by which the implementation of a primitive is imported."""
+        function = node.primitive.function
+        if self.bound is not None:
+            self.bound[name := f"f{len(self.bound)}"] = function
+            return name
+        name = getattr(function, "__name__", "")
+        for module in (np, np.linalg, scipy.special):
+            if getattr(module, name, None) is function:
+                if module is scipy.special:
+                    self.modules.add("import scipy.special")
+                return f"{module.__name__.replace('numpy', 'np')}.{name}"
+        module_name = getattr(function, "__module__", "")
+        home = sys.modules.get(module_name)
+        if getattr(home, name, None) is function:
+            self.modules.add(f"import {module_name}")
+            return f"{module_name}.{name}"
+        for attribute, value in vars(home).items() if home else ():
+            if value is node.primitive:
+                self.modules.add(f"import {module_name}")
+                return f"{module_name}.{attribute}.function"
+        raise NoRule(f"{node.primitive.name} cannot be written as Python source")
+
+
+def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = None) -> str:
+    """The program as a module with one function of the inputs' leaves.
+
+    With `bound` the module is to be executed with these names: it returns the list of the outputs, and a guard that
+    fails raises `GuardFailed`.
+    """
+    printer, names, guards = Printer(bound), itertools.count(), itertools.count()
+    uses = Counter(i for node in graph for i in node.inputs)
+    uses.update(o for o in graph.outputs if type(o) is Node)
+    for number, node in enumerate(graph.inputs):
+        printer.texts[node] = f"x{number}"
+    lines = []
+    for node in graph:
+        if node.primitive is GUARD:
+            value = printer.texts[node.args[0]]
+            test = f"_same({value}, {printer.text(node.expected)})"
+            error = 'ValueError("the program takes another path here")'
+            if bound is not None:
+                error = f"GuardFailed({next(guards)}, {value})"
+            lines += [f"    if not {test}:", f"        raise {error}"]
+            continue
+        text = printer.expression(node)
+        if bound is not None and node.primitive.kind == UNRULED:
+            bound[checked := f"n{len(bound)}"] = node
+            printer.texts[node] = f"v{next(names)}"
+            lines += [
+                f"    {printer.texts[node]} = {_bare(text)}",
+                f"    check_shape({checked}, {printer.texts[node]})",
+            ]
+            continue
+        if uses[node] == 1 and len(text) < WIDTH // 2:
+            printer.texts[node] = text
+        else:
+            printer.texts[node] = f"v{next(names)}"
+            lines.append(f"    {printer.texts[node]} = {_bare(text)}")
+    result = _result(graph, printer, graph.tree if bound is None else None)
+    body = "\n".join(lines)
+    helpers = [text for helper, text in _HELPERS.items() if f"{helper}(" in body + result]
+    head = "\n".join(sorted(printer.modules) + (["", *printer.preamble] if printer.preamble else []))
+    arguments = ", ".join(printer.texts[node] for node in graph.inputs)
+    return f"{head}\n{''.join(helpers)}\n\ndef {name}({arguments}):\n{body}{chr(10) if body else ''}    {result}\n"
+
+
+def executable(graph: Graph) -> Callable[..., list[Any]]:
+    """The program as a Python function of the inputs' leaves that returns the outputs' leaves."""
+    bound: dict[str, Any] = {"GuardFailed": GuardFailed, "check_shape": check_shape}
+    text = source(graph, "program", bound)
+    exec(compile(text, "<effgrad program>", "exec"), bound)
+    program: Callable[..., list[Any]] = bound["program"]
+    return program
+
+
+def _result(graph: Graph, printer: Printer, structure: Any) -> str:
+    leaves = [_Text(printer.text(o)) for o in graph.outputs]
+    tree: Any = leaves if structure is None else optree.tree_unflatten(structure, leaves)
+    return f"return {_bare(repr(tree))}"
+
+
+def _bare(text: str) -> str:
+    """An expression without parentheses around all of it."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return text
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(letter, 0)
+        if (depth == 0 and place < len(text) - 1) or (depth == 1 and letter == ","):
+            return text
+    return text[1:-1]

@@ -1,0 +1,336 @@
+"""The `Stage` handler: run a program for its operations, and keep them as a graph.
+
+The program runs on example values, so its control flow and shapes are those of plain Python; every operation on a
+value that depends on the inputs is recorded. A derivative inside performs its operations here, below it, and so leaves
+the derivative program in the graph: the reified secondary program that Sigal 2021, section 4.2, leaves as future work.
+
+What Python asks of a value, in `if`, `range` or an index, is answered from the example and recorded as a guard: the
+graph is the program of one path, and says when it is.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from effgrad.effects import Handler
+from effgrad.errors import EscapedValue, NoRule, NotStaged
+from effgrad.modes.region import Recompute
+from effgrad.smooth import traced
+from effgrad.smooth.interception import intercepted
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.structure import getitem, scatter_add, setitem
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
+
+# What depends on shapes and types only, and what gives a result whose shape depends on values.
+SHAPE_ONLY = {np.result_type, np.can_cast, np.may_share_memory, np.shares_memory, np.iscomplexobj}
+SHAPED_BY_DATA = {np.nonzero, np.array_repr, np.array_str, np.array2string}
+COMPLEX = {np.real, np.imag}
+LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
+INDEXING = {getitem, setitem, scatter_add}
+
+# Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
+_CONSTANTS: dict[Any, Primitive] = {}
+_UNRULED: dict[Any, Primitive] = {}
+
+
+def constant_primitive(function: Any) -> Primitive:
+    """The primitive that applies a function with no derivative."""
+    if function not in _CONSTANTS:
+        _CONSTANTS[function] = Primitive(function.__name__, function, "constant", (), ())
+    return _CONSTANTS[function]
+
+
+def unruled_primitive(function: Any) -> Primitive:
+    """As `constant_primitive`, of a function that nothing is known about: its result may change its shape."""
+    if function not in _UNRULED:
+        _UNRULED[function] = Primitive(function.__name__, function, UNRULED, (), ())
+    return _UNRULED[function]
+
+
+def _under_derivative(tree: Any) -> bool:
+    """Whether a derivative looks at an argument: then a function needs a rule."""
+    if type(tree) in (tuple, list):
+        return any(map(_under_derivative, tree))
+    return type(tree) in KINDS and type(tree) is not Staged and type(traced.plain(tree)) is Staged
+
+
+class Staged(Traced):
+    """A value of a staged program: its primal is the example's value, its shadow the node that computes it."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and ufunc not in UFUNCS:
+            if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
+                return record(constant_primitive(ufunc), *inputs)
+        return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in SHAPE_ONLY:
+            return function(*[_example(a) for a in args], **kwargs)
+        if function in SHAPED_BY_DATA:
+            return function(*[settled(a) for a in args], **kwargs)
+        if function in CONSTANT:
+            return record(constant_primitive(function), *args, **kwargs)
+        if (function not in FUNCTIONS or function in COMPLEX) and not _under_derivative((args, tuple(kwargs.values()))):
+            return record(unruled_primitive(function), *args, **kwargs)
+        return super().__array_function__(function, types, args, kwargs)
+
+    def __bool__(self) -> bool:
+        return bool(settled(self))
+
+    def __int__(self) -> int:
+        return int(settled(self))
+
+    def __index__(self) -> int:
+        return operator.index(settled(self))
+
+    def __float__(self) -> float:
+        return float(settled(self))
+
+    def __complex__(self) -> complex:
+        return complex(settled(self))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(settled(self), dtype)
+
+    def __len__(self) -> int:
+        return len(self.primal)
+
+    def __invert__(self) -> Any:
+        return np.invert(self) if np.ndim(self.primal) else np.logical_not(self)
+
+    def __repr__(self) -> str:
+        return f"Staged({self.primal!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.primal, spec) if spec else repr(self)
+
+    def plain(self) -> "Staged":
+        """What `plain` finds: to a rule, a staged value is plain."""
+        return self
+
+    shape = property(lambda self: np.shape(self.primal))
+    ndim = property(lambda self: np.ndim(self.primal))
+    size = property(lambda self: np.size(self.primal))
+    dtype = property(lambda self: np.result_type(self.primal))
+
+
+def _recording(function: Any, reflected: bool = False) -> Any:
+    def operate(self: Staged, other: Any) -> Any:
+        pair = (other, self) if reflected else (self, other)
+        return record(constant_primitive(function), *pair)
+
+    return operate
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
+    setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
+for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
+    setattr(Staged, f"__{_name}__", _recording(_function))
+    setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
+Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
+
+traced.LAYERS.discard(Staged)
+
+
+def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Apply a primitive at the staging activation that owns one of its arguments."""
+    values = tuple(traced.plain(a) for a in args)
+    owners = sorted((v.owner for v in values if type(v) is Staged), key=lambda owner: -owner.serial)
+    if not owners:
+        return primitive.function(*values, **params)
+    for arg in args:
+        if type(arg) in KINDS:
+            owners[0].refuse_outer(arg)
+    if not owners[0].alive:
+        raise EscapedValue(
+            f"{primitive.name} was applied to a value of a staged program that has already ended; "
+            "return it from the staged function instead of keeping it"
+        )
+    return owners[0].apply(primitive, *values, **params)
+
+
+def _example(value: Any) -> Any:
+    value = traced.plain(value)
+    return value.primal if type(value) is Staged else value
+
+
+def settled(value: Any) -> Any:
+    """The example's value of a staged value, which the graph is guarded to have again."""
+    value = traced.plain(value)
+    return value.owner.guard(value) if type(value) is Staged else value
+
+
+class Stage(Handler[Smooth, Recompute]):
+    """Record the program as a graph; a staged value's shadow is its node."""
+
+    holder = Staged
+
+    def enter(self) -> None:
+        self.inputs: list[Node] = []
+        # The second runs of checkpoints that are open, and how many there were.
+        self.open, self.runs = [0], 0
+        self.nodes: list[Node] = []
+        self.guarded: dict[Node, Any] = {}
+        self.constants: dict[int, tuple[Any, Any]] = {}
+
+    def variable(self, example: Any) -> Staged:
+        """An input of the program."""
+        node = Node(INPUT, (), {}, (), example)
+        self.inputs.append(node)
+        return Staged(self, example, node)
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Staged:
+        slots: list[Staged] = []
+        inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
+        values = {key: _examples(value, slots) for key, value in inside.items()}
+        result = primitive.function(*[_example(a) for a in args], **values)
+        if not isinstance(result, np.ndarray | np.generic | float | int | complex):
+            raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
+        node = Node(
+            primitive, tuple(self.argument(a) for a in args), inside, tuple(s.shadow for s in slots), result
+        )  # fmt: skip
+        node.run = self.open[-1]
+        self.nodes.append(node)
+        return Staged(self, result, node)
+
+    def begin(self) -> None:
+        self.runs += 1
+        self.open.append(self.runs)
+
+    def end(self) -> None:
+        self.open.pop()
+
+    def evaluated(self, function: Any, *args: Any) -> Any:
+        """Record a function with no derivative."""
+        return record(constant_primitive(function), *args)
+
+    def argument(self, value: Any) -> Any:
+        """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
+        if type(value) in KINDS:
+            self.refuse_outer(value)
+            value = traced.plain(value)
+        if type(value) is Staged:
+            return value.shadow
+        if not isinstance(value, np.ndarray):
+            return value
+        original, kept = self.constants.get(id(value), (None, None))
+        if original is not value or not np.array_equal(kept, value, equal_nan=value.dtype.kind in "fc"):
+            kept = value.copy()
+            kept.flags.writeable = False
+            self.constants[id(value)] = value, kept
+        return kept
+
+    def refuse_outer(self, value: Any) -> None:
+        """A value of a derivative (or program) around this one would be taken as a constant."""
+        if 0 <= value.owner.serial < self.serial:
+            raise NotStaged(
+                "a staged function closes over a value of a derivative, or of another staged function, around it; pass "
+                "it as an argument"
+            )
+
+    def guard(self, value: Staged) -> Any:
+        """Answer Python's question about a value from the example, and record that the path depends on it."""
+        if self.alive and value.shadow not in self.guarded:
+            node = Node(GUARD, (value.shadow,), {}, (), value.primal)
+            node.expected = np.array(value.primal) if isinstance(value.primal, np.ndarray) else value.primal
+            self.nodes.append(node)
+            self.guarded[value.shadow] = node
+        return value.primal
+
+    def _parameter(self, tree: Any, primitive: Any, slots: list[Staged]) -> Any:
+        """A parameter with its staged values taken out into slots (integer indices) or settled."""
+        if type(tree) in (tuple, list):
+            return type(tree)(self._parameter(item, primitive, slots) for item in tree)
+        if type(tree) is Staged:
+            if primitive in INDEXING and tree.dtype.kind in "iu":
+                slots.append(tree)
+                return Slot(len(slots) - 1)
+            return settled(tree)
+        return tree.copy() if isinstance(tree, np.ndarray) else tree
+
+    def finish(self, output: Any) -> Graph:
+        """The recorded program, returning `output`."""
+        leaves, tree = optree.tree_flatten(output)
+        for leaf in map(_example, leaves):
+            if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
+                raise NotStaged(
+                    f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
+                )
+        return Graph(self.inputs, self.nodes, [self.argument(leaf) for leaf in leaves], tree)
+
+
+def _examples(tree: Any, slots: list[Staged]) -> Any:
+    if type(tree) is Slot:
+        return slots[tree.number].primal
+    if type(tree) in (tuple, list):
+        return type(tree)(_examples(item, slots) for item in tree)
+    return tree
+
+
+def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False) -> Callable[..., Graph]:
+    """The program of `f` as a graph: `stage(f)(*args)` runs `f` on example arguments and records its operations.
+
+    Floats and arrays are inputs of the graph; integers, strings and other leaves are part of the program. The graph is
+    the program of the path that the example takes. A derivative inside is recorded with it.
+
+    Arguments:
+        f: a function of pytrees, in plain NumPy.
+        passes: names of passes over the graph, run in this order; `effgrad.stage.passes.PASSES` has them all.
+        show: print the program as Python source before the passes and after each.
+
+    >>> import effgrad
+    >>> graph = effgrad.stage(effgrad.grad(lambda x: x**3), passes=["algebra", "dead"])(2.0)
+    >>> graph(3.0)
+    [27.0]
+    >>> print(graph.to_python())
+    import numpy as np
+    <BLANKLINE>
+    <BLANKLINE>
+    def program(x0):
+        return float(3 * (x0 * x0))
+    <BLANKLINE>
+    """
+    from effgrad.stage.passes import PASSES
+
+    unknown = [name for name in passes if name not in PASSES]
+    if unknown:
+        raise ValueError(f"there is no pass {unknown[0]!r}; choose from {', '.join(PASSES)}")
+
+    def recorded(*args: Any, **kwargs: Any) -> Graph:
+        leaves, tree = flatten((args, kwargs))
+        graph = staged(f, leaves, tree)[0]
+        for name in ("", *passes):
+            graph = PASSES[name](graph) if name else graph
+            if show:
+                print(f"# {name or 'as recorded'}: {len(graph)} operations\n{graph.to_python()}")
+        return graph
+
+    return recorded
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a pytree, and its structure."""
+    return optree.tree_flatten(tree)
+
+
+def is_dynamic(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an input of the graph; anything else is part of the program."""
+    return isinstance(leaf, np.ndarray | np.generic | float | complex) and np.result_type(leaf).kind in "fciub"
+
+
+def staged(f: Callable[..., Any], leaves: list[Any], tree: Any) -> tuple[Graph, list[Any]]:
+    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result."""
+    with intercepted(), Stage() as stage:
+        inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
+        args, kwargs = optree.tree_unflatten(tree, inputs)
+        output = f(*args, **kwargs)
+        graph = stage.finish(output)
+        values = [np.copy(_example(leaf))[()] if isinstance(leaf, np.ndarray) and type(traced.plain(leaf)) is not Staged
+                  else _example(leaf) for leaf in optree.tree_leaves(output)]  # fmt: skip
+    return graph, values

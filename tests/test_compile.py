@@ -1,0 +1,206 @@
+"""Compiled functions: as the function, in results, paths and errors."""
+
+import pathlib
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import effgrad
+from effgrad import grad
+from effgrad.errors import NotStaged
+from effgrad.stage import compiled
+from effgrad.stage.compiled import BACKENDS, compile
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+def newton(x):
+    """A root of y^3 + y = x, by as many steps as it takes."""
+    y = x
+    while abs(y**3 + y - x) > 1e-12:
+        y = y - (y**3 + y - x) / (3 * y**2 + 1)
+    return y
+
+
+def collatz(x):
+    steps = 0
+    while x > 1:
+        x = x / 2 if x % 2 == 0 else 3 * x + 1
+        steps += 1
+        if steps > 30:
+            break
+    return steps * x
+
+
+@pytest.mark.parametrize("f", [newton, collatz])
+def test_control_flow_is_followed(f, backend):
+    c = compile(f, backend)
+    d = compile(grad(f), backend)
+    for _ in range(2):
+        for x in (0.5, 2.0, 3.0, 0.1, 6.0, -0.0):
+            assert c(x) == pytest.approx(f(x), rel=1e-14)
+            assert d(x) == pytest.approx(grad(f)(x), rel=1e-10)
+
+
+def test_a_path_is_staged_once(backend):
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return x if x > 0 else -x
+
+    c = compile(f, backend)
+    assert [c(x) for x in (1.0, 2.0, -1.0, -2.0, 3.0, -3.0)] == [1, 2, 1, 2, 3, 3]
+    assert len(calls) == 2
+
+
+def test_paths_that_never_settle_run_as_python_with_one_warning(backend, monkeypatch):
+    monkeypatch.setattr(compiled, "MOST_PATHS", 4)
+    c = compile(lambda x: x * int(x), backend)
+    for x in (1.0, 2.0, 3.0, 4.0):
+        assert c(x) == x * x
+    with pytest.warns(UserWarning, match="4 different paths"):
+        assert c(5.0) == 25
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [c(x) for x in (6.0, 1.0)] == [36, 1]
+
+
+def test_pytrees_types_and_static_arguments(backend):
+    def f(p, n, *, name):
+        return {"y": p["a"] * n + p["b"][0], "name": name, "n": n, "none": None}
+
+    c = compile(f, backend)
+    for p in ({"a": np.ones(2), "b": [1.0]}, {"a": np.ones(3, np.float32), "b": [np.float32(1)]}):
+        for n in (2, 3):
+            result, expected = c(p, n, name="it"), f(p, n, name="it")
+            np.testing.assert_array_equal(result.pop("y"), y := expected.pop("y"))
+            assert c(p, n, name="it")["y"].dtype == y.dtype
+            assert result == expected
+
+
+def test_results_have_memory_of_their_own(backend):
+    x, constant = np.ones(3), np.zeros(3)
+    c = compile(lambda x: (x, x, x[::-1], constant, x.reshape(3, 1)), backend)
+    for _ in range(2):
+        for part in c(x):
+            part += 1
+    np.testing.assert_array_equal(x, np.ones(3))
+    np.testing.assert_array_equal(constant, np.zeros(3))
+    np.testing.assert_array_equal(c(x)[3], np.zeros(3))
+
+
+def test_a_later_call_does_not_change_an_earlier_result(backend):
+    c = compile(lambda x: np.sin(x) * 2, backend)
+    first = c(np.zeros(3))
+    c(np.ones(3))
+    np.testing.assert_array_equal(first, np.zeros(3))
+
+
+def test_derivatives_go_through_a_compiled_function(backend):
+    c = compile(lambda x: np.sum(x**3), backend)
+    np.testing.assert_allclose(grad(c)(np.array([1.0, 2.0])), [3, 12])
+    np.testing.assert_allclose(compile(grad(c), backend)(np.array([1.0, 2.0])), [3, 12])
+
+
+def test_turned_off_by_the_environment(monkeypatch, backend):
+    calls = []
+    monkeypatch.setenv("EFFGRAD_COMPILE", "0")
+    c = compile(lambda x: calls.append(1) or x, backend)
+    c(1.0), c(1.0), c(1.0)
+    assert len(calls) == 3
+
+
+def test_an_argument_that_cannot_be_part_of_a_program_is_an_error():
+    class Unhashable:
+        __hash__ = None
+
+    with pytest.raises(NotStaged, match="neither a number, an array"):
+        compile(lambda x: x)(Unhashable())
+    with pytest.raises(ValueError, match="numpy"):
+        compile(lambda x: x, backend="fortran")
+
+
+def test_a_result_that_is_no_container_of_arrays_is_an_error(backend):
+    class Holder:
+        def __init__(self, value):
+            self.value = value
+
+    with pytest.raises(NotStaged, match="returned a Holder"):
+        compile(Holder, backend)(1.0)
+
+
+def test_a_value_kept_after_staging_is_an_error(backend):
+    kept = []
+    compile(lambda x: kept.append(x) or x, backend)(1.0)
+    with pytest.raises(effgrad.EscapedValue):
+        kept[0] + 1.0
+
+
+def test_an_exception_of_the_function_reaches_the_caller(backend):
+    c = compile(lambda x: np.linalg.inv(x) if x[0, 0] > 0 else [][1], backend)
+    c(np.eye(2))
+    with pytest.raises(IndexError):
+        c(-np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError):
+        c(np.ones((2, 2)))
+
+
+def test_repeated_calls_are_equal_to_the_bit(backend):
+    x = np.random.default_rng(0).normal(size=(50, 7))
+    f = grad(lambda x: np.sum(np.exp(np.sin(x) @ np.cos(x).T)))
+    c = compile(f, backend)
+    c(x)
+    d = compile(f, backend)
+    d(x * 2)
+    assert c(x).tobytes() == c(x).tobytes() == d(x + 0).tobytes()
+
+
+def test_the_report_names_the_steps(backend):
+    c = compile(lambda x: np.sum(np.sin(x) @ x), backend)
+    text = c.report(np.ones((20, 20)))
+    assert "matmul" in text or backend == "numpy"
+    assert "3 operations" in text or backend == "native"
+
+
+def test_functions_without_a_rule_are_called(backend):
+    def f(x):
+        return np.unique(np.round(x)), np.median(x), np.fft.rfft(x), np.real(1j * x + x), np.conj(x)
+
+    c = compile(f, backend)
+    for x in (np.arange(4.0), np.arange(4.0) + 1, np.array([1.0, 1.0, 2.0, 0.0]), np.zeros(4), np.arange(4.0)):
+        for value, expected in zip(c(x), f(x), strict=True):
+            np.testing.assert_allclose(value, expected)
+            assert np.shape(value) == np.shape(expected)
+
+
+def test_under_a_derivative_they_need_a_rule(backend):
+    with pytest.raises(effgrad.NoRule):
+        compile(grad(lambda x: np.sum(np.unwrap(x))), backend)(np.ones(3))
+
+
+def test_the_examples_of_the_documentation_run():
+    page = (pathlib.Path(__file__).parents[1] / "docs" / "compile.md").read_text()
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, {})
+
+
+@pytest.mark.parametrize("use", [lambda w, x: w * x, lambda w, x: x * w, lambda w, x: np.where(x > w, x, 0.0)])
+def test_a_traced_value_that_is_closed_over_is_an_error(use, backend):
+    ones = np.ones(3)
+
+    def outer(w):
+        return np.sum(compile(lambda x: use(w, x), backend)(ones))
+
+    with pytest.raises(NotStaged, match="pass it as an argument"):
+        grad(outer)(2.0)
+    with pytest.raises(NotStaged, match="pass it as an argument"):
+        compile(outer, backend)(2.0)
+    assert outer(2.0) in (6.0, 0.0)

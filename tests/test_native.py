@@ -1,0 +1,190 @@
+"""Machine code: the cache of kernels, and programs made at random."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import effgrad
+from effgrad import grad
+from effgrad.errors import NotStaged
+from effgrad.stage import stage
+from effgrad.stage.compiled import compile
+from effgrad.stage.native import engine, program, scalars, tape
+from effgrad.stage.passes import optimised
+
+native = sys.modules["effgrad.stage.native"]
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """An engine that has compiled nothing, with a cache of its own."""
+    monkeypatch.setenv("EFFGRAD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(engine, "_engines", [])
+    return tmp_path / "cache"
+
+
+def run():
+    return compile(lambda x: np.sin(x) + x)(np.ones(3))
+
+
+def compiled_again(monkeypatch):
+    monkeypatch.setattr(engine, "_engines", [])
+    np.testing.assert_allclose(run(), np.sin(1) + 1)
+    return engine.engine().compiled
+
+
+def test_kernels_are_kept_on_disk(fresh, monkeypatch):
+    assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0
+
+
+@pytest.mark.parametrize("damage", [lambda code: code[:-10], lambda code: code[:-1] + b"x", lambda code: b""])
+def test_a_damaged_file_is_compiled_again(fresh, monkeypatch, damage):
+    run()
+    for path in fresh.iterdir():
+        path.write_bytes(damage(path.read_bytes()))
+    assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_one_warning(fresh, monkeypatch):
+    fresh.write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="not kept"):
+        run()
+    compile(lambda x: np.cos(x) + x)(np.ones(3))
+
+
+def test_equal_kernels_are_compiled_once():
+    def f(x):
+        for _ in range(50):
+            x = np.sin(x) @ x
+        return x
+
+    native = program(optimised(stage(f)(np.ones((3, 3)))))
+    assert len(native.plan.steps) == 100
+    assert native.kernels == 2  # one of them for all products
+
+
+def test_without_llvmlite_the_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['llvmlite'] = None; import effgrad\n"
+        "try: effgrad.compile(lambda x: x)(1.0)\n"
+        "except effgrad.NotStaged as error: print(error)\n"
+        "print(effgrad.compile(lambda x: x + 1, backend='numpy')(1.0))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "effgrad[compile]" in result.stdout and result.stdout.endswith("2.0\n"), result.stderr
+    assert issubclass(NotStaged, TypeError)
+
+
+UNARY = [np.sin, np.tanh, lambda x: x * x, lambda x: -x, lambda x: x.T, np.exp, np.abs, lambda x: x[::-1],
+         lambda x: x[:, 1:], lambda x: np.concatenate([x, x], axis=1), lambda x: x[:, [0, 0, 1]],
+         lambda x: x - np.max(x, axis=1, keepdims=True), lambda x: np.reshape(x, (x.shape[1], x.shape[0])),
+         lambda x: x / (1 + np.sum(x * x, axis=0)), lambda x: np.where(x > 0.3, x, 0.5 * x),
+         lambda x: np.maximum(x, 0.1),
+         lambda x: np.cumsum(x, axis=0), lambda x: x.reshape(-1, 1) * np.ones((1, 2))]  # fmt: skip
+BINARY = [np.add, np.multiply, np.subtract, np.minimum, lambda x, y: x / (1 + y * y),
+          lambda x, y: np.arctan2(x, 1 + y * y)]  # fmt: skip
+
+
+def random_program(seed):
+    """A program of a dozen operations on matrices, ending in a sum."""
+    random = np.random.default_rng(seed)
+    choices = [(random.integers(3), random.integers(1000), random.integers(1000)) for _ in range(12)]
+
+    def f(x):
+        values = [x, x + 0.5]
+        for kind, first, second in choices:
+            a = values[first % len(values)]
+            if kind == 0 and a.shape[0] < 30:
+                b = values[second % len(values)]
+                result = np.tanh(a @ a.T @ np.ones((a.shape[0], 2))) if a.shape != b.shape else a * b
+            elif kind == 1:
+                same = [v for v in values if v.shape == a.shape]
+                result = BINARY[second % len(BINARY)](a, same[first % len(same)])
+            else:
+                result = UNARY[second % len(UNARY)](a)
+            if min(result.shape) > 1 and max(result.shape) < 40:
+                values.append(np.tanh(result))
+        return sum(np.sum(v) for v in values[-4:])
+
+    return f
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_agree_with_eager(seed, dtype):
+    f = random_program(seed)
+    x = np.random.default_rng(seed).normal(size=(3, 4)).astype(dtype)
+    tolerance = 1e-9 if dtype is float else 2e-3
+    for g in (f, grad(f)):
+        graph = stage(g)(x)
+        for native in (program(graph), program(optimised(graph))):
+            for point in (x, 0.5 * x):
+                (value,), expected = native(point), g(point)
+                np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+
+
+SCALARS = [
+    lambda a, b, c: np.sin(a + b), lambda a, b, c: a * b * 0.5, lambda a, b, c: np.tanh(a - c),
+    lambda a, b, c: np.maximum(a, b), lambda a, b, c: np.where((a > b) & (a < 1), a, np.tanh(b)),
+    lambda a, b, c: np.exp(-a * a), lambda a, b, c: np.arctan2(a, 2.0), lambda a, b, c: np.clip(a, -0.5, 0.5) + b,
+    lambda a, b, c: np.abs(a) + 0.1, lambda a, b, c: b / (1 + a * a), lambda a, b, c: np.cos(b) + c * a,
+    lambda a, b, c: -0.7 * a,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tapes_agree_with_compiled_code(seed, monkeypatch):
+    random = np.random.default_rng(seed)
+    choices = random.integers(0, 12, 300)
+    constants = random.normal(size=300)
+
+    def f(x, y):
+        values = [x, y, x * y]
+        for i, choice in enumerate(choices):
+            values.append(SCALARS[choice](values[-1], values[(i * 7) % len(values)], constants[i]))
+        return sum(values) / len(values)
+
+    graph = optimised(stage(effgrad.value_and_grad(f, (0, 1)))(0.3, 0.7))
+    compiled = program(graph)
+    monkeypatch.setattr(native, "MOST_COMPILED", 0)
+    taped = program(graph)
+    assert taped.tapes and not compiled.tapes
+    for point in ((0.3, 0.7), (-1.0, 0.2)):
+        np.testing.assert_allclose(taped(*point), compiled(*point), rtol=1e-13)
+        value, gradient = effgrad.value_and_grad(f, (0, 1))(*point)
+        np.testing.assert_allclose(taped(*point), [value, *gradient], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", sorted(tape.CODES))
+def test_the_tape_has_the_arity_of_every_operation(name):
+    known = {**scalars.FLOATING, **scalars.ARITHMETIC, **scalars.COMPARING, **scalars.TESTING, **scalars.LOGICAL}
+    assert name in known or name == "where"
+    tape._case(scalars.Body(), name)
+
+
+def test_checkpoints_save_memory_in_compiled_programs():
+    def steps(x, mark):
+        def several(x):
+            for _ in range(8):
+                x = np.sin(x) * np.cumsum(x) / 100
+            return x
+
+        for _ in range(8):
+            x = effgrad.checkpoint(several, x) if mark else several(x)
+        return np.sum(x)
+
+    x = np.linspace(0.5, 1, 100)
+    sizes, values = [], []
+    for mark in (False, True):
+        native = program(optimised(stage(grad(lambda x, mark=mark: steps(x, mark)))(x)))
+        sizes.append(native.plan.arena)
+        values.append(native(x)[0])
+    np.testing.assert_allclose(*values, rtol=1e-12)
+    assert sizes[1] < 0.5 * sizes[0]
