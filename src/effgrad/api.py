@@ -17,6 +17,7 @@ from effgrad.modes.taped import Taped
 from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
@@ -479,6 +480,8 @@ def _like(derivative: Any, primal: Any) -> Any:
     value = plain(primal)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
+    if is_complex(derivative) and not is_complex(value):
+        derivative = np.real(derivative)
     if isinstance(derivative, Traced):
         if value.__class__ is float and type(derivative) not in LAYERS:
             return evaluated(float, derivative)
