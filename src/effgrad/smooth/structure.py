@@ -20,6 +20,8 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _set(array: Any, value: Any, index: Any) -> Any:
     result = np.array(array)
+    if np.iscomplexobj(value) and not np.iscomplexobj(result):
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     result[index] = value
     return result
 
@@ -195,7 +197,7 @@ def _diag(v: Any, k: int = 0) -> Any:
         return np.diagonal(v, k)
     n = v.shape[0]
     rows = np.arange(n) + max(-k, 0)
-    return setitem(np.zeros((n + abs(k),) * 2), v, index=(rows, rows + k))
+    return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
