@@ -247,7 +247,7 @@ def ordinary(value: Any) -> Any:
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
-    return np.asarray(value) if type(value) is list else value
+    return np.asarray(value) if type(value) in (list, tuple) else value
 
 
 def getitem(value: Any, index: Any) -> Any:
