@@ -415,6 +415,8 @@ def _released(value: Any, what: str, instead: str) -> Any:
 def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
@@ -431,6 +433,8 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """The rarer forms: reduce and accumulate, `out=`."""
     out = kwargs.pop("out", None)
     if method == "__call__" and not kwargs:
+        if ufunc not in UFUNCS and ufunc not in CONSTANT:
+            raise no_rule(ufunc)
         result = getattr(ufunc, method)(*inputs)
     elif (ufunc, method) in REDUCTIONS:
         # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
