@@ -429,6 +429,8 @@ def _released(value: Any, what: str, instead: str) -> Any:
 def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
