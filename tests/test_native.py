@@ -11,7 +11,7 @@ from random_programs import random_program
 import effgrad
 from effgrad import grad
 from effgrad.errors import NotStaged
-from effgrad.stage import stage
+from effgrad.stage import GuardFailed, stage
 from effgrad.stage.compiled import compile
 from effgrad.stage.native import engine, program, scalars, tape
 from effgrad.stage.passes import optimised
@@ -93,8 +93,12 @@ def test_random_programs_agree_with_eager(seed, dtype):
         graph = stage(g)(x)
         for native in (program(graph), program(optimised(graph))):
             for point in (x, 0.5 * x):
-                (value,), expected = native(point), g(point)
-                np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+                try:
+                    (value,) = native(point)
+                except GuardFailed:  # the halved point takes another path
+                    assert point is not x
+                    continue
+                np.testing.assert_allclose(value, g(point), rtol=tolerance, atol=tolerance)
 
 
 SCALARS = [
