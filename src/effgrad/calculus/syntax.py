@@ -4,7 +4,9 @@ A language is a grammar and a class of `Reader` with one method for each rule; t
 """
 
 import dataclasses
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -110,18 +112,31 @@ class Reader:
 def _unexpected(error: Any, text: str, parser: Any) -> IllFormed:
     lines = text.split("\n")
     end = Place(len(lines), len(lines[-1]) + 1)
-    token = getattr(error, "token", None)
+    token: Any = getattr(error, "token", None)
     at_end = token is None or token.type == "$END"
     known = {t.name: t.pattern.value for t in parser.terminals if t.pattern.type == "str"}
-    expected = sorted(known.get(name, name.lower()) for name in error.expected if not name.startswith("_"))
+    expected = sorted({known.get(name, name.lower().replace("_", " ")) for name in error.expected})
     shown = ", ".join(expected[:8]) + (", ..." if len(expected) > 8 else "")
-    found = "the end" if at_end else repr(str(token))
-    return IllFormed(f"unexpected {found}; expected {shown}", end if at_end else Place(token.line, token.column))
+    if at_end:
+        return IllFormed(f"unexpected the end; expected {shown}", end)
+    return IllFormed(f"unexpected {str(token)!r}; expected {shown}", Place(token.line, token.column))
 
 
 def pointed(error: CalculusError, text: str) -> str:
     """An error's message with the line of the text that it is about, marked with a caret."""
-    if error.place is None:
+    lines = text.split("\n")
+    place: Place | None = error.place
+    if place is None:
         return str(error)
-    line, column = error.place
-    return f"{error}\n  {text.splitlines()[line - 1]}\n  {' ' * (column - 1)}^"
+    return f"{error}\n  {lines[place.line - 1]}\n  {' ' * (place.column - 1)}^"
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Room for recursion over programs that are nested some ten thousand deep; Python's own limit is a thousand."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 10**5))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -36,7 +36,7 @@ from effgrad.calculus.lam.terms import (
     Var,
     Vector,
 )
-from effgrad.calculus.syntax import Stuck, TooManySteps
+from effgrad.calculus.syntax import Stuck, TooManySteps, deep
 
 Environment = dict[str, Any]
 
@@ -69,6 +69,7 @@ class Interpreter:
         self.reals, self.limit, self.tell = reals, limit, tell
         self.steps = 0
 
+    @deep()
     def run(self, term: Term, *arguments: Any) -> Any:
         value = self.value(term, {})
         for argument in arguments:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from effgrad.calculus.syntax import Node, Place, Reader
+from effgrad.calculus.syntax import Node, Place, Reader, deep
 
 # Types
 
@@ -317,14 +317,14 @@ GRAMMAR = r"""
 ?unary: application | "-" unary                                             -> negative
 ?application: atom
      | application atom                                                     -> app
-     | PREFIX atom                                                          -> prefix
+     | PROJECTION_OR_INJECTION atom                                                          -> prefix
 ?atom: NAME                                                                 -> name
      | REAL                                                                 -> real
      | INTEGER                                                              -> integer
      | TEXT                                                                 -> text
      | "(" term ")"
      | "(" term ("," term)+ ")"                                             -> tuple
-     | POLY "[" type "]"                                                    -> poly
+     | POLYTYPIC_OPERATION "[" type "]"                                                    -> poly
      | "do" "{" (statement ";")* term "}"                                   -> do
 ?pattern: binder
      | "(" binder ":" type ")"                                              -> annotated
@@ -341,14 +341,14 @@ statement: NAME "<-" term
      | "(" type ")"
 
 BASE: "R" | "ℝ" | "Z" | "ℤ" | "String" | "DeltaMap" | "Delta"
-PREFIX.2: /(fst|snd|inl|inr|pure)(?![\w'])/
-POLY.2: /[a-zA-Z]\w*(?=\[)/
+PROJECTION_OR_INJECTION.2: /(fst|snd|inl|inr|pure)(?![\w'])/
+POLYTYPIC_OPERATION.2: /[a-zA-Z]\w*(?=\[)/
 ADD: "+Z" | "-Z" | "+" | "-"
 MUL: "*Z" | "*" | "×" | "/"
 REAL.2: /\d+\.\d+([eE][+-]?\d+)?|\d+\/\d+r/
 INTEGER: /\d+/
 TEXT: /"[^"\n]*"/
-NAME: /[a-zA-Z][\w']*|_/
+NAME: /(?!(let|in|case|of|inl|inr|if|then|else|do|fst|snd|pure)(?![\w']))[a-zA-Z][\w']*|_/
 %import common.WS
 %ignore WS
 %ignore /--[^\n]*/
@@ -478,6 +478,7 @@ def _paths(items: list[Any], whole: Term) -> Any:
 _READER = _Reader()
 
 
+@deep()
 def parse(text: str) -> Term:
     """Read a term, and resolve the names of constants.
 

@@ -54,7 +54,7 @@ from effgrad.calculus.lam.terms import (
     tuple_,
 )
 from effgrad.calculus.lam.types import typeof
-from effgrad.calculus.syntax import IllTyped
+from effgrad.calculus.syntax import IllTyped, deep
 
 # Figures 3, 5 and 7: everything is homomorphic but reals
 
@@ -242,6 +242,7 @@ def _source(term: Term) -> tuple[Type, int]:
     )
 
 
+@deep()
 def forward(term: Term) -> Term:
     """Figure 4: (R^a * R^a) -> R, the derivative at a point in a direction."""
     _, n = _source(term)
@@ -250,6 +251,7 @@ def forward(term: Term) -> Term:
     return Lam("_s", Snd(App(translate(term, TANGENT), duals)))
 
 
+@deep()
 def reverse1(term: Term) -> Term:
     """Figure 6: (R^a * R) -> R^a, by vectors."""
     source, n = _source(term)
@@ -262,6 +264,7 @@ def reverse1(term: Term) -> Term:
     return Lam("_s", Snd(App(translate(term, vectors(source)), duals)))
 
 
+@deep()
 def reverse2(term: Term) -> Term:
     """Figure 8: (R^a * R) -> R^a, by delta terms with sharing that `eval` cannot see."""
     source, n = _source(term)
@@ -272,6 +275,7 @@ def reverse2(term: Term) -> Term:
     return Lam("_s", Let("_t", App(translate(term, DELTA), duals), evaluated))
 
 
+@deep()
 def reverse(term: Term) -> Term:
     """Figure 10: (R^a * R) -> R^a, by delta terms with explicit sharing."""
     _, n = _source(term)
@@ -300,6 +304,7 @@ def _has_function(type_: Type) -> bool:
     return isinstance(type_, Arrow)
 
 
+@deep()
 def forward_derivative(term: Term) -> Term:
     """Figure 16: (S * S) -> T."""
     source, target = _ends(term)
@@ -307,6 +312,7 @@ def forward_derivative(term: Term) -> Term:
     return Lam("_x", App(Poly("delta", target), App(translate(term, TANGENT), dualised)))
 
 
+@deep()
 def reverse_derivative(term: Term) -> Term:
     """Figure 16: (S * T) -> S."""
     source, target = _ends(term)

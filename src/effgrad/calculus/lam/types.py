@@ -39,9 +39,10 @@ from effgrad.calculus.lam.terms import (
     Vector,
     Z,
 )
-from effgrad.calculus.syntax import IllTyped
+from effgrad.calculus.syntax import IllTyped, deep
 
 
+@deep()
 def typeof(term: Term, context: Mapping[str, Type] | None = None) -> Type:
     """The type of a term in a context; raises `IllTyped` with the rule that is broken, and the term.
 
@@ -106,9 +107,9 @@ class _Checker:
                 argument = annotation or self.fresh()
                 return Arrow(argument, self.infer(body, {**context, name: argument}))
             case App(function, argument):
-                given, result = self.infer(function, context), self.fresh()
-                wanted = self.infer(argument, context)
-                self.equal(given, Arrow(wanted, result), "application", term)
+                wanted, result = self.fresh(), self.fresh()
+                self.equal(self.infer(function, context), Arrow(wanted, result), "function of an application", term)
+                self.equal(self.infer(argument, context), wanted, "argument of an application", argument)
                 return result
             case Let(name, bound, body):
                 return self.infer(body, {**context, name: self.infer(bound, context)})
@@ -141,9 +142,9 @@ class _Checker:
             case Pure(content):
                 return Monad(self.infer(content, context))
             case Do(name, bound, rest):
-                content = self.fresh()
-                self.equal(self.infer(bound, context), Monad(content), "do", bound)
-                whole = self.infer(rest, {**context, name: content})
+                given = self.fresh()
+                self.equal(self.infer(bound, context), Monad(given), "do", bound)
+                whole = self.infer(rest, {**context, name: given})
                 self.equal(whole, Monad(self.fresh()), "do", rest)
                 return whole
         raise AssertionError(term)
@@ -161,7 +162,7 @@ class _Checker:
 
     def equal(self, one: Type, other: Type, rule: str, term: Term) -> None:
         if not self.unify(one, other):
-            raise IllTyped(f"{rule}: {self.shown(one)} is not {self.shown(other)}, in {term}", term.place)
+            raise IllTyped(f"{rule}: expected {self.shown(other)}, found {self.shown(one)}, in {term}", term.place)
 
     def unify(self, one: Type, other: Type) -> bool:
         one, other = self.resolve(one), self.resolve(other)
