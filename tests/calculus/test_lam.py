@@ -272,9 +272,17 @@ def test_what_types_do_not_exclude_is_an_error_too():
         evaluate(forward_derivative(parse("\\(s : R + R). 1.0")), (Left(1.0), Right(1.0)))
 
 
-@pytest.mark.parametrize("text", [*PROGRAMS, *[f"\\p. {name} p" for name in CONSTANTS if name.isalpha()],
-                                  "do {x <- pure 1.0; y <- pure x; pure (y, -2.5)}", "-(1.0 - (2.0 - 3.0)) / 7/3r",
-                                  "(\\x. x) (\\(f : (R -> R) * (Z + R * M Z)). f)", "f (g x) (-1.0) (x, (y, z), w)"])  # fmt: skip
+SHOWN = [
+    *PROGRAMS,
+    *[f"\\p. {name} p" for name in CONSTANTS if name.isalpha()],
+    "do {x <- pure 1.0; y <- pure x; pure (y, -2.5)}",
+    "-(1.0 - (2.0 - 3.0)) / 7/3r",
+    "(\\x. x) (\\(f : (R -> R) * (Z + R * M Z)). f)",
+    "f (g x) (-1.0) (x, (y, z), w)",
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
 def test_a_term_is_shown_in_the_syntax_that_is_read(text):
     shown = show(parse(text)).replace("_", "own")  # no program can write the names that patterns make
     assert show(parse(shown)) == shown

@@ -54,6 +54,14 @@ def typeof(term: Term, context: Mapping[str, Type] | None = None) -> Type:
     return checker.known(checker.infer(term, dict(context or {})))
 
 
+@deep()
+def types_of(term: Term) -> dict[int, Type]:
+    """The type of every node of a closed term, by the node's `id`; no node may occur twice."""
+    checker = _Checker()
+    checker.infer(term, {})
+    return {node: checker.known(type_) for node, type_ in checker.types.items()}
+
+
 def dual(type_: Type) -> Type:
     """The forward translation on types: R becomes R * R. Figure 3."""
     return mapped(type_, Product(R, R))
@@ -95,9 +103,14 @@ POLYTYPIC: dict[str, Callable[[Type], Type]] = {
 class _Checker:
     def __init__(self) -> None:
         self.found: dict[str, Type] = {}
+        self.types: dict[int, Type] = {}
         self.count = 0
 
     def infer(self, term: Term, context: dict[str, Type]) -> Type:
+        self.types[id(term)] = type_ = self.rule(term, context)
+        return type_
+
+    def rule(self, term: Term, context: dict[str, Type]) -> Type:
         match term:
             case Var(name):
                 if name not in context:
