@@ -87,7 +87,8 @@ define run[] = {\\(m : U[get, put] F R). handle m! with
         # A continuation that is resumed twice, and one that is not resumed
         ("operation flip : 1 -> <true 1, false 1>  handle x <- flip (); case x of {true u -> return 1.0 "
          "| false u -> return 2.0} with {return (x : R) -> return x | flip p k -> "
-         "a <- k! (inj[<true 1, false 1>] true ()); b <- k! (inj[<true 1, false 1>] false ()); eval2 (op[a, b. a + b], (a, b))}", 3.0),
+         "a <- k! (inj[<true 1, false 1>] true ()); "
+         "b <- k! (inj[<true 1, false 1>] false ()); eval2 (op[a, b. a + b], (a, b))}", 3.0),
         ("operation stop : R -> R  handle x <- stop 7.0; return 1.0 with {return (x : R) -> return x | "
          "stop p k -> return p}", 7.0),
         # A handler is deep: it handles what comes after an operation too
