@@ -1,6 +1,9 @@
-"""The command line: `effgrad gmm DATA.csv --components K --out DIR [--seed S]`.
+"""The command line.
 
-Fits a Gaussian mixture by L-BFGS-B on the exact gradient of the objective in `examples/gmm.py`. The points are
+    effgrad gmm DATA.csv --components K --out DIR [--seed S]
+    effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
+
+`gmm` fits a Gaussian mixture by L-BFGS-B on the exact gradient of the objective in `examples/gmm.py`. The points are
 standardised for the fit and the result is reported in the units of the file. Results reach DIR only when the run is
 over.
 """
@@ -26,6 +29,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from effgrad.calculus.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
+from effgrad.calculus.syntax import CalculusError, pointed
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gmm.py"
 RESTARTS = 4
 GAMMA, M = 0.1, 0  # a weak prior on standardised data: it only keeps a component from shrinking onto a point
@@ -50,7 +56,7 @@ class Fit:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
-        run(options.data, options.components, options.out, options.seed)
+        options.command(options)
     except UserError as error:
         print(f"effgrad: error: {error}", file=sys.stderr)
         return 2
@@ -59,12 +65,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="effgrad", description="Derivatives of plain NumPy code.")
-    gmm = parser.add_subparsers(required=True, metavar="COMMAND").add_parser("gmm", help="fit a Gaussian mixture")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    gmm = commands.add_parser("gmm", help="fit a Gaussian mixture")
+    gmm.set_defaults(command=lambda options: run(options.data, options.components, options.out, options.seed))
     gmm.add_argument("data", type=Path, metavar="DATA.csv", help="numbers, one point a row; a header row is optional")
     gmm.add_argument("--components", type=int, required=True, metavar="K")
     gmm.add_argument("--out", type=Path, required=True, metavar="DIR", help="receives fit.png and parameters.json")
     gmm.add_argument("--seed", type=int, default=0, metavar="S")
+    calculus = commands.add_parser("calculus", help="run a program of one of the papers' languages")
+    calculus.set_defaults(command=run_calculus)
+    calculus.add_argument("action", choices=ACTIONS)
+    calculus.add_argument("file", type=Path, metavar="FILE", help=f"a program; ends in {', '.join(LANGUAGES)}")
+    calculus.add_argument("argument", nargs="?", metavar="ARGUMENT", help=".lam: a term to apply the program to")
+    calculus.add_argument("--translation", choices=TRANSLATIONS, help=".lam: the derivative by this translation")
+    calculus.add_argument("--steps", type=int, default=10**6, metavar="N", help="the limit (a million)")
     return parser
+
+
+def run_calculus(options: argparse.Namespace) -> None:
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {options.file}: {error}") from error
+    try:
+        language = language_of(options.file)
+        execute(Request(options.action, language, text, options.argument, options.translation, options.steps), print)
+    except CalculusError as error:
+        raise UserError(pointed(error, text)) from error
+    except ImportError as error:
+        raise UserError(str(error)) from error
 
 
 def run(data: Path, components: int, out: Path, seed: int) -> None:
