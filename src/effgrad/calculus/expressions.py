@@ -48,6 +48,11 @@ class Expression:
     def __neg__(self) -> Expression:
         return _call("negate", self)
 
+    def __lt__(self, other: Any) -> bool:
+        """A branch goes by what the arguments stand for."""
+        first, second = (sampled(e) if isinstance(e, Expression) else e for e in (self, other))
+        return bool(first < second)
+
     def __getattr__(self, name: str) -> Any:
         # `sin`, `exp` and the others of the table are methods of numbers here.
         if name not in CONSTANTS or CONSTANTS[name].kind != "smooth":
@@ -65,9 +70,10 @@ class Number(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Argument(Expression):
-    """The place of an argument, counted from 1."""
+    """The place of an argument, counted from 1, and a number that it may stand for."""
 
     index: int
+    sample: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +113,28 @@ def value(expression: Expression, arguments: Sequence[Any], reals: Callable[[Any
     """An expression at a point, over any numbers; `reals` makes one of a literal."""
 
     def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
-        match node:
-            case Number(number):
-                return reals(number) if isinstance(number, Fraction | int) else number
-            case Argument(index):
-                return arguments[index - 1]
-            case Call(name, (one,)):
-                return CONSTANTS[name].meaning(of(one))
-            case Call(name, parts):
-                return CONSTANTS[name].meaning(tuple(map(of, parts)))
-        raise AssertionError(node)
+        return arguments[node.index - 1] if isinstance(node, Argument) else _result(node, of, reals)
+
+    return _visit(expression, at)
+
+
+def _result(node: Expression, of: Callable[[Expression], Any], reals: Callable[[Any], Any]) -> Any:
+    """A number, or a call with the results of its parts."""
+    match node:
+        case Number(number):
+            return reals(number)
+        case Call(name, (one,)):
+            return CONSTANTS[name].meaning(of(one))
+        case Call(name, (first, second)):
+            return CONSTANTS[name].meaning((of(first), of(second)))
+    raise AssertionError(node)
+
+
+def sampled(expression: Expression) -> Any:
+    """An expression at the numbers that its arguments stand for."""
+
+    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+        return node.sample if isinstance(node, Argument) else _result(node, of, lambda number: number)
 
     return _visit(expression, at)
 

@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Self
 
 
@@ -53,20 +53,17 @@ class Node:
 
     def parts(self) -> tuple[Any, ...]:
         """The fields, in the order of the definition, without the place."""
-        return tuple(getattr(self, name) for name in _names(type(self)))
+        kind: Any = type(self)
+        return tuple([getattr(self, name) for name in _names(kind)])
 
     def rebuilt(self, change: Callable[[Any], Any]) -> Self:
         """The same node with every node among its fields, or in a tuple of them, changed."""
         return type(self)(*[_changed(part, change) for part in self.parts()], place=self.place)
 
 
-_NAMES: dict[type, tuple[str, ...]] = {}
-
-
-def _names(kind: type) -> tuple[str, ...]:
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(field.name for field in dataclasses.fields(kind) if field.name != "place")
-    return _NAMES[kind]
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name != "place")
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:

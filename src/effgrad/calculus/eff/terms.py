@@ -318,43 +318,45 @@ class Use(Term):
     arguments: tuple[Any, ...]
 
 
-# Which fields bind variables, and in which field.
+# The field in which a term binds variables, and the fields that name them.
 _SCOPES: dict[type[Term], tuple[int, tuple[int, ...]]] = {
     Split: (3, (1, 2)), Branch: (2, (1,)), To: (2, (0,)), Lam: (2, (0,)), Clause: (3, (1, 2)), Handler: (2, (0,)),
 }  # fmt: skip
+_CLOSED = frozenset[str]()
 
 
-def _scoped(term: Term) -> list[tuple[Any, tuple[str, ...]]]:
-    """The parts of a term, each with the variables that the term binds in it."""
+def _free(term: Any) -> frozenset[str]:
+    if isinstance(term, Var):
+        return frozenset((term.name,))
     parts = term.parts()
     scope, names = _SCOPES.get(type(term), (-1, ()))
-    return [(part, tuple(parts[i] for i in names) if place == scope else ()) for place, part in enumerate(parts)]
-
-
-def _free(term: Term) -> frozenset[str]:
-    if isinstance(term, Var):
-        return frozenset({term.name})
-    found = frozenset[str]()
-    for part, names in _scoped(term):
-        for inner in part if type(part) is tuple else (part,):
-            if isinstance(inner, Term):
-                found |= inner.free.difference(names)
+    found = _CLOSED
+    for place, part in enumerate(parts):
+        inner = _CLOSED
+        if isinstance(part, Term):
+            inner = part.free
+        elif type(part) is tuple:
+            inner = inner.union(*[item.free for item in part if isinstance(item, Term)])
+        if inner:
+            found |= inner.difference([parts[i] for i in names]) if place == scope else inner
     return found
 
 
 def substituted(term: Any, values: Mapping[str, Term]) -> Any:
     """A term with closed values for variables: since they are closed, no binder can capture anything."""
     if type(term) is tuple:
-        return tuple(substituted(part, values) for part in term)
+        return tuple([substituted(part, values) for part in term])
     if not isinstance(term, Term) or term.free.isdisjoint(values):
         return term
     if isinstance(term, Var):
         return values[term.name]
-    parts = [
-        substituted(part, {n: v for n, v in values.items() if n not in names} if names else values)
-        for part, names in _scoped(term)
-    ]
-    return type(term)(*parts, place=term.place)
+    parts = term.parts()
+    scope, names = _SCOPES.get(type(term), (-1, ()))
+    bound = [parts[i] for i in names]
+    inner = {n: v for n, v in values.items() if n not in bound} if bound else values
+    changed = [substituted(part, inner if place == scope else values) for place, part in enumerate(parts)]
+    kind: Any = type(term)
+    return kind(*changed, place=term.place)
 
 
 # How terms are shown

@@ -266,5 +266,3 @@ def parse(text: str) -> Term:
     """Read a term; raises `IllFormed` with the line and the column."""
     term: Term = _READER.read(text, "term")
     return term
-
-

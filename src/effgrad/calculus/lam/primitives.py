@@ -44,9 +44,9 @@ class Right:
     content: Any
 
 
-def _own(name: str) -> Callable[[Any], Any]:
+def _own(name: str) -> Callable[..., Any]:
     function = getattr(math, name)
-    return lambda x: getattr(x, name)() if hasattr(x, name) else function(x)
+    return lambda x, *rest: getattr(x, name)(*rest) if hasattr(x, name) else function(x, *rest)
 
 
 def _pairwise(function: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -68,13 +68,13 @@ _TABLE = [
     Constant("tanh", "smooth", _UNARY, _own("tanh"), (("1.0 - tanh x1 * tanh x1",),)),
     Constant("log", "smooth", _UNARY, _own("log"), (("1.0 / x1",),)),
     Constant("sqrt", "smooth", _UNARY, _own("sqrt"), (("1.0 / (2.0 * sqrt x1)",),)),
-    Constant("atan2", "smooth", _BINARY, _pairwise(math.atan2),
+    Constant("atan2", "smooth", _BINARY, _pairwise(_own("atan2")),
              (("x2 / (x1 * x1 + x2 * x2)", "-(x1 / (x1 * x1 + x2 * x2))"),)),
     # From R^2 to R^2: polar coordinates to Cartesian ones.
     Constant("polar", "smooth", Arrow(power(R, 2), power(R, 2)),
              lambda p: (p[0] * _own("cos")(p[1]), p[0] * _own("sin")(p[1])),
              (("cos x2", "-(x1 * sin x2)"), ("sin x2", "x1 * cos x2"))),
-    Constant("real", "constant", Arrow(Z, R), lambda n: n),
+    Constant("real", "constant", Arrow(Z, R), None),
     Constant("<", "observing", Arrow(power(R, 2), Sum(Z, Z)), lambda p: Left(0) if p[0] < p[1] else Right(0)),
     Constant("+Z", "discrete", _INTEGERS, _pairwise(operator.add)),
     Constant("-Z", "discrete", _INTEGERS, _pairwise(operator.sub)),

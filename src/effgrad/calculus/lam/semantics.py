@@ -157,6 +157,9 @@ class Interpreter:
 
         return applied
 
+    def _real(self, integer: int) -> Any:
+        return self.reals(Fraction(integer))
+
     # Arrays, and the functions of figures 8 and 11
 
     def _build(self, argument: Any) -> Any:
@@ -298,8 +301,8 @@ class Interpreter:
 
 
 _SPECIAL = {
-    "index": "_index", "build": "_build", "fold": "_fold", "foldM": "_fold_monadic", "sequence": "_sequence",
-    "deltaLet": "_delta_let", "runDelta": "_run_delta", "eval": "_eval",
+    "real": "_real", "index": "_index", "build": "_build", "fold": "_fold", "foldM": "_fold_monadic",
+    "sequence": "_sequence", "deltaLet": "_delta_let", "runDelta": "_run_delta", "eval": "_eval",
 }  # fmt: skip
 
 _MEANINGS: dict[type, Callable[..., Any]] = {
