@@ -356,7 +356,10 @@ def substituted(term: Any, values: Mapping[str, Term]) -> Any:
     inner = {n: v for n, v in values.items() if n not in bound} if bound else values
     changed = [substituted(part, inner if place == scope else values) for place, part in enumerate(parts)]
     kind: Any = type(term)
-    return kind(*changed, place=term.place)
+    result = kind(*changed, place=term.place)
+    # What is free in it is known without a look at its parts: the property's value is put where it is kept.
+    result.__dict__["free"] = term.free.difference(values)
+    return result
 
 
 # How terms are shown

@@ -243,7 +243,11 @@ def _replacements(term: Term) -> Iterator[Term]:
     yield from (Real(0), Real(1))
     if isinstance(term, Let) and term.name not in free(term.body):
         yield term.body
-    yield from (part for part in term.parts() if isinstance(part, Term))
+    for part in term.parts():
+        if isinstance(part, Term):
+            yield part
+        if isinstance(part, Pair):
+            yield from (part.first, part.second)
     if isinstance(term, Literal) and isinstance(term.value, int) and term.value > 0:
         yield Literal(term.value - 1)
 
