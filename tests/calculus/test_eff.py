@@ -171,7 +171,8 @@ def test_an_ill_formed_program_gets_a_position(text, message):
         ("case 1.0 of (x, y) -> return x", "case of a pair: expected A \\* B, found R"),
         ("case () of {a x -> return x}", "case of a variant: expected a variant, found 1"),
         ("case inj[<a 1, b 1>] a () of {a x -> return x}", "case of a variant: expected the branches a, b, found a"),
-        ("case inj[<a 1, b R>] a () of {a x -> return x | b x -> return x}", "branches of case: expected F \\(1\\), "),
+        ("case inj[<a 1, b R>] a () of {a x -> return x | b x -> return x}",
+         "branches of case: expected F 1, found F R"),
         ("return (inj[<a 1>] b ())", "injection: <a 1> has no label b"),
         ("return (inj[<a 1>] a 2.0)", "injection: expected 1, found R"),
         ("return (inj[<a 1, a R>] a ())", "kind of a variant: a label occurs twice"),
@@ -188,7 +189,7 @@ def test_an_ill_formed_program_gets_a_position(text, message):
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> k! ()}",
          "argument of an application: expected R, found 1"),
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> return p}",
-         "clause of a: expected F \\(R\\), found F \\(1\\)"),
+         "clause of a: expected F R, found F 1"),
         ("operation a : 1 -> R handle return 1.0 with {return (x : R) -> return x | b p k -> k! ()}",
          "clause of a handler: the operation b is not declared"),
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> k! 1.0 | a p k -> k! 1.0}",
@@ -209,7 +210,7 @@ def test_type_variables_and_free_variables_are_given_to_the_checker():
     program = parse("ap (op[a. a], x)")
     operations = {"ap": (parse_type("Op1 * X"), parse_type("X"))}
     checked = check(Program(operations, program.body), frozenset({"ap"}), frozenset({"X"}), {"x": parse_type("X")})
-    assert str(checked[1]) == "F (X)"
+    assert str(checked[1]) == "F X"
     with pytest.raises(IllTyped, match="parameter of ap"):
         check(Program(operations, program.body), frozenset({"ap"}), frozenset({"X"}), {"x": R})
 

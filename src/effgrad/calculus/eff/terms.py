@@ -86,7 +86,7 @@ class U:
     type: ComputationType
 
     def __str__(self) -> str:
-        return f"U[{', '.join(sorted(self.effect))}] ({self.type})"
+        return f"U[{', '.join(sorted(self.effect))}] {_small(self.type)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class F:
     type: ValueType
 
     def __str__(self) -> str:
-        return f"F ({self.type})"
+        return f"F ({self.type})" if isinstance(self.type, Product) else f"F {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,11 @@ class Both:
     right: ComputationType
 
     def __str__(self) -> str:
-        return f"({self.left}) & ({self.right})"
+        return f"{_small(self.left)} & {_small(self.right)}"
+
+
+def _small(type_: ComputationType) -> str:
+    return str(type_) if isinstance(type_, F) else f"({type_})"
 
 
 ValueType = Variable | Base | Product | Variant | U

@@ -67,6 +67,13 @@ class Literal(Term):
 
 
 @dataclass(frozen=True)
+class Quoted(Term):
+    """A value that comes from outside, as it is."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class Fun(Term):
     """A function; one with a name may call itself by it."""
 
