@@ -56,7 +56,9 @@ class _Translation:
         return f"_{self.count}"
 
     def then(self, term: lam.Term, rest: Callable[[eff.Term], eff.Term]) -> eff.Term:
-        """Run a term and go on with its value."""
+        """Run a term and go on with its value; a variable is one already."""
+        if isinstance(term, lam.Var):
+            return rest(eff.Var(term.name))
         name = self.fresh()
         return eff.To(name, self.term(term), rest(eff.Var(name)))
 

@@ -322,27 +322,31 @@ class Use(Term):
     arguments: tuple[Any, ...]
 
 
-# The field in which a term binds variables, and the fields that name them.
-_SCOPES: dict[type[Term], tuple[int, tuple[int, ...]]] = {
-    Split: (3, (1, 2)), Branch: (2, (1,)), To: (2, (0,)), Lam: (2, (0,)), Clause: (3, (1, 2)), Handler: (2, (0,)),
-}  # fmt: skip
+# The field in which a term binds variables, and the fields with their names.
+_SCOPES: dict[type[Term], tuple[str, tuple[str, ...]]] = {
+    Split: ("body", ("first", "second")),
+    Branch: ("body", ("name",)),
+    To: ("rest", ("name",)),
+    Lam: ("body", ("name",)),
+    Clause: ("body", ("parameter", "continuation")),
+    Handler: ("body", ("name",)),
+}
 _CLOSED = frozenset[str]()
 
 
 def _free(term: Any) -> frozenset[str]:
     if isinstance(term, Var):
         return frozenset((term.name,))
-    parts = term.parts()
-    scope, names = _SCOPES.get(type(term), (-1, ()))
+    scope, names = _SCOPES.get(type(term), ("", ()))
     found = _CLOSED
-    for place, part in enumerate(parts):
+    for name, part in term.__dict__.items():
         inner = _CLOSED
         if isinstance(part, Term):
             inner = part.free
         elif type(part) is tuple:
             inner = inner.union(*[item.free for item in part if isinstance(item, Term)])
         if inner:
-            found |= inner.difference([parts[i] for i in names]) if place == scope else inner
+            found |= inner.difference([getattr(term, n) for n in names]) if name == scope else inner
     return found
 
 
@@ -354,15 +358,19 @@ def substituted(term: Any, values: Mapping[str, Term]) -> Any:
         return term
     if isinstance(term, Var):
         return values[term.name]
-    parts = term.parts()
-    scope, names = _SCOPES.get(type(term), (-1, ()))
-    bound = [parts[i] for i in names]
+    kind = type(term)
+    scope, names = _SCOPES.get(kind, ("", ()))
+    old = term.__dict__
+    bound = [old[name] for name in names]
     inner = {n: v for n, v in values.items() if n not in bound} if bound else values
-    changed = [substituted(part, inner if place == scope else values) for place, part in enumerate(parts)]
-    kind: Any = type(term)
-    result = kind(*changed, place=term.place)
-    # What is free in it is known without a look at its parts: the property's value is put where it is kept.
-    result.__dict__["free"] = term.free.difference(values)
+    # A copy with some fields changed: what dataclasses do for frozen classes takes twice as long.
+    result = object.__new__(kind)
+    new = result.__dict__
+    for name, part in old.items():
+        if isinstance(part, Term) or type(part) is tuple:
+            part = substituted(part, inner if name == scope else values)
+        new[name] = part
+    new["free"] = term.free.difference(values)
     return result
 
 

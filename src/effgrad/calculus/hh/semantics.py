@@ -11,7 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from effgrad.calculus.hh.terms import Fun, Handle, Let, Literal, Made, Match, Name, Pattern, Quoted, Row, Strict, Term, Var
+from effgrad.calculus.hh.terms import (
+    Fun,
+    Handle,
+    Let,
+    Literal,
+    Made,
+    Match,
+    Name,
+    Pattern,
+    Quoted,
+    Row,
+    Strict,
+    Term,
+    Var,
+)
 from effgrad.calculus.syntax import Place, Stuck, TooManySteps
 
 Environment = dict[str, Any]
