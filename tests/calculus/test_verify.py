@@ -3,13 +3,16 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effgrad import cli
 from effgrad.calculus import expressions
 from effgrad.calculus.lam import Interpreter, parse, show, typeof
-from effgrad.calculus.lam.terms import Arrow, Inl, Inr, Lam, Op, Poly, Term
+from effgrad.calculus.lam.terms import DELTA, Arrow, Inl, Inr, Lam, Monad, Op, Poly, Product, R, Term
+from effgrad.calculus.lam.translations import DELTA as DELTAS
+from effgrad.calculus.lam.translations import TANGENT, monadic, translate, vectors
+from effgrad.calculus.lam.types import dual, mapped, reverse_dual
 from effgrad.calculus.verify import means, python
 from effgrad.calculus.verify.means import MEANS, PUBLIC, Case, Skip, nested
 from effgrad.calculus.verify.programs import program, smaller
@@ -53,6 +56,17 @@ def test_generated_programs_are_well_typed_and_are_read_back(seed, exact):
     made = program(seed, exact)
     assert str(typeof(made)) in ("R -> R", "R * R -> R", "R * R * R -> R")
     assert show(parse(show(made).replace("_", "unused"))) == show(made).replace("_", "unused")
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**9))
+def test_translations_of_generated_programs_have_the_types_of_the_figures(seed):
+    made = program(seed, True)
+    type_ = typeof(made)
+    assert typeof(translate(made, TANGENT)) == dual(type_)
+    assert typeof(translate(made, vectors(type_.argument))) == mapped(type_, Product(R, type_.argument))
+    assert typeof(translate(made, DELTAS)) == mapped(type_, Product(R, DELTA))
+    assert typeof(monadic(made)) == Monad(reverse_dual(type_))
 
 
 @given(st.integers(0, 10**9))

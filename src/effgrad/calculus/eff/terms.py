@@ -784,6 +784,11 @@ class _Definitions:
                 return Lam(name, self.type(type_), self.term(body), place=term.place)
             case Inj(type_, label, content):
                 return Inj(self.type(type_), label, self.term(content), place=term.place)
+            case Handle(body, handler):
+                handler = self.term(handler)
+                if not isinstance(handler, Handler):
+                    raise IllFormed(f"{show(term.handler)} is not a handler", term.place)
+                return Handle(self.term(body), handler, place=term.place)
             case Handler(name, type_, body, clauses):
                 parts = {"body": self.term(body), "clauses": tuple(map(self.term, clauses))}
                 return replace(term, type=self.type(type_), **parts)

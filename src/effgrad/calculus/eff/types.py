@@ -140,7 +140,7 @@ class Checker:
                 own = effect if named is None else self.effect(named, term)
                 body, inner = self.computation(body, context, own)
                 return Thunk(body, own, place=term.place), U(own, inner)
-        raise IllTyped(f"value: {term} is a computation; {{ }} suspends it", term.place)
+        raise IllTyped(f"value: {term} is none; {{ }} suspends a computation", term.place)
 
     # Computations
 
