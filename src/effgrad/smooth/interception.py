@@ -6,7 +6,7 @@ values (`effgrad.smooth.mutable`). The last activation to end restores the origi
 
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
-real arrays.
+real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would).
 """
 
 import sys
@@ -19,7 +19,7 @@ import numpy as np
 import scipy.special
 
 from effgrad.effects import handled
-from effgrad.smooth import special
+from effgrad.smooth import makers, special
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.traced import KINDS, Smooth
 
@@ -30,31 +30,8 @@ def _traced_inside(value: Any) -> bool:
     return type(value) in KINDS
 
 
-def _nested(value: Any) -> Any:
-    return np.stack([_nested(item) for item in value]) if type(value) in (list, tuple) else value
-
-
-def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
-    """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    if type(value) in KINDS:
-        result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
-    else:
-        result = _nested(value)
-    if dtype is not None and np.dtype(dtype) != result.dtype:
-        result = result.astype(dtype)
-    return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-
-
-def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
-    return _array(value, dtype, copy=copy)
-
-
 RULES: list[tuple[Any, str, Any]] = [
-    (np, "array", _array),
-    (np, "asarray", _asarray),
-    (np, "asanyarray", _asarray),
-    (np, "ascontiguousarray", _asarray),
-    (np, "asarray_chkfinite", _asarray),
+    *makers.RULES,
     *((scipy.special, name, rule) for name, rule in special.RULES.items()),
 ]
 CREATORS: list[tuple[Any, str]] = [
@@ -83,7 +60,8 @@ def _creating(original: Any) -> Any:
             caller = sys._getframe(1)
             while caller.f_code is _REDISPATCH and caller.f_back is not None:
                 caller = caller.f_back
-            if caller.f_globals.get("__name__", "").partition(".")[0] not in LIBRARIES:
+            name = caller.f_globals.get("__name__", "")
+            if name.partition(".")[0] not in LIBRARIES or name.startswith("numpy.polynomial"):
                 return buffer(result)
         return result
 

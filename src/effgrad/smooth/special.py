@@ -19,7 +19,7 @@ from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import UNARY, _power_base, _power_exponent, _sign
 from effgrad.smooth.primitive import Primitive, elementwise
 from effgrad.smooth.reductions import logsumexp
-from effgrad.smooth.traced import CONSTANT, UFUNCS, plain
+from effgrad.smooth.traced import CONSTANT, UFUNCS, composed, plain
 
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
 
@@ -545,6 +545,8 @@ def _of_spherical(primitive: Primitive) -> Any:
 
     return rule
 
+
+composed({np.i0: sp.i0})
 
 RULES: dict[str, Any] = {
     "polygamma": _polygamma,
