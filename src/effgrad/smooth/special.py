@@ -373,7 +373,7 @@ _TABLE: dict[Any, Any] = {
     # logistic functions, exponentials and logarithms
     sp.expit: lambda y, x: y * sp.expit(-x),
     sp.log_expit: lambda y, x: sp.expit(-x),
-    sp.logit: lambda y, x: 1 / (x * (1 - x)),
+    sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
     sp.exp2: UNARY[np.exp2].partials,
     sp.exp10: lambda y, x: y * np.log(10.0).item(),
     sp.expm1: lambda y, x: np.exp(x),
