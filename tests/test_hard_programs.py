@@ -40,7 +40,7 @@ DERIVATIVES = {"forward": forward, **{mode: functools.partial(grad, mode=mode) f
 
 
 @shows("N10", "x**4, third derivative at 2, every mode in every mode in every mode", "48")
-@pytest.mark.parametrize("modes", itertools.product(DERIVATIVES, repeat=3), ids="-".join)
+@pytest.mark.parametrize("modes", list(itertools.product(DERIVATIVES, repeat=3)), ids="-".join)
 def test_third_derivatives_in_all_mixes(modes):
     f = functools.reduce(lambda f, mode: DERIVATIVES[mode](f), modes, lambda x: x**4)
     assert f(2.0) == pytest.approx(48.0)

@@ -22,7 +22,10 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
     if decided(flat):
-        return 0.0 if flat else n * a ** (n - 1)
+        try:
+            return 0.0 if flat else n * a ** (n - 1)
+        except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
+            return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
 

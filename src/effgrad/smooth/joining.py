@@ -111,7 +111,9 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     if len(funclist) == len(conditions) + 1:
         conditions.append(~np.any(conditions, axis=0))
     if not shape_of(x):
-        return np.reshape(_piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ())
+        return np.reshape(
+            _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
+        )
     result = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):

@@ -59,6 +59,11 @@ def _vectorized(self: np.vectorize, *args: Any, **kwargs: Any) -> Any:
     return np.reshape(np.stack(results), shape)
 
 
+def _kaiser(M: int, beta: Any) -> Any:
+    t = np.linspace(-1, 1, M) if M > 1 else np.zeros(M)
+    return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
+
+
 def _windows(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
     numbers = np.arange(np.size(plain(x))).reshape(np.shape(plain(x)))
     return np.ravel(x)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
@@ -75,6 +80,7 @@ RULES: list[tuple[Any, str, Any]] = [
     (np, "asfortranarray", _asarray),
     (np, "full", _full),
     (np, "full_like", FUNCTIONS[np.full_like]),
+    (np, "kaiser", _kaiser),
     (np.vectorize, "__call__", _vectorized),
     (_joiner, "__getitem__", _joined),
 ]  # fmt: skip
