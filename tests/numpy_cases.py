@@ -263,6 +263,7 @@ CASES = {
     "full_like": lambda x: np.full_like(X, x[0]),
     "i0": lambda x: np.i0(x),
     "kaiser": lambda x: np.kaiser(5, 3 * x[0, 0]),
+    "fromfunction": lambda x: np.fromfunction(lambda i, j: x[0, 0] * i + x[1, 1] * j, (2, 3)),
     "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2)) * np.arange(2),
     "windows of an axis": lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, axis=1),
     "vectorize": lambda x: np.vectorize(lambda t, u: t**2 * u if t > 0.5 else 3 * u)(x, x[0]),

@@ -29,6 +29,8 @@ def test_every_function_with_a_rule_is_in_the_table_of_calls(namespace):
     differentiable = {
         f"{name}"
         for name, f in coverage.functions(namespace).items()
-        if coverage.status(name, f, set())[0] == "differentiable" and not isinstance(f, np.ufunc)
+        if name not in coverage.AROUND
+        and coverage.status(name, f, set())[0] == "differentiable"
+        and not isinstance(f, np.ufunc)
     }
     assert differentiable - called == set()

@@ -88,10 +88,11 @@ ROWS = {
 
 HEAD = """# Where a function is not smooth
 
-The derivative that effgrad gives at points where there is none, or more than one. At a kink it is the element of least
-norm of the subdifferential: 0 for `abs`, the average at the ties of a maximum, the stable order for `sort`; `clip` counts
-its ends as inside. The factor 0 of an unselected branch stops an infinity behind it. `effgrad.kinks("left")` and
-`kinks("right")` choose a side instead where a column says so, `kinks("raise")` refuses, and `kinks("report")` counts.
+The derivative that effgrad gives at points where there is none, or more than one. At a kink it is the element of
+least norm of the subdifferential: 0 for `abs`, the average at the ties of a maximum. `sort` keeps the order of ties,
+and `clip` counts its ends as inside. The factor 0 of an unselected branch stops an infinity behind it.
+`effgrad.kinks("left")` and `kinks("right")` choose a side instead where a column says so, `kinks("raise")` refuses, and
+`kinks("report")` counts.
 
 A NaN says that no number is right; it stays with the argument that it belongs to.
 

@@ -19,7 +19,8 @@ INTEGERS, SIZES = "of integers", "made from integers"
 REASONS = [
     (r"^bitwise|shift|invert|gcd|lcm|packbits|ravel_multi_index|unravel_index|_indices$|^indices$", INTEGERS),
     (r"^(bartlett|blackman|hamming|hanning|tri|r?fftfreq|bernoulli|euler|factorial[2k]|stirling2|y.*_zeros)$", SIZES),
-    (r"_zeros$|^roots_(cheby|hermite|laguerre|legendre|sh_(cheby|legendre))|^([cehlpstu]|he|cg|js?|la|ps|ts|us)_roots$", SIZES),
+    (r"_zeros$|^roots_(cheby|hermite|laguerre|legendre|sh_(cheby|legendre))", SIZES),
+    (r"^([cehlpstu]|he|cg|js?|la|ps|ts|us)_roots$", SIZES),
     (r"busday|datetime|isnat", "of dates"),
     (r"^(save|load|from(file|regex|string|buffer)|genfromtxt)|format_float|_repr$|^array", "text and files"),
     (r"matrix|bmat", "makes a numpy.matrix: use np.block"),
