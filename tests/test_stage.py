@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from hard_cases import MATRIX
+from numpy_cases import OF_SQUARES
 from test_checkpoint import MODES, marked_program
-from test_hard_cases import MATRIX
 from test_higher_modes import PROGRAMS as SMOOTH_PROGRAMS
 from test_mutation import PROGRAMS, X
-from test_primitives import BINARY, FUNCTIONS, SHIFTS, UNARY, draw
+from test_primitives import BINARY, SHIFTS, UNARY, draw
 
 from effgrad import grad, hessian, jvp, second_order, taylor
 from effgrad.stage import GuardFailed, stage
@@ -57,9 +58,9 @@ def agrees(f, *args, others=()):
 
 
 @pytest.mark.parametrize("order", ["gradient", "hessian"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", OF_SQUARES)
 def test_array_functions(name, order):
-    function = FUNCTIONS[name]
+    function = OF_SQUARES[name]
 
     def f(x):
         return np.sum(np.sin(function(x)))

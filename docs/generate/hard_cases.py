@@ -17,7 +17,7 @@ TESTS = pathlib.Path(__file__).parents[2] / "tests"
 HEAD = """# Hard cases
 
 Small programs with known right answers, on which well-known systems are wrong or refuse. Each row is a test, in forward
-mode and under every reverse mode, and the gradients of the first table compiled as well, with exceptions that the tests name.
+mode and every reverse mode, and the gradients of the first table compiled as well, with exceptions that tests name.
 This page is made by running them: `./dev pages`.
 
 ## Gradients
