@@ -14,7 +14,7 @@ real arrays.
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from typing import Any
@@ -116,7 +116,7 @@ class _Namespace:
             vars(self.owner).update(functions)
 
 
-def _namespaces(rules: list[tuple[Any, str, Any]], creators: list[tuple[Any, str]] = ()) -> list[_Namespace]:
+def _namespaces(rules: list[tuple[Any, str, Any]], creators: Sequence[tuple[Any, str]] = ()) -> list[_Namespace]:
     chosen: dict[Any, dict[str, Any]] = {}
     for owner, name in creators:
         chosen.setdefault(owner, {})[name] = _creating(vars(owner)[name])

@@ -13,9 +13,16 @@ import scipy.linalg
 
 from effgrad.errors import NoRule
 from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import conj
 from effgrad.smooth.linalg import mT
 from effgrad.smooth.primitive import Primitive, general
+from effgrad.smooth.scipy_rules.tables import constant
 from effgrad.smooth.traced import evaluated, plain
+
+
+def _require(holds: bool, name: str, what: str) -> None:
+    if not holds:
+        raise NoRule(f"scipy.linalg.{name} has a derivative rule for {what}")
 
 
 def triangle(x: Any, lower: bool, unit: bool = False) -> Any:
@@ -66,8 +73,9 @@ def _solve_triangular(
 
 
 def _cholesky(a: Any, lower: bool = False, *_: Any, **__: Any) -> Any:
-    # The factor of the triangle that is read: NumPy's reads the lower one.
-    return np.linalg.cholesky(a) if lower else mT(np.linalg.cholesky(mT(a)))
+    # Only one triangle is read: the derivative by the other is zero.
+    factor = np.linalg.cholesky(_symmetric(a, lower))
+    return factor if lower else mT(factor)
 
 
 def _cho_factor(a: Any, lower: bool = False, *_: Any, **__: Any) -> Any:
@@ -144,8 +152,7 @@ def _pivots(a: Any) -> Any:
 
 def _factored(a: Any) -> tuple[Any, Any]:
     """The order of the rows, and the packed factors of the matrix in that order."""
-    if np.ndim(plain(a)) != 2 or len(set(np.shape(plain(a)))) != 1:
-        raise NoRule("scipy.linalg.lu has a derivative rule for square matrices, one at a time")
+    _require(np.ndim(plain(a)) == 2 and len(set(np.shape(plain(a)))) == 1, "lu", "square matrices, one at a time")
     # `lu` says where the rows of L go: the inverse of the order of the rows.
     order = evaluated(np.argsort, evaluated(_permutation, a))
     return order, packed_lu(a[order])
@@ -194,15 +201,14 @@ def _band_places(low: int, up: int, n: int) -> Any:
 
 def _transposed_band(stored: Any, low: int, up: int) -> Any:
     row, column, inside = _band_places(up, low, np.shape(plain(stored))[1])
-    return np.where(inside, stored[up + column - row, row], 0.0)
+    return np.where(inside, stored[np.where(inside, up + column - row, 0), row], 0.0)
 
 
-def _banded_tangent(t: Any, y: Any, stored: Any, b: Any, low: int, up: int) -> Any:
-    row, column, inside = _band_places(up, low, np.shape(plain(stored))[1])
-    # Row by row of the matrix: its transpose is stored by columns.
-    t = np.where(inside, t[up + column - row, row], 0.0)
-    product = np.sum(_columns(t, b) * y[row], axis=0)
-    return -banded(stored, product, low=low, up=up)
+def _band_product(stored: Any, y: Any, low: int, up: int) -> Any:
+    """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
+    rows = _transposed_band(stored, low, up)
+    place = _band_places(up, low, np.shape(plain(stored))[1])[0]
+    return np.sum((rows if np.ndim(plain(y)) == 1 else rows[..., None]) * y[place], axis=0)
 
 
 def _banded_matrix(g: Any, y: Any, stored: Any, b: Any, low: int, up: int) -> Any:
@@ -214,7 +220,10 @@ def _banded_matrix(g: Any, y: Any, stored: Any, b: Any, low: int, up: int) -> An
 
 banded: Primitive = general(
     lambda stored, b, low, up: scipy.linalg.solve_banded((low, up), stored, b, check_finite=False),
-    jvp=(_banded_tangent, lambda t, y, stored, b, low, up: banded(stored, t, low=low, up=up)),
+    jvp=(
+        lambda t, y, stored, b, low, up: -banded(stored, _band_product(t, y, low, up), low=low, up=up),
+        lambda t, y, stored, b, low, up: banded(stored, t, low=low, up=up),
+    ),
     vjp=(
         _banded_matrix,
         lambda g, y, stored, b, low, up: banded(_transposed_band(stored, low, up), g, low=up, up=low),
@@ -228,14 +237,35 @@ def _solve_banded(l_and_u: Any, ab: Any, b: Any, *_: Any, **__: Any) -> Any:
     return banded(ab, b, low=low, up=up)
 
 
+def _whole_band(ab: Any, lower: bool) -> Any:
+    """All diagonals of the symmetric matrix of which one half is stored."""
+    width = np.shape(plain(ab))[0] - 1
+    rest = np.zeros_like(plain(ab))[1:]
+    low, up = (width, 0) if lower else (0, width)
+    other = _transposed_band(ab, low, up)
+    halves = [np.concatenate([rest, ab]), np.concatenate([other, rest])] if lower else [
+        np.concatenate([ab, rest]), np.concatenate([rest, other])]  # fmt: skip
+    once = np.reshape(np.where(np.arange(2 * width + 1) == width, 0.5, 1.0), (-1, 1))
+    return (halves[0] + halves[1]) * once
+
+
 def _solveh_banded(
-    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False, **_: Any
+    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False, *_: Any, **__: Any
 ) -> Any:
     width = np.shape(plain(ab))[0] - 1
-    half = ab if lower else _transposed_band(np.concatenate([ab, np.zeros_like(plain(ab))[1:]]), width, width)[width:]
-    whole = np.concatenate([np.zeros_like(plain(half))[1:], half])
-    mirrored = _transposed_band(np.concatenate([np.zeros_like(plain(half))[1:], half]), width, width)
-    return banded(np.concatenate([mirrored[:width], whole[width:]]), b, low=width, up=width)
+    return banded(_whole_band(ab, lower), b, low=width, up=width)
+
+
+def _eigvals_banded(a_band: Any, lower: bool = False, *_: Any, select: Any = "a", **__: Any) -> Any:
+    _require(select in ("a", "all", 0), "eigvals_banded", "select='a'")
+    n = np.shape(plain(a_band))[1]
+    width = np.shape(plain(a_band))[0] - 1
+    return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
+
+
+def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: Any = "a", *_: Any, **__: Any) -> Any:
+    _require(select in ("a", "all", 0), "eigh_tridiagonal", "select='a'")
+    return _eigh(np.diag(d) + np.diag(e, -1), eigvals_only=eigvals_only)
 
 
 # Functions of matrices.
@@ -252,7 +282,7 @@ def _frechet(function: Primitive, a: Any, direction: Any) -> Any:
 
 
 def _matrix_function(function: Any) -> Primitive:
-    primitive = general(
+    primitive: Primitive = general(
         function,
         jvp=lambda t, y, a: _frechet(primitive, a, t),
         vjp=lambda g, y, a: _frechet(primitive, mT(a), g),
@@ -268,11 +298,14 @@ MATRIX_FUNCTIONS = {
 
 def _of_matrix(name: str) -> Any:
     def rule(A: Any, *options: Any, **more: Any) -> Any:
-        if options or more:
-            raise NoRule(f"scipy.linalg.{name} has a derivative rule without the options disp and blocksize")
+        _require(not options and not more, name, "its first argument only")
         return MATRIX_FUNCTIONS[name](A)
 
     return rule
+
+
+def _fractional_matrix_power(A: Any, t: Any) -> Any:
+    return MATRIX_FUNCTIONS["expm"](t * MATRIX_FUNCTIONS["logm"](A))
 
 
 def _expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
@@ -298,32 +331,49 @@ sylvester: Primitive = general(
 )
 
 
+def _discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """The system for all elements of x = a x a' + q together."""
+    n = np.shape(plain(a))[0]
+    return np.reshape(np.linalg.solve(np.eye(n * n) - np.kron(a, conj(a)), np.ravel(q)), (n, n))
+
+
 # Decompositions by NumPy's, with the signs of the columns that SciPy's LAPACK driver gives.
-
-
-def _eigh_signs(a: Any, vectors: Any, lower: bool) -> Any:
-    overlap = np.sum(scipy.linalg.eigh(a, lower=lower)[1] * vectors, axis=-2)
-    return np.where(overlap < 0, -1.0, 1.0)
 
 
 def _eigh(
     a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, type: int = 1, subset_by_index: Any = None,
     subset_by_value: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    if type != 1 or subset_by_value is not None:
-        raise NoRule("scipy.linalg.eigh has a derivative rule for type=1 and without subset_by_value")
+    _require(type == 1 and subset_by_value is None, "eigh", "type=1 and without subset_by_value")
     first, last = (0, None) if subset_by_index is None else (subset_by_index[0], subset_by_index[1] + 1)
+    whole, factor = _symmetric(a, lower), None
     if b is not None:
         factor = np.linalg.cholesky(_symmetric(b, lower))
-        half = triangular(factor, _symmetric(a, lower), lower=True, trans=0, unit=False)
-        a = triangular(factor, mT(half), lower=True, trans=0, unit=False)
+        half = triangular(factor, whole, lower=True, trans=0, unit=False)
+        whole = triangular(factor, mT(half), lower=True, trans=0, unit=False)
     if eigvals_only:
-        return np.linalg.eigvalsh(a, UPLO="L" if lower else "U")[..., first:last]
-    values, vectors = np.linalg.eigh(a, UPLO="L" if lower else "U")
-    vectors = vectors * evaluated(lambda a, v: _eigh_signs(a, v, lower), a, vectors)[..., None, :]
-    if b is not None:
+        return np.linalg.eigvalsh(whole)[..., first:last]
+    values, vectors = np.linalg.eigh(whole)
+    if factor is not None:
         vectors = triangular(factor, vectors, lower=True, trans=1, unit=False)
+
+    def signs(vectors: Any, a: Any, *b: Any) -> Any:
+        return np.where(np.sum(scipy.linalg.eigh(a, *b, lower=lower)[1] * vectors, axis=-2) < 0, -1.0, 1.0)
+
+    vectors = vectors * evaluated(signs, vectors, *((a,) if b is None else (a, b)))[..., None, :]
     return values[..., first:last], vectors[..., first:last]
+
+
+def _eig(a: Any, b: Any = None, left: bool = False, right: bool = True, *_: Any, **__: Any) -> Any:
+    _require(not left and not (right and b is not None), "eig", "left=False, and of a generalised problem right=False")
+    if b is not None:
+        return _eigvals(a, b)
+    values, vectors = np.linalg.eig(a)
+    return (values + 0j, vectors) if right else values + 0j
+
+
+def _eigvals(a: Any, b: Any = None, *_: Any, **__: Any) -> Any:
+    return np.linalg.eigvals(a if b is None else np.linalg.solve(b, a)) + 0j
 
 
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, *_: Any, **__: Any) -> Any:
@@ -337,8 +387,7 @@ def _order_of_columns(a: Any) -> Any:
 def _qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, *_: Any, **__: Any
 ) -> Any:
-    if mode not in ("full", "economic", "r"):
-        raise NoRule(f"scipy.linalg.qr with mode={mode!r} has no derivative rule")
+    _require(mode in ("full", "economic", "r"), "qr", "mode 'full', 'economic' or 'r'")
     order = evaluated(_order_of_columns, a) if pivoting else None
     a = a if order is None else a[..., order]
     m, n = np.shape(plain(a))[-2:]
@@ -357,8 +406,7 @@ def _lstsq(a: Any, b: Any, cond: Any = None, *_: Any, **__: Any) -> Any:
 
 
 def _pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
-    if atol or return_rank:
-        raise NoRule("scipy.linalg.pinv has a derivative rule without atol and return_rank")
+    _require(not atol and not return_rank, "pinv", "neither atol nor return_rank")
     shape = np.shape(plain(a))
     rtol = max(shape[-2:]) * np.finfo(np.result_type(plain(a))).eps if rtol is None else rtol
     return np.linalg.pinv(a, rcond=rtol)
@@ -375,8 +423,7 @@ def _polar(a: Any, side: str = "right") -> Any:
 
 def _vector(x: Any, name: str) -> Any:
     x = x if hasattr(x, "shape") else np.asarray(x)
-    if np.ndim(plain(x)) > 1:
-        raise NoRule(f"scipy.linalg.{name} has a derivative rule for vectors, one at a time")
+    _require(np.ndim(plain(x)) <= 1, name, "vectors, one at a time")
     return np.ravel(x)
 
 
@@ -398,6 +445,38 @@ def _circulant(c: Any) -> Any:
     return c[(np.arange(c.size)[:, None] - np.arange(c.size)) % c.size]
 
 
+def _companion(a: Any) -> Any:
+    a = _vector(a, "companion")
+    return np.concatenate([np.reshape(-a[1:] / a[0], (1, -1)), np.eye(a.size - 2, a.size - 1)])
+
+
+def _leslie(f: Any, s: Any) -> Any:
+    f, s = _vector(f, "leslie"), _vector(s, "leslie")
+    return np.concatenate([np.reshape(f, (1, -1)), np.concatenate([np.diag(s), np.zeros((s.size, 1))], axis=1)])
+
+
+def _convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    a = _vector(a, "convolution_matrix")
+    full = _toeplitz(np.concatenate([a, np.zeros(n - 1)]), np.concatenate([a[:1], np.zeros(n - 1)]))
+    shorter, longer = sorted((a.size, n))
+    first, size = {"full": (0, shorter + longer - 1), "same": ((shorter - 1) // 2, longer),
+                   "valid": (shorter - 1, longer - shorter + 1)}[mode]  # fmt: skip
+    return full[first : first + size]
+
+
+def _toeplitz_of(c_or_cr: Any) -> Any:
+    return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
+
+
+def _khatri_rao(a: Any, b: Any) -> Any:
+    return np.reshape(a[..., :, None, :] * b[..., None, :, :], (-1, np.shape(plain(b))[-1]))
+
+
+def _procrustes(A: Any, B: Any, *_: Any, **__: Any) -> Any:
+    u, w, vt = np.linalg.svd(np.matmul(mT(B), A).T, full_matrices=False)
+    return np.matmul(u, vt), np.sum(w)
+
+
 def _block_diag(*arrays: Any) -> Any:
     blocks = [np.atleast_2d(a) for a in arrays]
     widths = [np.shape(plain(b))[1] for b in blocks]
@@ -417,12 +496,23 @@ RULES: list[tuple[Any, str, Any]] = [
         "det": lambda a, *_, **__: np.linalg.det(a), "solve_triangular": _solve_triangular, "lu": _lu,
         "lu_factor": _lu_factor, "lu_solve": _lu_solve, "solve_banded": _solve_banded, "solveh_banded": _solveh_banded,
         **{name: _of_matrix(name) for name in MATRIX_FUNCTIONS}, "expm_frechet": _expm_frechet,
+        "fractional_matrix_power": _fractional_matrix_power,
         "solve_sylvester": lambda a, b, q: sylvester(a, b, q),
-        "solve_continuous_lyapunov": lambda a, q: sylvester(a, mT(a), q),
+        "solve_continuous_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q),
+        "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q), "solve_discrete_lyapunov": _discrete_lyapunov,
         "eigh": _eigh, "eigvalsh": lambda a, b=None, **options: _eigh(a, b, eigvals_only=True, **options),
+        "eig": _eig, "eigvals": _eigvals, "eigvals_banded": _eigvals_banded, "eigh_tridiagonal": _eigh_tridiagonal,
+        "eigvalsh_tridiagonal": lambda d, e, *options, **more: _eigh_tridiagonal(d, e, True, *options, **more),
         "svd": _svd, "svdvals": lambda a, *_, **__: np.linalg.svd(a, compute_uv=False), "qr": _qr, "lstsq": _lstsq,
-        "pinv": _pinv, "polar": _polar, "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant,
-        "block_diag": _block_diag,
+        "pinv": _pinv, "polar": _polar, "orthogonal_procrustes": _procrustes, "toeplitz": _toeplitz, "hankel": _hankel,
+        "pinvh": lambda a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True: _pinv(
+            _symmetric(a, lower), atol=atol, rtol=rtol, return_rank=return_rank),
+        "circulant": _circulant, "companion": _companion, "leslie": _leslie, "convolution_matrix": _convolution_matrix,
+        "solve_toeplitz": lambda c_or_cr, b, check_finite=True: np.linalg.solve(_toeplitz_of(c_or_cr), b),
+        "matmul_toeplitz": lambda c_or_cr, x, *_, **__: np.matmul(_toeplitz_of(c_or_cr), x),
+        "solve_circulant": lambda c, b, *_, **__: np.linalg.solve(_circulant(c), b),
+        "block_diag": _block_diag, "khatri_rao": _khatri_rao, "bandwidth": constant(scipy.linalg.bandwidth),
+        "issymmetric": constant(scipy.linalg.issymmetric), "ishermitian": constant(scipy.linalg.ishermitian),
         "norm": lambda a, ord=None, axis=None, keepdims=False, check_finite=True: np.linalg.norm(
             a, ord, axis, keepdims),
     }.items()
