@@ -8,6 +8,7 @@ derivatives are right by construction: which derivative a value belongs to is on
 import functools
 import inspect
 import operator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,10 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Not so for fractions:
+        # their operators take another fraction apart, and leave to ours what is none.
         kind: type = self.primal.__class__
-        return kind
+        return type(self) if kind is Fraction else kind
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
