@@ -2,6 +2,7 @@
 
 import doctest
 import random
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -321,5 +322,10 @@ def test_an_effect_may_come_back_much_later(mode):
 
 
 def test_the_documented_examples_run():
-    for module in (effgrad.spec.expressions, effgrad.spec.differentiation, effgrad.spec.representation):
+    for module in (
+        effgrad.spec.expressions,
+        effgrad.spec.differentiation,
+        effgrad.spec.representation,
+        sys.modules["effgrad.spec.contracts"],
+    ):
         assert doctest.testmod(module, extraglobs={"represents": represents, **vars(spec)}).failed == 0

@@ -67,10 +67,10 @@ class Region:
     def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
         self.activation, self.thunk = activation, thunk
         self.result = thunk()
-        owned = self._owned(self.result)
-        first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
+        values = owned(activation, self.result)
+        first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
-        self.parts = [owned[place] for place in self.places]
+        self.parts = [values[place] for place in self.places]
         self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
 
     def again(self) -> list[Any]:
@@ -90,26 +90,28 @@ class Region:
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        owned = self._owned(result)
-        return [owned[place] for place in self.places]
+        parts = owned(self.activation, result)
+        return [parts[place] for place in self.places]
 
-    def _owned(self, result: Any) -> list[Any]:
-        found: list[Any] = []
 
-        def visit(value: Any) -> None:
-            if type(value) in KINDS:
-                if value.owner is self.activation:
-                    found.append(value)
-                else:
-                    visit(value.primal)
-                    visit(value.shadow)
-            elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
-                for part in value:
-                    visit(part)
+def owned(activation: Any, result: Any) -> list[Any]:
+    """The values of an activation in a result: leaves, or what values of inner derivatives hold."""
+    found: list[Any] = []
 
-        for leaf in flatten(result)[0]:
-            visit(leaf)
-        return found
+    def visit(value: Any) -> None:
+        if type(value) in KINDS:
+            if value.owner is activation:
+                found.append(value)
+            else:
+                visit(value.primal)
+                visit(value.shadow)
+        elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
+            for part in value:
+                visit(part)
+
+    for leaf in flatten(result)[0]:
+        visit(leaf)
+    return found
 
 
 def _same(value: Any, before: Any) -> bool:

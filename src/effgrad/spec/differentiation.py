@@ -80,7 +80,7 @@ def _forward(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
         y = e(dictionary, activation.variable(x, dictionary.one))
     if type(y) not in KINDS or y.owner is not activation:
         return dictionary.zero
-    tangent = y.shadow[0] if issubclass(handler, SecondOrder) else y.shadow
+    tangent = y.shadow[0] if type(y.shadow) is tuple else y.shadow  # the first of two derivatives
     return dictionary.zero if tangent is None else tangent
 
 
