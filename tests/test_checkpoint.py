@@ -128,3 +128,33 @@ def test_what_cannot_be_repeated_is_an_error(mode):
 
 def test_without_a_derivative_it_is_a_call():
     assert checkpoint(inside, 1.0, y=2.0) == inside(1.0, 2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
+    def built(x):
+        return np.array([x[0] * x[1], x[2], x[0]])
+
+    def written(x):
+        y = x * 1.0
+        y[0] = y[1] * y[2]
+        y[1:] += x[:-1]
+        return y
+
+    def filled(x):
+        y = np.zeros(3)
+        for i in range(3):
+            y[i] = x[i] * x[i]
+        return y, y[:2]
+
+    def program(part):
+        def f(x):
+            y, view = part(filled, part(written, part(built, filled(x)[0])))
+            y[0] = y[2] * 3
+            return np.sum(view * view) + np.sum(np.sin(y))
+
+        return f
+
+    x = np.array([0.3, 0.5, 0.2])
+    expected = grad(program(lambda f, *args: f(*args)))(x)
+    np.testing.assert_allclose(grad(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)

@@ -15,6 +15,8 @@ import numpy as np
 
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
+from effgrad.smooth.interception import intercepted
+from effgrad.smooth.mutable import Mutable
 from effgrad.smooth.traced import KINDS, example, plain
 from effgrad.trees import flatten
 
@@ -52,6 +54,8 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not handled(Checkpoint):
         return f(*args, **kwargs)
+    for leaf in flatten((args, kwargs))[0]:
+        plain(leaf)  # the writes to an array made outside are read here, where they are recorded
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
     return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
@@ -67,11 +71,11 @@ class Region:
     def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
         self.activation, self.thunk = activation, thunk
         self.result = thunk()
+        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
         values = owned(activation, self.result)
         first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]
-        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -79,19 +83,22 @@ class Region:
         if told:
             Recompute.begin()
         try:
-            with revived(self.thunk.func.__self__):
+            with intercepted(), revived(self.thunk.func.__self__):
                 result = self.thunk()
+                values = [plain(leaf) for leaf in flatten(result)[0]]
+                parts = owned(self.activation, result)
         finally:
             if told:
                 Recompute.end()
-        values = [plain(leaf) for leaf in flatten(result)[0]]
         if len(values) != len(self.values) or not all(map(_same, values, self.values)):
             raise Irreproducible(
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        parts = owned(self.activation, result)
-        return [parts[place] for place in self.places]
+        again = [parts[place] for place in self.places]
+        if any(part is before for part, before in zip(again, self.parts, strict=True)):
+            raise leaked()  # an array made outside, whose writes were first seen in the unrecorded run
+        return again
 
 
 def owned(activation: Any, result: Any) -> list[Any]:
@@ -100,6 +107,13 @@ def owned(activation: Any, result: Any) -> list[Any]:
 
     def visit(value: Any) -> None:
         if type(value) in KINDS:
+            handle = getattr(value, "handle", None)
+            if handle is not None:
+                # What is read of the array later comes from its memory, so that is a result too.
+                visit(handle.storage.settle())
+                handle.storage.version += 1
+            if type(value) is Mutable:
+                return
             if value.owner is activation:
                 found.append(value)
             else:
