@@ -8,13 +8,15 @@ Sigal 2021, section 4; Sigal 2024, section 5.3.
 
 import contextvars
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
+from effgrad.smooth.mutable import UNRECORDED, memory
 from effgrad.smooth.traced import KINDS, example, plain
 from effgrad.trees import flatten
 
@@ -60,18 +62,40 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 class Region:
     """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
 
-    `parts` are the unrecorded values in the results that the activation owns: leaves, or what values of inner
-    derivatives hold. A recorded one was there before, and only passes through.
+    `unrecording` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the
+    results that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before,
+    and only passes through.
     """
 
-    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
+    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
-        self.result = thunk()
+        self.recording = {name: getattr(activation, name) for name in unrecording}
+        self.unrecording = unrecording
+        self.around = UNRECORDED.get()
+        context: contextvars.Context = thunk.func.__self__
+        context.run(UNRECORDED.set, (*self.around, self))
+        with self._having(unrecording):
+            self.result = thunk()
         owned = self._owned(self.result)
         first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [owned[place] for place in self.places]
         self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """For a while during the first run, operations are recorded: they belong to what was there before."""
+        with self._having(self.recording):
+            yield
+
+    @contextmanager
+    def _having(self, attributes: dict[str, Any]) -> Iterator[None]:
+        before = {name: getattr(self.activation, name) for name in attributes}
+        vars(self.activation).update(attributes)
+        try:
+            yield
+        finally:
+            vars(self.activation).update(before)
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -79,7 +103,9 @@ class Region:
         if told:
             Recompute.begin()
         try:
-            with revived(self.thunk.func.__self__):
+            context: contextvars.Context = self.thunk.func.__self__
+            context.run(UNRECORDED.set, self.around)
+            with revived(context):
                 result = self.thunk()
         finally:
             if told:
@@ -97,6 +123,8 @@ class Region:
         found: list[Any] = []
 
         def visit(value: Any) -> None:
+            if type(value) in KINDS:
+                value = memory(value)
             if type(value) in KINDS:
                 if value.owner is self.activation:
                     found.append(value)

@@ -11,6 +11,8 @@ Until something is written, arrays are ordinary traced values: `alias` only note
 
 import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from effgrad.smooth.primitive import moving
 from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
 
 Path = tuple[Callable[[Any], Any], ...]
+
+# The parts of the program around that run without leaving a record (`effgrad.modes.region`), the innermost last.
+UNRECORDED: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_unrecorded", default=())
 
 
 class Outermost:
@@ -48,7 +53,7 @@ def buffer(value: Any) -> Any:
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
-    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed")
+    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed", "parts")
 
     def __init__(self, base: Any) -> None:
         self.base = base
@@ -61,6 +66,8 @@ class Storage:
         self.element: Any = None
         self.unwritten: list[weakref.ref[Traced]] | None = []
         self.borrowed = False
+        # The unrecorded parts of the program in which it was made, or last written to.
+        self.parts = UNRECORDED.get()
 
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
@@ -88,6 +95,7 @@ class Storage:
                 become_mutable(view)
         self.unwritten = None
         self.version += 1
+        self.parts = UNRECORDED.get()
         if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
             if self.borrowed:
                 self.base, self.borrowed = self.base.copy(), False
@@ -187,6 +195,17 @@ class Handle:
         return value
 
     def read(self) -> Any:
+        """The value now, for the array to keep: so it is computed outside of unrecorded parts begun since a write."""
+        parts = UNRECORDED.get()
+        if parts == self.storage.parts:
+            return self._read()
+        with ExitStack() as outside:
+            for part in parts:
+                if part not in self.storage.parts:
+                    outside.enter_context(part.suspended())
+            return self._read()
+
+    def _read(self) -> Any:
         addresses, storage = self.located(), self.storage
         if addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size:
             return storage.read(addresses)
@@ -261,6 +280,15 @@ class Mutable(Traced):
 
 
 LAYERS.discard(Mutable)
+
+
+def memory(array: Traced) -> Any:
+    """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
+    handle: Handle | None = getattr(array, "handle", None)
+    if handle is None:
+        return array
+    become_mutable(array)
+    return handle.storage.settle()
 
 
 def become_mutable(array: Traced) -> None:
