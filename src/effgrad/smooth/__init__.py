@@ -1,6 +1,19 @@
 """The Smooth effect: primitives with their rules, and the traced value that performs them."""
 
-from effgrad.smooth import elementwise, linalg, reductions, structure  # noqa: F401 (they fill the tables)
+from effgrad.smooth import (  # noqa: F401 (they fill the tables)
+    complexes,
+    decompositions,
+    elementwise,
+    fft,
+    joining,
+    linalg,
+    reductions,
+    signals,
+    special,
+    statistics,
+    structure,
+    ufuncs,
+)
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.traced import Smooth, Traced, perform, plain
 

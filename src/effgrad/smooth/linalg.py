@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.reductions import _root
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, evaluated, plain
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, plain
 
 
 def mT(x: Any) -> Any:
@@ -40,7 +40,7 @@ def _einsum_transpose(index: int) -> Any:
         # A repeated subscript is a diagonal: place the cotangent there.
         grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
         place = tuple(grid[unique.index(s)] for s in target)
-        return OPERATORS["setitem"](np.zeros(shape), result, index=place)
+        return OPERATORS["setitem"](np.zeros(shape, np.result_type(plain(result))), result, index=place)
 
     return transposed
 
@@ -115,7 +115,7 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
 matmul = linear(np.matmul, _matmul_left, _matmul_right)
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Any:
+def _dot(a: Any, b: Any) -> Any:
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 0 or nb == 0:
         return a * b
@@ -207,6 +207,10 @@ def _cholesky_vjp(g: Any, y: Any, x: Any) -> Any:
 cholesky = general(np.linalg.cholesky, jvp=_cholesky_jvp, vjp=_cholesky_vjp)
 
 
+def _cholesky(a: Any) -> Any:
+    return cholesky(require_real(a, "numpy.linalg.cholesky"))
+
+
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 
 
@@ -218,29 +222,19 @@ def _slogdet(a: Any) -> Any:
     return SlogdetResult(evaluated(_sign_of_det, a), logabsdet(a))
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord in (None, 2, "fro") and (axis is not None or np.ndim(plain(x)) == 1 or ord != 2):
-        return _root(np.sum(x * x, axis=axis, keepdims=keepdims))
-    vector = isinstance(axis, int) or np.ndim(plain(x)) == 1
-    if vector and ord == 1:
-        return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
-    if vector and ord == np.inf:
-        return np.max(np.abs(x), axis=axis, keepdims=keepdims)
-    if vector and isinstance(ord, int | float) and ord > 1:
-        return np.sum(np.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
-    from effgrad.errors import NoRule
-
-    raise NoRule(f"numpy.linalg.norm with ord={ord!r} of a {np.ndim(plain(x))}-D array has no derivative rule")
-
-
 OPERATORS["matmul"] = matmul
+UFUNCS[np.matmul] = matmul
 FUNCTIONS.update({
     np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.vdot: lambda a, b: np.sum(
-        np.ravel(a) * np.ravel(b)), np.inner: lambda a, b: np.tensordot(a, b, axes=(-1, -1)),
-    np.outer: lambda a, b, out=None: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
+        conj(np.ravel(a)) * np.ravel(b)), np.inner: lambda a, b: a * b if np.ndim(plain(a)) == 0 or np.ndim(
+        plain(b)) == 0 else np.tensordot(a, b, axes=(-1, -1)),
+    np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
-    np.linalg.cholesky: lambda a, upper=False: mT(cholesky(a)) if upper else cholesky(a), np.linalg.norm: _norm,
+    np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
+    np.linalg.matrix_transpose: lambda x, /: mT(x), np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(
+        x, offset, -2, -1),
+    np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
+    np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
+    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),
+    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: np.sum(conj(x1) * x2, axis=axis),
 })  # fmt: skip
-from effgrad.smooth.traced import UFUNCS  # noqa: E402
-
-UFUNCS[np.matmul] = matmul

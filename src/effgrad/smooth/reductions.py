@@ -71,35 +71,57 @@ def _extremum(function: Any, name: str) -> Any:
 maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")
 
 
-def _reduction(primitive: Any) -> Any:
-    def rule(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
+    def rule(
+        a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        if dtype is not None:
+            a = a.astype(dtype)
+        if where is not True:
+            a = np.where(where, a, neutral)
         if isinstance(axis, tuple) and primitive is prod:
-            for one in sorted((i % a.ndim for i in axis), reverse=True):
-                a = prod(a, axis=one)
             result = a
+            for one in sorted((i % a.ndim for i in axis), reverse=True):
+                result = prod(result, axis=one)
         else:
             result = primitive(a, axis=axis)
+        if initial is not None:
+            result = combine(result, initial)
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
 
 
-def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    total = np.sum(a, axis=axis, keepdims=keepdims)
-    return total / (a.size // max(np.size(plain(total)), 1))
+def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
+    """How many elements went into each total."""
+    if where is True:
+        return a.size // max(np.size(plain(total)), 1)
+    count = np.sum(np.broadcast_to(plain(where), np.shape(plain(a))), axis=axis)
+    return np.reshape(count, np.shape(plain(total)))
 
 
-def _var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = False) -> Any:
-    deviation = a - np.mean(a, axis=axis, keepdims=True)
-    total = np.sum(deviation * deviation, axis=axis, keepdims=keepdims)
-    return total / (a.size // max(np.size(plain(total)), 1) - ddof)
+def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+    total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    return total / _count(a, total, axis, where)
 
 
-def _std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = False) -> Any:
-    return _root(_var(a, axis, ddof=ddof, keepdims=keepdims))
+def _var(
+    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Any:  # fmt: skip
+    if dtype is not None:
+        a = a.astype(dtype)
+    deviation = a - (np.mean(a, axis=axis, keepdims=True, where=where) if mean is None else mean)
+    square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
+    total = np.sum(square, axis=axis, keepdims=keepdims, where=where)
+    return total / (_count(a, total, axis, where) - (ddof if correction is None else correction))
 
 
-def _root(square: Any) -> Any:
+def _std(a: Any, *args: Any, **options: Any) -> Any:
+    return root(_var(a, *args, **options))
+
+
+def root(square: Any) -> Any:
     """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
     zero = plain(square) == 0
     kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
@@ -108,7 +130,9 @@ def _root(square: Any) -> Any:
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
 
 
-def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    if dtype is not None:
+        a = a.astype(dtype)
     return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a, axis=axis)
 
 
@@ -123,8 +147,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     return result if keepdims else np.reshape(result, np.shape(np.sum(plain(a), axis=axis)))
 
 
+_max = _reduction(maximum_of, -np.inf, np.maximum)
+_min = _reduction(minimum_of, np.inf, np.minimum)
 FUNCTIONS.update({
-    np.sum: _reduction(sum_), np.prod: _reduction(prod), np.max: _reduction(maximum_of),
-    np.min: _reduction(minimum_of), np.amax: _reduction(maximum_of), np.amin: _reduction(minimum_of),
-    np.mean: _mean, np.var: _var, np.std: _std, np.cumsum: _cumsum,
+    np.sum: _reduction(sum_, 0.0, np.add), np.prod: _reduction(prod, 1.0, np.multiply), np.max: _max, np.min: _min,
+    np.amax: _max, np.amin: _min, np.mean: _mean, np.var: _var, np.std: _std, np.cumsum: _cumsum,
 })  # fmt: skip

@@ -8,7 +8,7 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, plain, view
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, ordinary, plain, view
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -20,6 +20,8 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _set(array: Any, value: Any, index: Any) -> Any:
     result = np.array(array)
+    if np.iscomplexobj(value) and not np.iscomplexobj(result):
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     result[index] = value
     return result
 
@@ -39,6 +41,13 @@ def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
     return cotangents.unbroadcast(g, value)
 
 
+def _cast_back(g: Any, dtype: Any) -> Any:
+    # A complex cotangent of a real value stays as it is: its real part is taken at the end.
+    if isinstance(g, Traced) or (np.iscomplexobj(g) and dtype.kind != "c"):
+        return g
+    return np.astype(np.asarray(g), dtype)[()]
+
+
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -49,7 +58,7 @@ broadcast_to = linear(
 )  # fmt: skip
 astype = linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
-    lambda g, x, dtype: np.astype(np.asarray(g), np.result_type(plain(x)))[()] if not isinstance(g, Traced) else g,
+    lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
     name="astype",
     moves=True,
 )
@@ -166,17 +175,20 @@ def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect
 
 
 def _stack(arrays: Any, axis: int = 0) -> Any:
-    return stack(*arrays, axis=axis)
+    return stack(*map(ordinary, arrays), axis=axis)
 
 
-def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
+    arrays = [ordinary(a) for a in arrays]
     if axis is None:
         arrays, axis = [np.ravel(a) for a in arrays], 0
-    return concatenate(*arrays, axis=axis)
+    result = concatenate(*arrays, axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _along(stacked: int, axis: int) -> Any:
     def rule(arrays: Any) -> Any:
+        arrays = [ordinary(a) for a in arrays]
         least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
         return concatenate(*least, axis=axis)
 
@@ -188,7 +200,7 @@ def _diag(v: Any, k: int = 0) -> Any:
         return np.diagonal(v, k)
     n = v.shape[0]
     rows = np.arange(n) + max(-k, 0)
-    return setitem(np.zeros((n + abs(k),) * 2), v, index=(rows, rows + k))
+    return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -261,11 +273,11 @@ FUNCTIONS.update({
     np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
-    np.copy: lambda a, **_: a.copy(), np.real: lambda a: a, np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
-FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d)})
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.moveaxis, np.swapaxes, np.split, np.array_split,
@@ -273,7 +285,7 @@ FUNCTIONS.update({
     )
 })  # fmt: skip
 CONSTANT.update({
-    np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.array_equal, np.allclose,
+    np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
     np.array_repr,
     np.array_str, np.may_share_memory, np.shares_memory,

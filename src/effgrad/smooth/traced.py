@@ -5,6 +5,8 @@ A traced value is owned by an activation of a handler of `Smooth`. An operation 
 derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
 """
 
+import functools
+import inspect
 import operator
 from typing import Any
 
@@ -26,6 +28,8 @@ class Smooth(Effect):
 UFUNCS: dict[Any, Any] = {}
 FUNCTIONS: dict[Any, Any] = {}
 CONSTANT: set[Any] = set()
+# Functions whose rule is their definition by others: a staged program calls NumPy's where no derivative looks.
+COMPOSED: set[Any] = set()
 OPERATORS: dict[str, Any] = {}
 
 
@@ -71,6 +75,10 @@ class Traced:
         return _ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if "out" in kwargs or len(args) > 2:
+            args, kwargs, out = _without_out(function, args, kwargs)
+            if out is not None:
+                return _written(out, function(*args, **kwargs), function)
         rule = FUNCTIONS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
@@ -239,7 +247,7 @@ def ordinary(value: Any) -> Any:
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
-    return np.asarray(value) if type(value) is list else value
+    return np.asarray(value) if type(value) in (list, tuple) else value
 
 
 def getitem(value: Any, index: Any) -> Any:
@@ -304,6 +312,12 @@ for _name in (
     "all", "any", "round", "cumprod", "conj", "conjugate", "choose", "take",
 ):  # fmt: skip
     setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
+
+
+def composed(rules: dict[Any, Any]) -> None:
+    """Enter rules that are definitions by other functions."""
+    FUNCTIONS.update(rules)
+    COMPOSED.update(rules)
 
 
 def perform(primitive: Any, *args: Any, **params: Any) -> Any:
@@ -415,6 +429,8 @@ def _released(value: Any, what: str, instead: str) -> Any:
 def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
@@ -428,28 +444,55 @@ REDUCTIONS: dict[Any, Any] = {
 
 
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """The rarer forms: reduce and accumulate, `out=`."""
+    """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
     out = kwargs.pop("out", None)
-    if method == "__call__" and not kwargs:
-        result = getattr(ufunc, method)(*inputs)
+    target = out[0] if out is not None and len(out) == 1 else out
+    if method == "__call__":
+        if ufunc not in UFUNCS and ufunc not in CONSTANT:
+            raise no_rule(ufunc)
+        where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
+        if dtype is not None:
+            inputs = [x.astype(dtype) if type(x) in KINDS else np.asarray(x, dtype)[()] for x in inputs]
+        if kwargs or type(target) is tuple:
+            raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(kwargs) or 'several outputs'} has no derivative rule")
+        result = ufunc(*inputs)
+        if where is not True:
+            # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
+            result = np.where(where, result, 0.0 if target is None else target)
     elif (ufunc, method) in REDUCTIONS:
         # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
-        if len(inputs) == 1:
+        if method in ("reduce", "accumulate") and len(inputs) == 1:
             kwargs.setdefault("axis", 0)
         result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
     else:
-        raise (
-            no_rule(ufunc)
-            if method == "__call__"
-            else NoRule(f"numpy.{ufunc.__name__}.{method} with {sorted(kwargs)} has no derivative rule")
-        )
-    if out is None:
-        return result
-    (target,) = out
-    if not isinstance(target, Traced):
+        raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
+    return result if out is None else _written(target, result, ufunc)
+
+
+def _written(target: Any, result: Any, function: Any) -> Any:
+    """The array given as `out`, which now holds the result."""
+    if type(target) not in KINDS:
         raise Detached(
-            f"numpy.{ufunc.__name__} would write a traced value into a plain array (out= or an augmented assignment); "
-            "write a = a + x instead of a += x"
+            f"numpy.{function.__name__} would write a traced value into a plain array (out= or an augmented "
+            "assignment); write a = a + x instead of a += x"
         )
     OPERATORS["assign"](target, result)
     return target
+
+
+def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """The arguments of a call apart from `out`, which may be given by its place."""
+    if "out" in kwargs:
+        return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
+    names = _parameters(function)
+    place = names.index("out") if "out" in names else len(args)
+    if place >= len(args):
+        return args, kwargs, None
+    rest = dict(zip(names[place + 1 :], args[place + 1 :], strict=False))
+    return args[:place], {**kwargs, **rest}, args[place]
+
+
+@functools.cache
+def _parameters(function: Any) -> list[str]:
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -22,13 +22,15 @@ from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
 SHAPE_ONLY = {np.result_type, np.can_cast, np.may_share_memory, np.shares_memory, np.iscomplexobj}
-SHAPED_BY_DATA = {np.nonzero, np.array_repr, np.array_str, np.array2string}
-COMPLEX = {np.real, np.imag}
+SHAPED_BY_DATA = {
+    np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
+    np.array2string,
+}  # fmt: skip
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 
@@ -72,11 +74,12 @@ class Staged(Traced):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in SHAPE_ONLY:
             return function(*[_example(a) for a in args], **kwargs)
-        if function in SHAPED_BY_DATA:
+        if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*[settled(a) for a in args], **kwargs)
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
-        if (function not in FUNCTIONS or function in COMPLEX) and not _under_derivative((args, tuple(kwargs.values()))):
+        direct = function not in FUNCTIONS or function in COMPOSED
+        if direct and not _under_derivative((args, tuple(kwargs.values()))):
             return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 

@@ -1,0 +1,82 @@
+"""Complex numbers: the primitives that lead from complex to real and back, and functions written with them.
+
+A cotangent g of a complex value z means dL = Re(g dz), so that rules of holomorphic functions hold as they stand. Of
+the cotangent of a real value only the real part counts: it is taken where a complex value becomes real, and at the
+inputs. `grad` gives the conjugate of g, the direction of steepest ascent.
+Kreutz-Delgado 2009, The complex gradient operator and the CR-calculus.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import Detached, NoRule
+from effgrad.smooth.elementwise import absolute
+from effgrad.smooth.primitive import linear
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluated, plain, view
+
+
+def is_complex(x: Any) -> bool:
+    return np.result_type(plain(x)).kind == "c"
+
+
+real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")
+imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag")
+conjugate: Any = linear(lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate")
+
+
+def _unwritable(value: Any) -> Any:
+    raise Detached("the real or imaginary part of a traced array was written to, or its array was: use copies")
+
+
+def _real(val: Any) -> Any:
+    return view(real(val), val, _unwritable) if is_complex(val) else val
+
+
+def _imag(val: Any) -> Any:
+    return view(imag(val), val, _unwritable) if is_complex(val) else np.zeros_like(plain(val))[()]
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; of a real value, the value itself."""
+    return conjugate(x) if is_complex(x) else x
+
+
+def squared(x: Any) -> Any:
+    """The square of the absolute value."""
+    return np.real(x) ** 2 + np.imag(x) ** 2 if is_complex(x) else x * x
+
+
+def _absolute(x: Any) -> Any:
+    return np.hypot(real(x), imag(x)) if is_complex(x) else absolute(x)
+
+
+def _sign(x: Any) -> Any:
+    if not is_complex(x):
+        return evaluated(np.sign, x)
+    size = np.abs(x)
+    zero = plain(size) == 0
+    if decided(zero):
+        return x * 0.0 if zero else x / size
+    return np.where(zero, 0.0, x / np.where(zero, 1.0, size))
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    angle = np.arctan2(np.imag(z), np.real(z)) if is_complex(z) else np.angle(plain(z))
+    return angle * (180 / np.pi) if deg else angle
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    return np.real(a) if not np.iscomplexobj(np.real_if_close(plain(a), tol)) else a
+
+
+def require_real(x: Any, name: str) -> Any:
+    """The argument of a function whose rule holds for real arrays alone."""
+    if is_complex(x):
+        raise NoRule(f"{name} of a complex array has no derivative rule; of a real array it has one")
+    return x
+
+
+OPERATORS.update(absolute=_absolute)
+UFUNCS.update({np.absolute: _absolute, np.conjugate: conj, np.sign: _sign})
+FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})
