@@ -8,16 +8,16 @@ Sigal 2021, section 4; Sigal 2024, section 5.3.
 
 import contextvars
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
-from effgrad.smooth.mutable import UNRECORDED, memory
-from effgrad.smooth.traced import KINDS, example, plain
+from effgrad.smooth.interception import intercepted
+from effgrad.smooth.mutable import PARTS, Part, memory
+from effgrad.smooth.traced import KINDS, constant, example, plain
 from effgrad.trees import flatten
 
 
@@ -69,33 +69,28 @@ class Region:
 
     def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
-        self.recording = {name: getattr(activation, name) for name in unrecording}
-        self.unrecording = unrecording
-        self.around = UNRECORDED.get()
-        context: contextvars.Context = thunk.func.__self__
-        context.run(UNRECORDED.set, (*self.around, self))
-        with self._having(unrecording):
-            self.result = thunk()
-        owned = self._owned(self.result)
+        self.around, self.first = PARTS.get(), Part()
+        recording = {name: getattr(activation, name) for name in unrecording}
+        vars(activation).update(unrecording)
+        try:
+            self.result, self.values, owned = self._run(self.first)
+        finally:
+            vars(activation).update(recording)
         first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [owned[place] for place in self.places]
-        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
 
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """For a while during the first run, operations are recorded: they belong to what was there before."""
-        with self._having(self.recording):
-            yield
-
-    @contextmanager
-    def _having(self, attributes: dict[str, Any]) -> Iterator[None]:
-        before = {name: getattr(self.activation, name) for name in attributes}
-        vars(self.activation).update(attributes)
+    def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
+        """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
+        context: contextvars.Context = self.thunk.func.__self__
+        context.run(PARTS.set, (*self.around, part))
+        outside = PARTS.set((*self.around, part))
         try:
-            yield
+            result = self.thunk()
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], self._owned(result)
         finally:
-            vars(self.activation).update(before)
+            PARTS.reset(outside)
+            part.end()
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -103,20 +98,16 @@ class Region:
         if told:
             Recompute.begin()
         try:
-            context: contextvars.Context = self.thunk.func.__self__
-            context.run(UNRECORDED.set, self.around)
-            with revived(context):
-                result = self.thunk()
+            with intercepted(), revived(self.thunk.func.__self__):
+                _, values, owned = self._run(Part(again=self.first))
         finally:
             if told:
                 Recompute.end()
-        values = [plain(leaf) for leaf in flatten(result)[0]]
         if len(values) != len(self.values) or not all(map(_same, values, self.values)):
             raise Irreproducible(
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        owned = self._owned(result)
         return [owned[place] for place in self.places]
 
     def _owned(self, result: Any) -> list[Any]:

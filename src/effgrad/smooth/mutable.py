@@ -9,23 +9,61 @@ last writer; a loop that fills an array therefore takes linear time, and leaves 
 Until something is written, arrays are ordinary traced values: `alias` only notes which ones are views of which.
 """
 
+import itertools
 import weakref
 from collections.abc import Callable
-from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from effgrad.errors import Detached
+from effgrad.errors import Detached, Irreproducible
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
 from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
 
 Path = tuple[Callable[[Any], Any], ...]
 
-# The parts of the program around that run without leaving a record (`effgrad.modes.region`), the innermost last.
-UNRECORDED: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_unrecorded", default=())
+_clock = itertools.count(1)
+
+
+class Part:
+    """A run of a part of the program whose record is not kept: a checkpoint's first run, or `again` its second.
+
+    What it reads of arrays from before is not kept by them either. A second run sees these arrays as they were in the
+    first, and must not read elements that have been written to since.
+    """
+
+    latest = 0
+
+    def __init__(self, again: "Part | None" = None) -> None:
+        self.begun = Part.latest = next(_clock)
+        self.again, self.running = again, True
+        self.read: list[Handle] = []
+        self.rewound: dict[Storage, Any] = {}
+
+    def end(self) -> None:
+        self.running = False
+        for handle in self.read:
+            handle.version = -1
+        for storage, state in self.rewound.items():
+            storage.restore(state)
+        self.rewound.clear()
+
+
+# The parts without a record around, the innermost last. Inside a second run's own checkpoints, it may have ended.
+PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
+
+
+def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
+    """In second runs, let an array from before be as in the first, until the innermost ends; these runs."""
+    again = [part for part in parts if part.again is not None and part not in storage.parts]
+    if again:
+        innermost = next(part for part in reversed(again) if part.running)
+        if storage not in innermost.rewound:
+            innermost.rewound[storage] = storage.state()
+            storage.rewind(min(part.again.begun for part in again if part.again is not None))
+    return again
 
 
 class Outermost:
@@ -46,17 +84,21 @@ def buffer(value: Any) -> Any:
     if type(value) is not np.ndarray or value.dtype.kind not in "fc":
         return value
     result: Any = Mutable(OUTERMOST, value, None)
-    Handle(Storage(np.ascontiguousarray(value))).attach(result)
+    Handle(Storage(np.ascontiguousarray(value), PARTS.get())).attach(result)
     return result
 
 
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
-    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed", "parts")
+    __slots__ = (
+        "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten", "borrowed",
+        "settled", "history", "rewound",
+    )  # fmt: skip
 
-    def __init__(self, base: Any) -> None:
-        self.base = base
+    def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
+        # The parts without a record in which it was made for certain.
+        self.base, self.parts = base, parts
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
@@ -65,9 +107,13 @@ class Storage:
         self.writer: Any = None
         self.element: Any = None
         self.unwritten: list[weakref.ref[Traced]] | None = []
+        # For each address, when it was last written to.
+        self.written: Any = None
+        # When it was last settled; what it was before that, for parts that began before and run again.
+        self.settled = next(_clock)
+        self.history: Any = None
+        self.rewound = False
         self.borrowed = False
-        # The unrecorded parts of the program in which it was made, or last written to.
-        self.parts = UNRECORDED.get()
 
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
@@ -88,14 +134,45 @@ class Storage:
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
 
+    def state(self) -> Any:
+        return self.base, self.writes, self.writer, self.element, self.written, self.settled, self.history, self.rewound
+
+    def restore(self, state: Any) -> None:
+        self.base, self.writes, self.writer, self.element, self.written, self.settled, self.history, self.rewound = state
+        self.version = next(_clock)
+
+    def rewind(self, time: int) -> None:
+        """Be as at a time, apart from the writes since then."""
+        while self.history is not None and self.settled > time:
+            self.base, self.writes, self.writer, self.element, self.settled, self.history = self.history
+        self.version = next(_clock)
+        self.rewound = self.borrowed = True
+
+    def check(self, again: list[Part], addresses: Any) -> None:
+        """Whether second runs read only what the first could."""
+        for part in again:
+            times = 0 if self.written is None else self.written[addresses]
+            if part.again is not None and np.any((times > part.again.begun) & (times < part.begun)):
+                raise Irreproducible(
+                    "a checkpointed function reads an array that is written to later, and would see other numbers when "
+                    "it is run again: pass it a copy, or the elements themselves"
+                )
+
     def write(self, addresses: Any, value: Any) -> None:
+        if parts := PARTS.get():
+            rewind(self, parts)
+        if self.rewound:
+            self.writes, self.written, self.rewound = self.writes.copy(), copied(self.written), False
+            self.writer, self.element = copied(self.writer), copied(self.element)
         for ref in self.unwritten or ():
             view = ref()
             if view is not None:
                 become_mutable(view)
         self.unwritten = None
-        self.version += 1
-        self.parts = UNRECORDED.get()
+        self.version = next(_clock)
+        if self.written is None:
+            self.written = np.zeros(self.addresses.size, int)
+        self.written[addresses] = self.version
         if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
             if self.borrowed:
                 self.base, self.borrowed = self.base.copy(), False
@@ -111,12 +188,17 @@ class Storage:
     def settle(self) -> Any:
         """The whole value; the log of writes is empty afterwards."""
         if self.writes:
+            if self.settled < Part.latest:
+                before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
+                self.settled, self.history = next(_clock), before
             self.base = self.read(self.addresses)
             self.writes, self.writer, self.element = [], None, None
         return self.base
 
     def read(self, addresses: Any) -> Any:
         """The values at some addresses."""
+        if parts := PARTS.get():
+            self.check(rewind(self, parts), addresses)
         if not self.writes:
             return self._from_base(addresses)
         if np.ndim(addresses) == 0:
@@ -153,6 +235,10 @@ class Storage:
             # A Python float in an array of doubles stays one: its operations are faster.
             return value if np.result_type(kind) == self.dtype else value.astype(self.dtype)
         return np.asarray(value, self.dtype)[()]
+
+
+def copied(array: Any) -> Any:
+    return None if array is None else array.copy()
 
 
 def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
@@ -195,19 +281,12 @@ class Handle:
         return value
 
     def read(self) -> Any:
-        """The value now, for the array to keep: so it is computed outside of unrecorded parts begun since a write."""
-        parts = UNRECORDED.get()
-        if parts == self.storage.parts:
-            return self._read()
-        with ExitStack() as outside:
-            for part in parts:
-                if part not in self.storage.parts:
-                    outside.enter_context(part.suspended())
-            return self._read()
-
-    def _read(self) -> Any:
+        """The value now."""
         addresses, storage = self.located(), self.storage
-        if addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size:
+        passing = [part for part in PARTS.get() if part not in storage.parts]
+        for part in passing:
+            part.read.append(self)
+        if passing or (addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size):
             return storage.read(addresses)
         value = storage.settle()
         for step in self.path:
@@ -224,6 +303,8 @@ def _current(descriptor: Any) -> Any:
 
     def get(self: Any) -> Any:
         handle = self.handle
+        if parts := PARTS.get():
+            rewind(handle.storage, parts)
         if handle.version != handle.storage.version:
             value = handle.read()
             handle.version = handle.storage.version
@@ -288,7 +369,10 @@ def memory(array: Traced) -> Any:
     if handle is None:
         return array
     become_mutable(array)
-    return handle.storage.settle()
+    handle.located()
+    storage = handle.storage
+    again = any(part.again is not None and part not in storage.parts for part in PARTS.get())
+    return storage.read(storage.addresses) if again else storage.settle()
 
 
 def become_mutable(array: Traced) -> None:
