@@ -81,11 +81,7 @@ class Delta(Handler[Smooth, Checkpoint]):
         """A checkpoint: the bindings of its operations are made when the evaluation comes to it."""
         if not self.recording:
             return thunk()
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: part.shadow is None)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: part.shadow is None, recording=False)
         first = len(self.bindings) + 1
         self.bindings.append(Rerun(region, tuple(range(first, first + len(region.parts)))))
         for part in region.parts:

@@ -82,17 +82,13 @@ class Taped(Handler[Smooth, Checkpoint]):
         """A checkpoint: its entry on the tape is the part of the program itself."""
         if type(self.tape) is _Nowhere:
             return thunk()
-        tape, self.tape = self.tape, _Nowhere()
-        try:
-            region = Region(self, thunk, lambda part: part.shadow >= UNRECORDED)
-        finally:
-            self.tape = tape
+        region = Region(self, thunk, lambda part: part.shadow >= UNRECORDED, tape=_Nowhere())
         names: list[int] = []
-        tape.append([region, names])
+        self.tape.append([region, names])
         for part in region.parts:
-            names.append(len(tape))
-            part.shadow = len(tape)
-            tape.append(())
+            names.append(len(self.tape))
+            part.shadow = len(self.tape)
+            self.tape.append(())
         return region.result
 
     def seed(self, value: Any, cotangent: Any) -> None:

@@ -341,8 +341,8 @@ def _discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
 
 
 def _eigh(
-    a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, type: int = 1, subset_by_index: Any = None,
-    subset_by_value: Any = None, **_: Any,
+    a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, type: int = 1,
+    subset_by_index: Any = None, subset_by_value: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     _require(type == 1 and subset_by_value is None, "eigh", "type=1 and without subset_by_value")
     first, last = (0, None) if subset_by_index is None else (subset_by_index[0], subset_by_index[1] + 1)
