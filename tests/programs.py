@@ -118,12 +118,9 @@ def differences(steps, x, direction, order):
     """The derivative of an order (1 or 2) along a direction, by central differences in 50 digits."""
     with mpmath.workdps(50):
         step = mpmath.mpf(10) ** -12
+        line = list(zip(map(float, x), map(float, direction), strict=True))
 
         def at(k):
-            return run(
-                Exact,
-                steps,
-                [mpmath.mpf(float(a)) + k * step * mpmath.mpf(float(u)) for a, u in zip(x, direction, strict=True)],
-            )
+            return run(Exact, steps, [mpmath.mpf(a) + k * step * mpmath.mpf(u) for a, u in line])
 
         return float((at(1) - at(-1)) / (2 * step) if order == 1 else (at(1) - 2 * at(0) + at(-1)) / step**2)

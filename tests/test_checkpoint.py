@@ -112,7 +112,7 @@ def test_peak_record_of_a_chain_with_square_root_marks():
 
     with Measured() as taped:
         y = f(taped.variable(1.0))
-    taped.pull([(y.shadow, 1.0)])
+    taped.pull([(y.shadow, 1.0)], [])
     assert max(peak) <= 41 + 2 * 20  # the marks, and one region of 20 steps of two operations
 
 

@@ -22,16 +22,19 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-9)
 
 
-# Each mode as an operator on functions of one number, and the order of the derivative that it gives.
+# Each mode as an operator on functions of one number, and the order of the derivative that it gives; and other ways to
+# the same.
 OPERATORS = {
     "forward": (1, lambda f: lambda x: jvp(f, (x,), (1.0,))[1]),
     **{mode: (1, lambda f, mode=mode: grad(f, mode=mode)) for mode in REVERSE},
-    "vjp": (1, lambda f: lambda x: vjp(f, x)[1](1.0)[0]),
-    "second_order, first": (1, lambda f: lambda x: second_order(f, x)[1]),
     "second_order": (2, lambda f: lambda x: second_order(f, x)[2]),
     "taylor": (1, lambda f: lambda x: taylor(f, [x, 1.0])[1]),
-    "taylor, order 2": (2, lambda f: lambda x: 2.0 * taylor(f, [x, 1.0], order=2)[2]),
     "hessian": (2, lambda f: hessian(f, mode="hessian")),
+}
+OTHERS = {
+    "vjp": (1, lambda f: lambda x: vjp(f, x)[1](1.0)[0]),
+    "second_order, first": (1, lambda f: lambda x: second_order(f, x)[1]),
+    "taylor, order 2": (2, lambda f: lambda x: 2.0 * taylor(f, [x, 1.0], order=2)[2]),
 }
 
 
@@ -71,19 +74,19 @@ def test_second_order(steps, x, u):
 
 
 @settings(deadline=None, max_examples=100)
-@given(programs.programs(), points, st.permutations(sorted(OPERATORS)))
+@given(programs.programs(), points, st.permutations(sorted(OPERATORS | OTHERS)))
 def test_generated_programs_under_two_modes(steps, x, modes):
     """Along the line x + t, under any two modes of first order."""
-    first, second = [operator for order, operator in map(OPERATORS.get, modes) if order == 1][:2]
+    first, second = [operator for order, operator in map((OPERATORS | OTHERS).get, modes) if order == 1][:2]
     f = lambda t: programs.run(Numpy, steps, [x[0] + t, x[1] + t, x[2] + t])  # noqa: E731
     close(first(second(f))(0.0), programs.differences(steps, x, np.ones(3), 2))
 
 
 def nested_program(x):
     """One number to one number, by everything that a mode can meet."""
-    a = np.zeros(3)
+    a = np.zeros(2)
     a[0] = x
-    a[1:] = np.sin(a[0]) * np.array([1.0, 0.5])
+    a[1:] = np.sin(a[0])
     y = checkpoint(lambda: np.tanh(a * x)[1] + x / (2.0 + x * x))
     scale = function(lambda t: t * y)
     return scale(np.sum(a * a)) + (np.exp(0.2 * x) if x > 0 else x)
@@ -96,7 +99,7 @@ def exact(order):
     def f(x):
         s = mpmath.sin(x)
         y = mpmath.tanh(s * x) + x / (2 + x * x)
-        return (x * x + s * s * mpmath.mpf("1.25")) * y + mpmath.exp(x / 5)
+        return (x * x + s * s) * y + mpmath.exp(x / 5)
 
     with mpmath.workdps(60):
         return float(mpmath.diff(f, mpmath.mpf(0.7), order))

@@ -61,7 +61,7 @@ class Delta(Handler[Smooth, Checkpoint]):
     def enter(self) -> None:
         self.bindings: list[Add | Rerun] = []
         self.recording = True
-        self.seeds: list[tuple[int, Any]] = []
+        self.seeds: list[tuple[Var, Any]] = []
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
@@ -103,13 +103,17 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
-        self.seeds.append((value.shadow.name, cotangent))
+        self.seeds.append((value.shadow, cotangent))
 
     def cotangents(self, variables: list[Var]) -> list[Any]:
-        """Evaluate the terms; the cotangents of the variables."""
+        """The cotangents of the variables."""
+        return self.pull(self.seeds, variables)
+
+    def pull(self, seeds: list[tuple[Var, Any]], variables: list[Var]) -> list[Any]:
+        """The cotangents of the variables from those of some values; any number of times."""
         collected: list[Any] = [None] * len(self.bindings)
-        for name, cotangent in self.seeds:
-            collected[name] = cotangents.add(collected[name], cotangent)
+        for variable, cotangent in seeds:
+            collected[variable.name] = cotangents.add(collected[variable.name], cotangent)
         self.evaluate(collected, 0)
         return [collected[variable.name] for variable in variables]
 

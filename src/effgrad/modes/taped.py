@@ -97,11 +97,10 @@ class Taped(Handler[Smooth, Checkpoint]):
 
     def cotangents(self, names: list[int]) -> list[Any]:
         """The cotangents of the variables named."""
-        collected = self.pull(self.seeds)
-        return [collected[name] for name in names]
+        return self.pull(self.seeds, names)
 
-    def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
-        """The cotangents of the variables, by name, from those of some values; any number of times."""
+    def pull(self, seeds: list[tuple[int, Any]], variables: list[int]) -> list[Any]:
+        """The cotangents of the variables from those of some values; any number of times."""
         self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
@@ -112,7 +111,7 @@ class Taped(Handler[Smooth, Checkpoint]):
             if any(name >= UNRECORDED for entry in self.tape for name in _sources(entry)):
                 raise leaked() from None
             raise
-        return collected
+        return [collected[name] for name in variables]
 
     def _walk(self, collected: list[Any], first: int) -> None:
         """The reverse pass over the tape from its end down to entry `first`."""

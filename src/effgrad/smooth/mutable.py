@@ -134,13 +134,13 @@ class Storage:
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
 
-    def state(self) -> Any:
-        return self.base, self.writes, self.writer, self.element, self.written, self.settled, self.history, self.rewound
+    def state(self) -> dict[str, Any]:
+        names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound")
+        return {name: getattr(self, name) for name in names}
 
-    def restore(self, state: Any) -> None:
-        self.base, self.writes, self.writer, self.element, self.written, self.settled, self.history, self.rewound = (
-            state
-        )
+    def restore(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
         self.version = next(_clock)
 
     def rewind(self, time: int) -> None:
@@ -375,6 +375,12 @@ def memory(array: Traced) -> Any:
     storage = handle.storage
     again = any(part.again is not None and part not in storage.parts for part in PARTS.get())
     return storage.read(storage.addresses) if again else storage.settle()
+
+
+def is_written(array: Any) -> bool:
+    """Whether an array, or one that shares its memory, has been written to."""
+    handle: Handle | None = getattr(array, "handle", None)
+    return handle is not None and handle.storage.written is not None
 
 
 def become_mutable(array: Traced) -> None:
