@@ -158,3 +158,14 @@ def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
     x = np.array([0.3, 0.5, 0.2])
     expected = grad(program(lambda f, *args: f(*args)))(x)
     np.testing.assert_allclose(grad(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(mode):
+    def f(x):
+        kept = []
+        checkpoint(lambda: kept.append(x * x))
+        return kept[0]
+
+    with pytest.raises(EscapedValue):
+        grad(f, mode=mode)(2.0)
