@@ -259,4 +259,14 @@ def test_an_array_written_inside_is_not_used_outside(mode):
         return np.sum(kept)
 
     with pytest.raises(EscapedValue, match="checkpoint"):
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(mode):
+    def f(x):
+        kept = []
+        checkpoint(lambda: kept.append(x * x))
+        return kept[0]
+
+    with pytest.raises(EscapedValue):
         grad(f, mode=mode)(2.0)

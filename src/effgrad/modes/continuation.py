@@ -104,6 +104,8 @@ class Continuation(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
+        if value.shadow is None:
+            raise leaked()
         self.send(value.shadow, cotangent)
 
     def cotangents(self, variables: list[Backpropagator]) -> list[Any]:

@@ -103,6 +103,8 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
+        if value.shadow is None:
+            raise leaked()
         self.seeds.append((value.shadow, cotangent))
 
     def cotangents(self, variables: list[Var]) -> list[Any]:

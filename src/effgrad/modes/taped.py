@@ -104,6 +104,8 @@ class Taped(Handler[Smooth, Checkpoint]):
         self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
+            if name >= UNRECORDED:
+                raise leaked()
             collected[name] = cotangents.add(collected[name], seed)
         try:
             self._walk(collected, 0)
