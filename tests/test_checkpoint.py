@@ -259,6 +259,7 @@ def test_an_array_written_inside_is_not_used_outside(mode):
         return np.sum(kept)
 
     with pytest.raises(EscapedValue, match="checkpoint"):
+        grad(f, mode=mode)(2.0)
 
 
 @pytest.mark.parametrize("mode", MODES)
