@@ -36,11 +36,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
 
     @around
     def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, recording=False)
         cells = []
         for part in region.parts:
             part.shadow = Cell()
@@ -50,3 +46,8 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
             # The clauses of this second run are pending now, and finish next.
             for part, cell in zip(region.again(), cells, strict=True):
                 part.shadow.accumulate(cell.cotangent)
+
+    def seed(self, value: Traced, cotangent: Any) -> None:
+        if type(value.shadow) is _Unrecorded:
+            raise leaked()
+        super().seed(value, cotangent)

@@ -8,7 +8,6 @@ derivatives are right by construction: which derivative a value belongs to is on
 import functools
 import inspect
 import operator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,10 @@ LAYERS: set[type] = set()
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
+# The classes that a traced value passes for.
+NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -62,10 +65,10 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Not so for fractions:
-        # their operators take another fraction apart, and leave to ours what is none.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
+        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
         kind: type = self.primal.__class__
-        return type(self) if kind is Fraction else kind
+        return kind if issubclass(kind, NUMERIC) else type(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
@@ -229,13 +232,24 @@ class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.index = array, 0
 
     def __len__(self) -> int:
         return int(self.array.size)
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.array))
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Any) -> Any:
         return np.ravel(self.array)[plain_tree(index)]

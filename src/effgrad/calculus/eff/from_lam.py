@@ -229,4 +229,3 @@ _HANDLERS = {
     "evaluated forward": _handler("eval[Dual]"),
     "evaluated reverse": _handler("eval[R * R]"),
 }
-
