@@ -13,8 +13,9 @@ from effgrad.calculus import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.calculus import lam as lam_language
 from effgrad.calculus.eff import terms
 from effgrad.calculus.eff.from_lam import DUAL, PLAIN, PROP, Numbers, run, translated
+from effgrad.calculus.eff.reading import parse, parse_type
 from effgrad.calculus.eff.semantics import Machine, evaluate
-from effgrad.calculus.eff.terms import F, Program, R, Return, Variable, parse, parse_type, show
+from effgrad.calculus.eff.terms import F, Program, R, Return, Variable, show
 from effgrad.calculus.eff.types import check
 
 LIMIT = 20_000

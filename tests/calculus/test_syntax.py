@@ -3,7 +3,7 @@
 import pytest
 
 from effgrad.calculus import CalculusError, IllTyped
-from effgrad.calculus.eff import terms as eff
+from effgrad.calculus.eff.reading import parse as parse_eff
 from effgrad.calculus.eff.semantics import evaluate as evaluate_eff
 from effgrad.calculus.hh import evaluate as evaluate_hh
 from effgrad.calculus.hh import parse as parse_hh
@@ -29,7 +29,7 @@ def test_programs_may_be_nested_deeper_than_python_recurses():
     program = parse(f"\\x0. {lets} x{n - 1} + {'(' * n}x0{')' * n}")
     assert evaluate(program, 2.0) == 4.0
     assert evaluate(reverse_derivative(program), (2.0, 1.0)) == 2.0
-    assert evaluate_eff(eff.parse("".join(f"x{i} <- return 1.0; " for i in range(n)) + "return x3")) == 1.0
+    assert evaluate_eff(parse_eff("".join(f"x{i} <- return 1.0; " for i in range(n)) + "return x3")) == 1.0
     assert evaluate_hh(parse_hh("".join(f"let x{i} = {i} in " for i in range(n)) + "x3")) == 3
 
 

@@ -223,5 +223,3 @@ def test_failures_are_told_apart():
     total = Report(programs=2)
     total.add(report)
     assert total.programs == 3 and total.failures == [one]
-
-

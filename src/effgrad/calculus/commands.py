@@ -78,8 +78,9 @@ def _lam(request: Request, write: Write) -> None:
 
 
 def _eff(request: Request, write: Write) -> None:
+    from effgrad.calculus.eff.reading import parse
     from effgrad.calculus.eff.semantics import evaluate
-    from effgrad.calculus.eff.terms import parse, show
+    from effgrad.calculus.eff.terms import show
     from effgrad.calculus.eff.types import check
 
     program, type_ = check(parse(request.text))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from effgrad.calculus import expressions
 from effgrad.calculus.eff import terms as eff
+from effgrad.calculus.eff.reading import parse
 from effgrad.calculus.eff.semantics import evaluate
 from effgrad.calculus.eff.types import check
 from effgrad.calculus.lam import terms as lam
@@ -30,7 +31,7 @@ class Numbers(NamedTuple):
         return frozenset(name + self.ending for name in ("ap0", "ap1", "ap2", "below"))
 
 
-_LIBRARY = eff.parse("import smooth return ()").operations
+_LIBRARY = parse("import smooth return ()").operations
 _DUAL, _PROP = eff.Product(eff.R, eff.R), _LIBRARY["ap0_prop"][1]
 PLAIN, DUAL, PROP = Numbers(eff.R, ""), Numbers(_DUAL, "_dual"), Numbers(_PROP, "_prop")
 
@@ -217,7 +218,7 @@ def _tuple(items: list[eff.Term]) -> eff.Term:
 
 
 def _handler(use: str) -> eff.Term:
-    body = eff.parse(f"import smooth handle return () with {use}").body
+    body = parse(f"import smooth handle return () with {use}").body
     assert isinstance(body, eff.Handle)
     return body.handler
 

@@ -49,7 +49,7 @@ def evaluate(program: Program, reals: Callable[[Fraction], Any] = float, steps: 
         steps: the limit; `TooManySteps` is raised beyond it.
         tell: is called after each step with the name of its rule.
 
-    >>> from effgrad.calculus.eff.terms import parse
+    >>> from effgrad.calculus.eff.reading import parse
     >>> evaluate(parse("x <- return 1.0; y <- eval2 (op[a, b. a + b], (x, x)); return (x, y)"))
     (1.0, 2.0)
     """
@@ -169,4 +169,3 @@ def _plugged(frames: list[Term], term: Term) -> Term:
             case Handle(_, handler, effect):
                 term = Handle(term, handler, effect, place=frame.place)
     return term
-

@@ -66,7 +66,7 @@ def check(program: Program, effect: Effect = frozenset(), variables: frozenset[s
         variables: the type variables that it may use.
         context: the types of its free variables.
 
-    >>> from effgrad.calculus.eff.terms import parse
+    >>> from effgrad.calculus.eff.reading import parse
     >>> print(check(parse("x <- return 1.0; return (x, x)"))[1])
     F (R * R)
     """
