@@ -184,6 +184,7 @@ def run(term: lam.Term, mode: str, point: list[Any], tangent: list[Any] | None =
             "reverse" for the same by backpropagators.
         point: n numbers; `tangent` the same.
 
+    >>> from effgrad.calculus import lam
     >>> square = lam.parse("\\\\x. x * x")
     >>> run(square, "eval", [3.0]), run(square, "forward", [3.0], [1.0]), run(square, "reverse", [3.0], [1.0])
     (9.0, (9.0, 6.0), (9.0, 6.0))

@@ -24,6 +24,7 @@ from typing import Any
 
 from effgrad.calculus.lam import terms
 from effgrad.calculus.lam.primitives import CONSTANTS, Constant
+from effgrad.calculus.lam.reading import parse
 from effgrad.calculus.lam.terms import (
     App,
     Arrow,
@@ -52,7 +53,6 @@ from effgrad.calculus.lam.terms import (
     apply,
     dimension,
     free,
-    parse,
     tuple_,
 )
 from effgrad.calculus.lam.types import mapped, reverse_dual, typeof
