@@ -31,6 +31,7 @@ from effgrad.calculus.syntax import TooManySteps
 from effgrad.calculus.verify.python import compiled, exact, floating
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
+from effgrad.modes.inefficient import Trees, Vectors
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
 from effgrad.smooth import cotangents
@@ -297,6 +298,22 @@ def _public(derivative: Callable[..., Any]) -> Callable[[Case], list[Any]]:
     return run
 
 
+def _counted(mode: Any) -> Callable[[Case], list[Any]]:
+    """One of the two slow modes of `inefficient.py`."""
+
+    def run(case: Case) -> list[Any]:
+        gradient: list[Any] = mode().gradient(lambda *inputs: case.python(nested(list(inputs))), case.point)[0]
+        return gradient
+
+    return run
+
+
+def _fused(case: Case) -> list[Any]:
+    """The gradient where each marked part is fused: differentiated where it is called."""
+    f = compiled(case.program, floating, lambda part, argument: effgrad.fuse(part)(argument))
+    return flat(effgrad.grad(f)(nested(case.point)), len(case.point))
+
+
 def _line(f: Callable[[Any], Any], x: Any, v: Any) -> Callable[[Any], Any]:
     def moved(x: Any, v: Any, t: Any) -> Any:
         return (x[0] + t * v[0], moved(x[1], v[1], t)) if isinstance(x, tuple) else x + t * v
@@ -323,8 +340,11 @@ MEANS: dict[str, Mean] = {
     "Python taylor": ("slope", _along(lambda: Taylor(2), _series, lambda shadow: shadow[1])),
     "Python taylor, twice": ("curvature", _along(lambda: Taylor(2), _series, lambda shadow: 2 * shadow[2])),
 }
-# These make arrays, which are not for fractions.
+# These make arrays or floats, and are not for fractions.
 PUBLIC: dict[str, Mean] = {
+    "Python vectors": ("gradient", _counted(Vectors)),
+    "Python trees": ("gradient", _counted(Trees)),
+    "grad with fused parts": ("gradient", _fused),
     "grad": ("gradient", _public(lambda f, x, v: effgrad.grad(f)(x))),
     "jvp": ("slope", _public(lambda f, x, v: effgrad.jvp(f, (x,), (v,))[1])),
     "edge pushing": ("curvature", _public(lambda f, x, v: effgrad.hessian(_line(f, x, v), mode="hessian")(0.0))),
