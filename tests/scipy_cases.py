@@ -5,7 +5,7 @@ Each entry maps a matrix of shape (3, 4) with elements in (0.2, 0.8) to a real a
 
 import numpy as np
 from numpy_cases import X, other, rotating, square, symmetric
-from scipy import linalg
+from scipy import fft, linalg, signal
 
 __all__ = ["CASES", "X"]
 
@@ -119,4 +119,104 @@ LINALG = {
     "bandwidth": lambda x: linalg.bandwidth(np.tril(x[:3, :3]))[0] * x,
 }  # fmt: skip
 
-CASES = {**{f"linalg.{name}": case for name, case in LINALG.items()}}
+SOS = signal.butter(3, 0.3, output="sos")
+
+
+def stable(x):
+    """The denominator of a stable filter."""
+    return np.concatenate([[1.0], 0.3 * x[0, :2]])
+
+
+def cosine(type, norm=None, name="dct"):
+    return lambda x: getattr(fft, name)(x, type, norm=norm)
+
+
+FFT = {
+    "fft": lambda x: np.real(fft.fft(x)) + 2 * np.imag(fft.fft(x, 5, axis=0)[:, :4].sum(axis=0)),
+    "ifft": lambda x: np.imag(fft.ifft(x, norm="ortho")),
+    "rfft": lambda x: np.abs(fft.rfft(x)) ** 2,
+    "irfft": lambda x: fft.irfft(x + 1j * x**2, 5),
+    "hfft": lambda x: fft.hfft(x + 1j * x**2),
+    "ihfft": lambda x: np.abs(fft.ihfft(x)),
+    "fft2": lambda x: np.imag(fft.fft2(x)),
+    "ifft2": lambda x: np.imag(fft.ifft2(x, axes=(1, 0))),
+    "rfft2": lambda x: np.imag(fft.rfft2(x)),
+    "irfft2": lambda x: fft.irfft2(x * (1 + 2j)),
+    "fftn": lambda x: np.real(fft.fftn(x, s=(2, 5))),
+    "ifftn": lambda x: np.real(fft.ifftn(x)),
+    "rfftn": lambda x: np.imag(fft.rfftn(x)),
+    "irfftn": lambda x: fft.irfftn(x * (1 + 2j)),
+    "fftshift": lambda x: fft.fftshift(x),
+    "ifftshift": lambda x: fft.ifftshift(x, axes=0),
+    **{f"{name} {type} {norm}": cosine(type, norm, name) for name, norms in {
+        "dct": ("backward", "forward"), "idct": ("backward",), "dst": ("backward",), "idst": ("forward",)}.items()
+       for type in (1, 2, 3, 4) for norm in norms},
+    **{f"{name} 2 ortho": cosine(2, "ortho", name) for name in ("dct", "idct", "dst", "idst")},
+    "dct n": lambda x: fft.dct(x, 2, 6, 0),
+    "dctn": lambda x: fft.dctn(x),
+    "idctn": lambda x: fft.idctn(x, 3, axes=1),
+    "dstn": lambda x: fft.dstn(x, s=(4, 2)),
+    "idstn": lambda x: fft.idstn(x, norm="ortho"),
+    "next_fast_len": lambda x: x * fft.next_fast_len(7),
+}  # fmt: skip
+SIGNAL = {
+    "convolve": lambda x: signal.convolve(x, x[:2, :3]),
+    "convolve same": lambda x: signal.convolve(x, x[:2, :2] ** 2, "same"),
+    "convolve valid": lambda x: signal.convolve(x[:2, :3], x, "valid"),
+    "convolve fft": lambda x: signal.convolve(x[0], x[1, :3], method="fft"),
+    "fftconvolve": lambda x: signal.fftconvolve(x, x**2),
+    "fftconvolve axes": lambda x: signal.fftconvolve(x, x[:1, :3], "same", axes=1),
+    "oaconvolve": lambda x: signal.oaconvolve(x, x[:, :2], "valid", axes=-1),
+    "correlate": lambda x: signal.correlate(x, x[:2, :3]),
+    "correlate same": lambda x: signal.correlate(x, x[:2, :2], "same"),
+    "correlate valid": lambda x: signal.correlate(x[:2, :2], x, "valid"),
+    "correlate complex": lambda x: np.imag(signal.correlate(x[0] * (1 + 2j), x[1] * 1j + x[2])),
+    "convolve2d": lambda x: signal.convolve2d(x, x[:2, :3]),
+    "convolve2d same": lambda x: signal.convolve2d(x, x[:2, :2], "same", "symm"),
+    "convolve2d wrap": lambda x: signal.convolve2d(x, x[:2, :3], boundary="wrap"),
+    "convolve2d fill": lambda x: signal.convolve2d(x, x[:2, :3], "same", fillvalue=0.3),
+    "convolve2d valid": lambda x: signal.convolve2d(x[:2, :2], x, "valid"),
+    "correlate2d": lambda x: signal.correlate2d(x, x[:2, :3]),
+    "correlate2d same": lambda x: signal.correlate2d(x, x[:2, :2], "same"),
+    "correlate2d wrap": lambda x: signal.correlate2d(x, x[:2, :3], "same", "wrap"),
+    "lfilter": lambda x: signal.lfilter([0.5, 0.2], [2.0, -0.3], x),
+    "lfilter all": lambda x: signal.lfilter(x[0, :3], stable(x), x, axis=0),
+    "lfilter zi": lambda x: np.concatenate(signal.lfilter(x[0, :3], stable(x) * 2, x[1], zi=x[2, :2])),
+    "lfilter_zi": lambda x: signal.lfilter_zi(x[0, :3], stable(x)),
+    "filtfilt": lambda x: signal.filtfilt(x[0, :2], stable(x), np.tile(x, 3)),
+    "filtfilt even": lambda x: signal.filtfilt([0.2, 0.3], [1, -0.5], x, axis=0, padtype="even", padlen=2),
+    "filtfilt constant": lambda x: signal.filtfilt([0.2, 0.3], [1, -0.5], x, padtype="constant", padlen=3),
+    "filtfilt none": lambda x: signal.filtfilt([0.2, 0.3], [1, -0.5], x, padtype=None),
+    "sosfilt": lambda x: signal.sosfilt(SOS, x),
+    "sosfilt zi": lambda x: signal.sosfilt(SOS, x[0], zi=signal.sosfilt_zi(SOS) * x[0, 0])[0],
+    "sosfilt traced": lambda x: signal.sosfilt(np.concatenate([x[0, :3], stable(x)])[None], x),
+    "sosfilt_zi": lambda x: signal.sosfilt_zi(np.concatenate([x[0, :3], stable(x)])[None]),
+    "sosfiltfilt": lambda x: signal.sosfiltfilt(SOS, np.tile(x, 4)),
+    "resample": lambda x: signal.resample(x, 6, axis=1),
+    "resample down": lambda x: signal.resample(x, 2, axis=1),
+    "resample_poly": lambda x: signal.resample_poly(x, 3, 2),
+    "decimate": lambda x: signal.decimate(np.tile(x, 8), 2),
+    "upfirdn": lambda x: signal.upfirdn([0.5, 1.0, 0.5], x, up=2),
+    "savgol_filter": lambda x: signal.savgol_filter(np.tile(x, 2), 5, 2, mode="interp"),
+    "czt": lambda x: np.imag(signal.czt(x)),
+    "detrend": lambda x: signal.detrend(x),
+    "detrend constant": lambda x: signal.detrend(x, axis=0, type="constant"),
+    "hilbert": lambda x: np.imag(signal.hilbert(x)),
+    "hilbert odd": lambda x: np.imag(signal.hilbert(x, axis=0)),
+    "hilbert n": lambda x: np.abs(signal.hilbert(x, 6)),
+    "periodogram": lambda x: signal.periodogram(x)[1],
+    "welch": lambda x: signal.welch(np.tile(x, 3), nperseg=4)[1],
+    "csd": lambda x: np.imag(signal.csd(x[0], x[1] ** 2, nperseg=4)[1]),
+    "coherence": lambda x: signal.coherence(np.tile(x[0], 2), np.tile(x[1], 2) ** 2, nperseg=4)[1],
+    "spectrogram": lambda x: signal.spectrogram(np.tile(x, 2), nperseg=4)[2],
+    "stft": lambda x: np.imag(signal.stft(x, nperseg=3)[2]),
+    "kaiser": lambda x: signal.windows.kaiser(5, x[0, 0]),
+    "gaussian window": lambda x: signal.windows.gaussian(5, x[0, 0]),
+    "gauss_spline": lambda x: signal.gauss_spline(x, 2),
+    "tf2zpk": lambda x: np.real(signal.tf2zpk(x[0], x[1])[1]),
+    "freqz": lambda x: np.abs(signal.freqz(x[0], x[1], worN=5)[1]),
+    "deconvolve": lambda x: signal.deconvolve(x[0], x[1, :2])[0],
+}  # fmt: skip
+
+NAMESPACES = {"linalg": LINALG, "fft": FFT, "signal": SIGNAL}
+CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}

@@ -25,13 +25,8 @@ import scipy.special
 from effgrad.effects import handled
 from effgrad.smooth import special
 from effgrad.smooth.mutable import buffer
+from effgrad.smooth.scipy_rules.tables import traced_inside
 from effgrad.smooth.traced import KINDS, Smooth
-
-
-def _traced_inside(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any(_traced_inside(item) for item in value)
-    return type(value) in KINDS
 
 
 def _nested(value: Any) -> Any:
@@ -70,14 +65,18 @@ CREATORS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 MODULES = {
     f"scipy.{name}": f"effgrad.smooth.scipy_rules.{name}"
-    for name in ("linalg", "signal", "stats", "interpolate", "ndimage", "sparse", "integrate")
+    for name in ("linalg", "fft", "signal", "stats", "interpolate", "ndimage", "sparse", "integrate")
 }
 LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
+# Modules of SciPy that fill the arrays they make with NumPy operations only.
+PURE = frozenset(f"scipy.{name}" for name in (
+    "signal._short_time_fft", "signal._waveforms", "integrate._quadrature", "interpolate._cubic",
+))  # fmt: skip
 
 
 def _with_rule(original: Any, rule: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        if any(_traced_inside(a) for a in args) or (kwargs and _traced_inside(tuple(kwargs.values()))):
+        if any(traced_inside(a) for a in args) or (kwargs and traced_inside(tuple(kwargs.values()))):
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
 
@@ -91,7 +90,8 @@ def _creating(original: Any) -> Any:
             caller = sys._getframe(1)
             while caller.f_code is _REDISPATCH and caller.f_back is not None:
                 caller = caller.f_back
-            if caller.f_globals.get("__name__", "").partition(".")[0] not in LIBRARIES:
+            module = caller.f_globals.get("__name__", "")
+            if module.partition(".")[0] not in LIBRARIES or module in PURE:
                 return buffer(result)
         return result
 
