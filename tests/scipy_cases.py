@@ -5,7 +5,7 @@ Each entry maps a matrix of shape (3, 4) with elements in (0.2, 0.8) to a real a
 
 import numpy as np
 from numpy_cases import X, other, rotating, square, symmetric
-from scipy import fft, linalg, signal
+from scipy import fft, interpolate, linalg, signal, stats
 
 __all__ = ["CASES", "X"]
 
@@ -218,5 +218,132 @@ SIGNAL = {
     "deconvolve": lambda x: signal.deconvolve(x[0], x[1, :2])[0],
 }  # fmt: skip
 
-NAMESPACES = {"linalg": LINALG, "fft": FFT, "signal": SIGNAL}
+K = np.array([0, 0.3, 0.5, 1])
+
+
+def through(x, cls=interpolate.CubicSpline, **options):
+    """A spline through traced values at traced points."""
+    return cls(K, x[0], **options)(x)
+
+
+INTERPOLATE = {
+    "CubicSpline": lambda x: interpolate.CubicSpline(K, K**2)(x),
+    "CubicSpline derivative": lambda x: interpolate.CubicSpline(K, np.exp(K))(x, 1),
+    "CubicSpline y": lambda x: interpolate.CubicSpline(K, x.T)([0.1, 0.4]),
+    "CubicSpline axis": lambda x: interpolate.CubicSpline(K, x, axis=1, bc_type="natural")(x[0]),
+    "CubicSpline both": through,
+    "CubicSpline periodic": lambda x: interpolate.CubicSpline(
+        K, np.concatenate([x[0, :3], x[0, :1]]), bc_type="periodic")(3 * x),
+    "CubicSpline clamped": lambda x: through(x, bc_type="clamped"),
+    "CubicSpline ends": lambda x: through(x, bc_type=((1, 0.3), (2, -1.0))),
+    "CubicSpline outside": lambda x: np.nan_to_num(interpolate.CubicSpline(K, K**2, extrapolate=False)(2 * x)),
+    "CubicSpline antiderivative": lambda x: interpolate.CubicSpline(K, K**2).antiderivative()(x),
+    "PchipInterpolator": lambda x: interpolate.PchipInterpolator(K, np.exp(K))(x),
+    "Akima1DInterpolator": lambda x: interpolate.Akima1DInterpolator(K, np.exp(K))(x),
+    "CubicHermiteSpline": lambda x: interpolate.CubicHermiteSpline(K, np.exp(K), K)(x),
+    "PPoly": lambda x: interpolate.PPoly(x[:, :2], [0, 0.5, 1])(x),
+    "PPoly axis": lambda x: interpolate.PPoly(x[None, :, :2] * np.ones((2, 1, 1)), [0, 0.5, 1], axis=1)(x[0]),
+    "BSpline": lambda x: interpolate.BSpline(np.arange(8.0) / 3 - 0.7, K, 3)(x),
+    "BSpline c": lambda x: interpolate.BSpline(np.arange(8.0) / 3 - 0.7, x.T, 3)(K),
+    "BSpline derivative": lambda x: interpolate.BSpline(np.arange(8.0) / 3 - 0.7, x[0], 3)(x[1:], 2),
+    "make_interp_spline": lambda x: interpolate.make_interp_spline(K, x[0])(x[1]),
+    "make_interp_spline axis": lambda x: interpolate.make_interp_spline(K, x, k=2, axis=1)(K),
+    "splev": lambda x: interpolate.splev(x, interpolate.splrep(K, K**2)),
+    "interp1d": lambda x: interpolate.interp1d(K, np.exp(K))(x),
+    "interp1d y": lambda x: interpolate.interp1d(K, x)([0.2, 0.7]),
+    "interp1d y 1d": lambda x: interpolate.interp1d(K, x[0])(x[1]),
+    "interp1d axis": lambda x: interpolate.interp1d(K[:3], x, axis=0)(x[0] / 2),
+    "interp1d cubic": lambda x: interpolate.interp1d(K, x[0], kind="cubic")(x[1:]),
+    "interp1d fill": lambda x: interpolate.interp1d(K, x[0], bounds_error=False, fill_value=(0.0, 2.0))(2 * x),
+    "interp1d extrapolate": lambda x: interpolate.interp1d(K, K**2, fill_value="extrapolate")(2 * x),
+    "interp1d nearest": lambda x: interpolate.interp1d(K, K**2, kind="nearest")(x) * x,
+    "RegularGridInterpolator": lambda x: interpolate.RegularGridInterpolator((K[:3], K), X)(x[:, :2] / 2),
+    "RegularGridInterpolator values": lambda x: interpolate.RegularGridInterpolator((K[:3], K), x)(x[:, 1:3] / 2),
+    "RegularGridInterpolator fill": lambda x: interpolate.RegularGridInterpolator(
+        (K,), x[0], bounds_error=False, fill_value=0.5)(2 * x[:, :1]),
+    "BarycentricInterpolator y": lambda x: interpolate.BarycentricInterpolator(K, x[0])(0.2),
+}  # fmt: skip
+
+
+def distribution(name, *shapes):
+    """A function of a point, shapes, location and scale, all of them traced; the point is in the support."""
+
+    def case(method):
+        def f(x):
+            p = [s * (0.5 + x[0, i]) for i, s in enumerate(shapes)]
+            at = x[1:] if method in ("ppf", "isf") else x[1:] * 2
+            return getattr(getattr(stats, name), method)(at, *p, loc=-0.1 * x[0, 2], scale=2 + x[0, 3])
+
+        return f
+
+    return case
+
+
+ALL = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+DENSITY = ("logpdf", "pdf")
+POINT = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")
+DISTRIBUTIONS = {
+    "norm": ((), ALL), "expon": ((), ALL), "laplace": ((), ALL), "logistic": ((), ALL), "cauchy": ((), ALL),
+    "uniform": ((), ALL), "gumbel_r": ((), ALL), "weibull_min": ((2.0,), ALL), "lognorm": ((0.9,), ALL),
+    "halfnorm": ((), POINT), "rayleigh": ((), POINT), "gamma": ((2.0,), DENSITY), "beta": ((2.0, 3.0), DENSITY),
+    "chi2": ((3.0,), DENSITY), "t": ((3.0,), DENSITY), "invgamma": ((2.0,), DENSITY), "f": ((3.0, 4.0), DENSITY),
+    "exponnorm": ((2.0,), DENSITY), "genextreme": ((0.3,), DENSITY), "skewnorm": ((1.0,), DENSITY),
+    "vonmises": ((1.0,), DENSITY), "hypsecant": ((), DENSITY), "maxwell": ((), DENSITY), "powerlaw": ((1.5,), DENSITY),
+    "genpareto": ((0.2,), DENSITY), "fisk": ((2.0,), DENSITY), "gompertz": ((1.0,), POINT),
+}
+COUNTS = np.array([0, 1, 4])
+
+
+def at(shift, method, name):
+    """A function of the point alone, for distributions whose shapes have no known partials."""
+    return lambda x: getattr(getattr(stats, name), method)(x, *shift)
+
+
+def counts(name, method, parameters):
+    return lambda x: getattr(getattr(stats, name), method)(COUNTS, *parameters(x))
+
+STATS = {
+    f"{name} {method}": distribution(name, *shapes)(method)
+    for name, (shapes, methods) in DISTRIBUTIONS.items() for method in methods
+} | {
+    f"{name} at {method}": at(shapes, method, name)
+    for name, shapes in {"gamma": (2.0,), "beta": (2.0, 3.0), "chi2": (3.0,), "t": (3.0,)}.items() for method in ALL
+} | {
+    f"{name} {method}": counts(name, method, parameters)
+    for name, parameters in {
+        "poisson": lambda x: (3 * x[:, :3],), "binom": lambda x: (6, x[:, :3]), 
+        "nbinom": lambda x: (2.5, x[:, 1:]),
+    }.items() for method in (*POINT[2:], "pmf", "logpmf")
+} | {
+    "bernoulli": lambda x: stats.bernoulli.pmf(COUNTS, x[:, :3]),
+    "geom": lambda x: stats.geom.logpmf(COUNTS + 1, x[:, :3]),
+    "frozen": lambda x: stats.norm(x[0, 0], x[0, 1]).logpdf(x[1:]),
+    "frozen gamma": lambda x: stats.gamma(2 + x[0, 0], scale=x[0, 1]).logpdf(x[1:]),
+    "support": lambda x: np.exp(stats.uniform.logpdf(3 * x)) * x,
+    "pareto logpdf": lambda x: stats.pareto.logpdf(1 + x, 2 * x[0, 0]),
+    "pareto cdf": lambda x: stats.pareto.cdf(1 + x, 2 * x[0, 0], scale=1 + x[0, 1]),
+    "nbinom n": lambda x: stats.nbinom.logpmf(COUNTS, 3 * x[:, :3], 0.4),
+    "multivariate_normal": lambda x: stats.multivariate_normal.logpdf(x[:, :3], x[0, 1:], symmetric(x)),
+    "multivariate_normal identity": lambda x: stats.multivariate_normal.logpdf(
+        x[:, :3], cov=np.eye(3) + symmetric(x - X)  - np.diag([1.0, 2.0, 3.0])),
+    "multivariate_normal frozen": lambda x: stats.multivariate_normal(x[0, 1:], symmetric(x)).pdf(x[:, :3]),
+    "multivariate_t": lambda x: stats.multivariate_t.logpdf(x[:, :3], x[0, 1:], symmetric(x), df=4),
+    "dirichlet": lambda x: stats.dirichlet.logpdf(np.array([0.1, 0.2, 0.3, 0.4]), x[0]),
+    "dirichlet point": lambda x: stats.dirichlet.logpdf(x[0] / np.sum(x[0]), x[1]),
+    "zscore": lambda x: stats.zscore(x),
+    "skew": lambda x: stats.skew(x, axis=1),
+    "kurtosis": lambda x: stats.kurtosis(x, axis=1),
+    "moment": lambda x: stats.moment(x, 3),
+    "sem": lambda x: stats.sem(x),
+    "gmean": lambda x: stats.gmean(x),
+    "hmean": lambda x: stats.hmean(x, axis=1),
+    "entropy": lambda x: stats.entropy(x),
+    "relative entropy": lambda x: stats.entropy(x, x[::-1] ** 2),
+    "variation": lambda x: stats.variation(x),
+    "trim_mean": lambda x: stats.trim_mean(x, 0.3),
+    "ttest_ind": lambda x: stats.ttest_ind(x[0], x[1] + 1)[0],
+    "linregress": lambda x: stats.linregress(x[0], x[1]).slope,
+}  # fmt: skip
+
+NAMESPACES = {"linalg": LINALG, "fft": FFT, "signal": SIGNAL, "interpolate": INTERPOLATE, "stats": STATS}
 CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}

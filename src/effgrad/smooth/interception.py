@@ -24,9 +24,9 @@ import scipy.special
 
 from effgrad.effects import handled
 from effgrad.smooth import special
-from effgrad.smooth.mutable import buffer
-from effgrad.smooth.scipy_rules.tables import traced_inside
-from effgrad.smooth.traced import KINDS, Smooth
+from effgrad.smooth.mutable import Mutable, buffer
+from effgrad.smooth.scipy_rules.tables import Method, traced_inside
+from effgrad.smooth.traced import KINDS, Smooth, depends
 
 
 def _nested(value: Any) -> Any:
@@ -35,6 +35,8 @@ def _nested(value: Any) -> Any:
 
 def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
+    if type(value) is Mutable and not depends(value) and _by_library():
+        return np.array(value.__array__(), dtype, copy=copy, ndmin=ndmin)
     if type(value) in KINDS:
         result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
     else:
@@ -68,17 +70,39 @@ MODULES = {
     for name in ("linalg", "fft", "signal", "stats", "interpolate", "ndimage", "sparse", "integrate")
 }
 LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
-# Modules of SciPy that fill the arrays they make with NumPy operations only.
-PURE = frozenset(f"scipy.{name}" for name in (
-    "signal._short_time_fft", "signal._waveforms", "integrate._quadrature", "interpolate._cubic",
-))  # fmt: skip
+# Modules of libraries that fill the arrays they make with NumPy operations only.
+PURE = (
+    "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
+    "scipy.interpolate._cubic",
+)  # fmt: skip
+
+
+def _by_library() -> bool:
+    """Whether the function replaced here was called by a library around compiled code."""
+    frame = sys._getframe(2)
+    while frame.f_globals is globals() and frame.f_back is not None:
+        frame = frame.f_back
+    module = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in LIBRARIES and not module.endswith(PURE)
 
 
 def _with_rule(original: Any, rule: Any) -> Any:
+    if type(rule) is Method:
+        return _method(original, *rule)
+
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        if any(traced_inside(a) for a in args) or (kwargs and traced_inside(tuple(kwargs.values()))):
+        if traced_inside(args) or (kwargs and traced_inside(kwargs)):
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
+
+    return dispatch
+
+
+def _method(original: Any, rule: Any, holds: Any) -> Any:
+    def dispatch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if holds(self) or traced_inside(args) or traced_inside(kwargs):
+            return rule(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
 
     return dispatch
 
@@ -86,19 +110,11 @@ def _with_rule(original: Any, rule: Any) -> Any:
 def _creating(original: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        if type(result) is np.ndarray and handled(Smooth):
-            caller = sys._getframe(1)
-            while caller.f_code is _REDISPATCH and caller.f_back is not None:
-                caller = caller.f_back
-            module = caller.f_globals.get("__name__", "")
-            if module.partition(".")[0] not in LIBRARIES or module in PURE:
-                return buffer(result)
+        if type(result) is np.ndarray and handled(Smooth) and not _by_library():
+            return buffer(result)
         return result
 
     return dispatch
-
-
-_REDISPATCH = _with_rule(None, None).__code__
 
 
 class _Namespace:

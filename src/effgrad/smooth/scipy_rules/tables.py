@@ -1,6 +1,6 @@
 """What the tables of rules have in common."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,3 +49,10 @@ def by_matrix(function: Any, x: Any, axis: int) -> Any:
     """A function that is linear in the rows of a matrix, applied along an axis: a product with its own matrix."""
     kind = np.result_type(plain(x))
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
+
+
+class Method(NamedTuple):
+    """A rule of a method, and whether the object that the method belongs to holds traced values."""
+
+    rule: Any
+    holds: Any
