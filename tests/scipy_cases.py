@@ -3,9 +3,13 @@
 Each entry maps a matrix of shape (3, 4) with elements in (0.2, 0.8) to a real array.
 """
 
+import functools
+
 import numpy as np
 from numpy_cases import X, other, rotating, square, symmetric
-from scipy import fft, interpolate, linalg, signal, stats
+from scipy import fft, integrate, interpolate, linalg, ndimage, signal, sparse, special, stats
+from scipy.sparse.linalg import expm_multiply
+from scipy.spatial import distance
 
 __all__ = ["CASES", "X"]
 
@@ -345,5 +349,90 @@ STATS = {
     "linregress": lambda x: stats.linregress(x[0], x[1]).slope,
 }  # fmt: skip
 
-NAMESPACES = {"linalg": LINALG, "fft": FFT, "signal": SIGNAL, "interpolate": INTERPOLATE, "stats": STATS}
+W = np.array([[0.1, 0.2, 0.4], [-0.3, 0.5, 0.7]])
+GRID = np.array([[0.3, 1.7, 1.2], [0.1, 2.2, 2.6]])
+MODES = ("reflect", "mirror", "nearest", "wrap", "constant", "grid-wrap")
+
+
+def ndimage_correlate(x, mode):
+    return ndimage.correlate(x, W, mode=mode, cval=0.3)
+
+
+NDIMAGE = {
+    **{f"correlate {mode}": functools.partial(ndimage_correlate, mode=mode) for mode in MODES},
+    "correlate weights": lambda x: ndimage.correlate(x, x[:2, :3]),
+    "correlate origin": lambda x: ndimage.correlate(x, W, origin=(-1, 1)),
+    "convolve": lambda x: ndimage.convolve(x, W),
+    "convolve even": lambda x: ndimage.convolve(x, x[:2, :2], origin=(0, -1)),
+    "correlate1d": lambda x: ndimage.correlate1d(x, [0.2, 0.5], axis=0, origin=-1),
+    "convolve1d": lambda x: ndimage.convolve1d(x, [0.2, 0.5, 0.1], mode="wrap"),
+    "gaussian_filter": lambda x: ndimage.gaussian_filter(x, 0.7),
+    "gaussian_filter order": lambda x: ndimage.gaussian_filter(x, (0.6, 0.5), order=(1, 0), mode="nearest"),
+    "gaussian_filter sigma": lambda x: ndimage.gaussian_filter(x, x[0, 0] * 0.4 + 0.45),
+    "gaussian_filter1d": lambda x: ndimage.gaussian_filter1d(x, 0.6, axis=0, order=2),
+    "uniform_filter": lambda x: ndimage.uniform_filter(x, (2, 3)),
+    "uniform_filter1d": lambda x: ndimage.uniform_filter1d(x, 2, mode="mirror"),
+    "sobel": lambda x: ndimage.sobel(x),
+    "prewitt": lambda x: ndimage.prewitt(x, axis=0, mode="constant"),
+    "laplace": lambda x: ndimage.laplace(x),
+    "gaussian_laplace": lambda x: ndimage.gaussian_laplace(x, 0.6),
+    "gaussian_gradient_magnitude": lambda x: ndimage.gaussian_gradient_magnitude(x, 0.6),
+    "map_coordinates": lambda x: ndimage.map_coordinates(x, GRID, order=1),
+    "map_coordinates point": lambda x: ndimage.map_coordinates(X, 3 * x[:2], order=1, mode="nearest"),
+    "map_coordinates 0": lambda x: ndimage.map_coordinates(x, GRID, order=0),
+    "affine_transform": lambda x: ndimage.affine_transform(x, x[:2, :2] + np.eye(2), [0.1, x[0, 0]], order=1),
+    "shift": lambda x: ndimage.shift(x, (0.3, -0.6), order=1, cval=0.5),
+    "zoom": lambda x: ndimage.zoom(x, 2, order=1),
+}  # fmt: skip
+S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
+FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
+SPARSE = {
+    **{f"{form} array": (lambda s: lambda x: s @ x.T + (x @ s).T)(S.asformat(form)) for form in FORMATS},
+    **{f"{form} matrix": (lambda s: lambda x: s * x[0] + x[1] * s + s.dot(x[2]))(
+        sparse.csr_matrix(S).asformat(form)) for form in FORMATS},
+    "vector": lambda x: S @ x[0] + x[1] @ S,
+    "sum": lambda x: S.tocsr() + x[:, :1].T[:, [0, 1, 2, 0]].T + (x[0] - S.tocsr()),
+    "spsolve": lambda x: sparse.linalg.spsolve(S.tocsc(), x[0]),
+    "spsolve matrix": lambda x: sparse.linalg.spsolve(S.tocsc(), x.T),
+    "spsolve_triangular": lambda x: sparse.linalg.spsolve_triangular(sparse.tril(S).tocsr(), x[0]),
+    "expm_multiply": lambda x: expm_multiply(S.tocsr(), x[0]),
+}
+INTEGRATE = {
+    "trapezoid": lambda x: integrate.trapezoid(x, x**2),
+    "cumulative_trapezoid": lambda x: integrate.cumulative_trapezoid(x, K, initial=0),
+    "simpson": lambda x: integrate.simpson(x),
+    "simpson x": lambda x: integrate.simpson(x, x=K, axis=1),
+    "simpson odd": lambda x: integrate.simpson(x, axis=0),
+    "romb": lambda x: integrate.romb(np.concatenate([x, x[:, :1]], axis=1)),
+    "fixed_quad": lambda x: integrate.fixed_quad(lambda t: np.sin(t * x[0, 0]), 0, x[1, 1])[0],
+}
+
+
+def cdist(x, metric):
+    return distance.cdist(x, x[::-1, ::-1] ** 2, metric)
+
+
+DISTANCE = {
+    **{f"cdist {metric}": functools.partial(cdist, metric=metric) for metric in (
+        "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "canberra", "braycurtis")},
+    "cdist minkowski": lambda x: distance.cdist(x, x**2, "minkowski", p=3, w=[1, 2, 3, 1]),
+    "cdist mahalanobis": lambda x: distance.cdist(
+        x[:, :3], x[:, 1:] ** 2, "mahalanobis", VI=np.linalg.inv(symmetric(x))),
+    "pdist": lambda x: distance.pdist(x),
+    "squareform": lambda x: distance.squareform(distance.pdist(x)),
+    "squareform vector": lambda x: distance.squareform(x[:, :3] + x[:, :3].T, checks=False),
+    "euclidean": lambda x: distance.euclidean(x[0], x[1]),
+    "cosine": lambda x: distance.cosine(x[0], x[1]),
+    "jensenshannon": lambda x: distance.jensenshannon(x[0], x[1]),
+}  # fmt: skip
+SPECIAL = {
+    "logsumexp": lambda x: special.logsumexp(x, axis=1),
+    "softmax": lambda x: special.softmax(x, axis=0),
+    "log_softmax": lambda x: special.log_softmax(x, axis=1),
+}
+
+NAMESPACES = {
+    "linalg": LINALG, "fft": FFT, "signal": SIGNAL, "interpolate": INTERPOLATE, "stats": STATS, "ndimage": NDIMAGE,
+    "sparse": SPARSE, "integrate": INTEGRATE, "distance": DISTANCE, "special": SPECIAL,
+}  # fmt: skip
 CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}

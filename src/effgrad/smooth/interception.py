@@ -66,9 +66,12 @@ CREATORS: list[tuple[Any, str]] = [
     )
 ]  # fmt: skip
 MODULES = {
-    f"scipy.{name}": f"effgrad.smooth.scipy_rules.{name}"
-    for name in ("linalg", "fft", "signal", "stats", "interpolate", "ndimage", "sparse", "integrate")
-}
+    f"scipy.{name}": f"effgrad.smooth.scipy_rules.{rules}"
+    for name, rules in {
+        "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
+        "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+    }.items()
+}  # fmt: skip
 LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (

@@ -268,6 +268,8 @@ def _binary(name: str) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if type(other) not in ORDINARY:
+            if hasattr(other, "tocsr"):
+                return NotImplemented  # a sparse matrix knows what it does with a dense one
             other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)

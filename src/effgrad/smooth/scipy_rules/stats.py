@@ -1,7 +1,7 @@
 """`scipy.stats`: densities, distribution functions and quantiles of all its distributions, by SciPy's own formulas.
 
-A distribution of SciPy has the formula of its standard form in a method (`_logpdf`, `_cdf`, ...), made of NumPy
-and `scipy.special`; what surrounds it, the location, the scale and the values outside the support, is written anew here.
+A distribution has the formula of its standard form in a method (`_logpdf`, `_cdf`, ...), written with NumPy and
+`scipy.special`; what surrounds it, the location, the scale and the values outside the support, is written anew here.
 A point outside the support has no part in the derivative. A count has none either: it is not a smooth argument.
 """
 
