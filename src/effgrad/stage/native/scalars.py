@@ -227,6 +227,8 @@ _NEEDS_BOOLS = {"and_", "or_", "xor", "bitwise_and", "bitwise_or", "bitwise_xor"
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
+    if type(value) in (tuple, list):  # not one number: a list of axes, or of places
+        return np.dtype(object)
     return value.dtype if type(value) is Node else np.result_type(value)
 
 
