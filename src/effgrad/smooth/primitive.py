@@ -78,8 +78,20 @@ class Primitive:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
+        if self.kind == "elementwise" and not self.selects and type(cotangent) is float:
+            # The rule of `elementwise` for numbers, without its calls.
+            parts = []
+            for index in wanted:
+                partial = self.partials[index]
+                if callable(partial):
+                    factor = partial(result, *args)
+                    part = cotangent * factor
+                    parts.append(part if part == part else cotangents.product(cotangent, factor))
+                else:
+                    parts.append(cotangent if partial == 1 else None if partial is None else cotangent * partial)
+            return parts
         if type(cotangent) is np.ndarray and self.kind == "elementwise" and not self.selects:
-            # The rule of `elementwise` where nothing is known to be zero, without its calls.
+            # And for arrays of which nothing is known to be zero.
             parts = []
             for index in wanted:
                 partial = self.partials[index]
