@@ -22,14 +22,14 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Var:
     """The tangent bound to a name."""
 
     name: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scale:
     """A linear map of a tangent, by its transpose."""
 
@@ -37,14 +37,14 @@ class Scale:
     term: Var
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Add:
     """The sum of tangents; Zero if there is none."""
 
     terms: tuple[Scale, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rerun:
     """The tangents of a checkpointed part's results, as bindings that are made when they are needed."""
 

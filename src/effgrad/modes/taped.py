@@ -44,7 +44,7 @@ UNRECORDED = 1 << 60
 class Taped(Handler[Smooth, Checkpoint]):
     """Taped reverse mode; a traced value's shadow is its name on the tape."""
 
-    value = TapedValue
+    value: type[Traced] = TapedValue
 
     def enter(self) -> None:
         self.tape: Any = []
