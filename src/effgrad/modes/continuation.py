@@ -14,7 +14,7 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class Backpropagator:
@@ -104,7 +104,7 @@ class Continuation(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        self.send(value.shadow, cotangent)
+        self.send(owned(value, self).shadow, cotangent)
 
     def cotangents(self, variables: list[Backpropagator]) -> list[Any]:
         """The reverse pass; the cotangents that came to the variables."""

@@ -19,7 +19,7 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
-        self.seeds.append((value.shadow, cotangent))
+        self.seeds.append((owned(value, self).shadow, cotangent))
 
     def cotangents(self, variables: list[Var]) -> list[Any]:
         """The cotangents of the variables."""
