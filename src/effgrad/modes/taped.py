@@ -19,7 +19,7 @@ from effgrad.modes.floats import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class TapedValue(Traced):
@@ -44,7 +44,7 @@ UNRECORDED = 1 << 60
 class Taped(Handler[Smooth, Checkpoint]):
     """Taped reverse mode; a traced value's shadow is its name on the tape."""
 
-    value = TapedValue
+    value: type[Traced] = TapedValue
 
     def enter(self) -> None:
         self.tape: Any = []
@@ -93,7 +93,7 @@ class Taped(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Any, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        self.seeds.append((value.shadow, cotangent))
+        self.seeds.append((owned(value, self).shadow, cotangent))
 
     def cotangents(self, names: list[int]) -> list[Any]:
         """The cotangents of the variables named."""

@@ -358,6 +358,13 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     return owner.apply(primitive, *args, **params)
 
 
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if type(value) not in KINDS or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
+
+
 def plain(value: Any) -> Any:
     """The number or array under any nesting of derivatives: plain, or staged where the program is."""
     while type(value) in LAYERS:
