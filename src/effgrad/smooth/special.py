@@ -79,22 +79,29 @@ def _xlogy_second(y: Any, a: Any, b: Any) -> Any:
 
 # Error functions: chapter 7. Far out, the difference in the formula loses its digits, and a series has them all.
 
+FAR = 10.0
+# 1 3 5 ... (2 k + 1) / 2^k: from 10 on, 15 terms of the asymptotic series are enough.
+_INVERSE_POWERS = np.cumprod([1.0, *(k + 0.5 for k in range(1, 15))]).tolist()
+
 
 def _inverse_powers(x: Any, sign: float) -> Any:
     z = sign / (x * x)
-    return 1 + z * (3 / 2 + z * (15 / 4 + z * (105 / 8 + z * (945 / 16))))
+    total = _INVERSE_POWERS[-1]
+    for coefficient in _INVERSE_POWERS[-2::-1]:
+        total = coefficient + z * total
+    return total
 
 
 def _erfcx(y: Any, x: Any) -> Any:
     return _piecewise(
-        plain(x) > 50, x, 50.0, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
+        plain(x) > FAR, x, FAR, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
         0.0, lambda x: 2 * x * sp.erfcx(x) - 2 / SQRT_PI,
     )  # fmt: skip
 
 
 def _dawsn(y: Any, x: Any) -> Any:
     return _piecewise(
-        np.abs(plain(x)) > 50, x, 50.0, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
+        np.abs(plain(x)) > FAR, x, FAR, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
         0.0, lambda x: 1 - 2 * x * sp.dawsn(x),
     )  # fmt: skip
 
