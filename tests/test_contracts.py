@@ -295,13 +295,6 @@ MUTANTS = [
         REPRESENTS,
     ),
     Mutant(
-        "recording stays off",
-        "checkpointed",
-        "        finally:\n            self.recording = True\n",
-        "        finally:\n            self.recording = False\n",
-        CONTRACTS,
-    ),
-    Mutant(
         "results seeded in another order",
         "checkpointed",
         "zip(region.again(), cells, strict=True)",

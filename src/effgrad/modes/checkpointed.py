@@ -36,11 +36,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
 
     @around
     def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, recording=False)
         cells = []
         for part in region.parts:
             part.shadow = Cell()

@@ -62,11 +62,7 @@ class Continuation(Handler[Smooth, Checkpoint]):
         """A checkpoint: its backpropagators are made when its results' cotangents come."""
         if not self.recording:
             return thunk()
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: part.shadow is None)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: part.shadow is None, recording=False)
         received: list[Any] = [None] * len(region.parts)
 
         def again(_: Any) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.smooth.interception import intercepted
-from effgrad.smooth.mutable import Mutable
-from effgrad.smooth.traced import KINDS, example, plain
+from effgrad.smooth.mutable import PARTS, Part, memory
+from effgrad.smooth.traced import KINDS, constant, example, plain
 from effgrad.trees import flatten
 
 
@@ -54,8 +54,6 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not handled(Checkpoint):
         return f(*args, **kwargs)
-    for leaf in flatten((args, kwargs))[0]:
-        plain(leaf)  # the writes to an array made outside are read here, where they are recorded
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
     return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
@@ -64,18 +62,35 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 class Region:
     """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
 
-    `parts` are the unrecorded values in the results that the activation owns: leaves, or what values of inner
-    derivatives hold. A recorded one was there before, and only passes through.
+    `unrecording` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the
+    results that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before,
+    and only passes through.
     """
 
-    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
+    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
-        self.result = thunk()
-        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
-        values = owned(activation, self.result)
+        self.around, self.first = PARTS.get(), Part()
+        recording = {name: getattr(activation, name) for name in unrecording}
+        vars(activation).update(unrecording)
+        try:
+            self.result, self.values, values = self._run(self.first)
+        finally:
+            vars(activation).update(recording)
         first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]
+
+    def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
+        """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
+        context: contextvars.Context = self.thunk.func.__self__
+        context.run(PARTS.set, (*self.around, part))
+        outside = PARTS.set((*self.around, part))
+        try:
+            result = self.thunk()
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], owned(self.activation, result)
+        finally:
+            PARTS.reset(outside)
+            part.end()
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -84,9 +99,7 @@ class Region:
             Recompute.begin()
         try:
             with intercepted(), revived(self.thunk.func.__self__):
-                result = self.thunk()
-                values = [plain(leaf) for leaf in flatten(result)[0]]
-                parts = owned(self.activation, result)
+                _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:
                 Recompute.end()
@@ -95,10 +108,7 @@ class Region:
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        again = [parts[place] for place in self.places]
-        if any(part is before for part, before in zip(again, self.parts, strict=True)):
-            raise leaked()  # an array made outside, whose writes were first seen in the unrecorded run
-        return again
+        return [parts[place] for place in self.places]
 
 
 def owned(activation: Any, result: Any) -> list[Any]:
@@ -107,13 +117,8 @@ def owned(activation: Any, result: Any) -> list[Any]:
 
     def visit(value: Any) -> None:
         if type(value) in KINDS:
-            handle = getattr(value, "handle", None)
-            if handle is not None:
-                # What is read of the array later comes from its memory, so that is a result too.
-                visit(handle.storage.settle())
-                handle.storage.version += 1
-            if type(value) is Mutable:
-                return
+            value = memory(value)
+        if type(value) in KINDS:
             if value.owner is activation:
                 found.append(value)
             else:

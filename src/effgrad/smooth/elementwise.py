@@ -23,7 +23,10 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
     if decided(flat):
-        return 0.0 if flat else n * a ** (n - 1)
+        try:
+            return 0.0 if flat else n * a ** (n - 1)
+        except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
+            return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
 
@@ -161,7 +164,7 @@ _UNARY = {
     np.tanh: lambda y, x: 1 - y * y,
     np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
     np.arccosh: lambda y, x: 1 / np.sqrt((x - 1) * (x + 1)),
-    np.arctanh: lambda y, x: 1 / _one_minus_square(x),
+    np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
     np.deg2rad: np.pi / 180,
     np.rad2deg: 180 / np.pi,
     np.radians: np.pi / 180,
@@ -173,7 +176,7 @@ UNARY = {function: elementwise(function, partial) for function, partial in _UNAR
 
 _BINARY = {
     np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
-    np.arctan2: (lambda y, a, b: b / (a * a + b * b), lambda y, a, b: -a / (a * a + b * b)),
+    np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
 }

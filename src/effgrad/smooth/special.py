@@ -19,7 +19,7 @@ from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import UNARY, _power_base, _power_exponent, _sign
 from effgrad.smooth.primitive import Primitive, elementwise
 from effgrad.smooth.reductions import logsumexp
-from effgrad.smooth.traced import CONSTANT, UFUNCS, plain
+from effgrad.smooth.traced import CONSTANT, UFUNCS, composed, plain
 
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
 
@@ -380,7 +380,7 @@ _TABLE: dict[Any, Any] = {
     # logistic functions, exponentials and logarithms
     sp.expit: lambda y, x: y * sp.expit(-x),
     sp.log_expit: lambda y, x: sp.expit(-x),
-    sp.logit: lambda y, x: 1 / (x * (1 - x)),
+    sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
     sp.exp2: UNARY[np.exp2].partials,
     sp.exp10: lambda y, x: y * np.log(10.0).item(),
     sp.expm1: lambda y, x: np.exp(x),
@@ -552,6 +552,8 @@ def _of_spherical(primitive: Primitive) -> Any:
 
     return rule
 
+
+composed({np.i0: sp.i0})
 
 RULES: dict[str, Any] = {
     "polygamma": _polygamma,

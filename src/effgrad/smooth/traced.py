@@ -232,13 +232,24 @@ class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.index = array, 0
 
     def __len__(self) -> int:
         return int(self.array.size)
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.array))
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Any) -> Any:
         return np.ravel(self.array)[plain_tree(index)]

@@ -382,15 +382,14 @@ class _Listed(_Reverse):
         self.operations = _Operations()
         setattr(self, kept, self.operations)
 
-    def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
-        """A reverse pass of `Taped`, of which there may be several."""
+    def pull(self, seeds: list[tuple[Any, Any]], variables: list[Any]) -> list[Any]:
+        """A reverse pass, of which there may be several."""
         self.ghost.begin()
         for place, cotangent in seeds:
-            self.ghost.send(place, cotangent)
-        collected: list[Any] = super().pull(seeds)  # type: ignore[misc]
-        inputs = self.ghost.inputs.values()
-        self.ghost.finish(list(inputs), [collected[shadow] for shadow in inputs])
-        return collected
+            self.ghost.send(name(place), cotangent)
+        found: list[Any] = super().pull(seeds, variables)  # type: ignore[misc]
+        self.ghost.finish(variables, found)
+        return found
 
     def _walk(self, collected: list[Any], *names: Any) -> None:
         self._steps(super()._walk, collected, names)  # type: ignore[misc]

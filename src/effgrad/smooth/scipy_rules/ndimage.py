@@ -1,0 +1,1 @@
+RULES: list[tuple[object, str, object]] = []
