@@ -14,8 +14,8 @@ from docs.generate import accuracy  # noqa: E402
 CASES = accuracy.cases()
 QUICK = [
     "exp", "expm1", "log1p", "sqrt", "sin", "arcsin", "arccosh", "arctanh", "sinc", "divide", "power", "remainder",
-    "fmod", "arctan2", "logaddexp", "maximum", "clip", "gammaln", "digamma", "erf", "erfcx", "dawsn", "log_ndtr", "expit",
-    "log_expit", "xlogy", "pseudo_huber", "exprel", "spence", "j0", "eval_legendre",
+    "fmod", "arctan2", "logaddexp", "maximum", "clip", "gammaln", "digamma", "erf", "erfcx", "dawsn", "log_ndtr",
+    "expit", "log_expit", "xlogy", "pseudo_huber", "exprel", "spence", "j0", "eval_legendre",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 The first derivative is taken by jvp and by vjp, the second by either of the other, mixed ones included, at a grid of
 points of the domain with its edges; the exact value is that of the function's definition, differentiated by mpmath.
 The error is in ulps, the distance to the next double at the exact value: 2^52 times the relative error, about.
-It takes minutes; `python -m docs.generate.accuracy tanh erfcx` prints the rows of some primitives, and where the error is.
+It takes minutes; `python -m docs.generate.accuracy tanh erfcx` prints some rows, and where the error is.
 """
 
 import itertools
@@ -82,7 +82,7 @@ PAIR_POSITIVE = Domain("x > 0", (1e-3, 0.4, 1.0, 2.5, 30.0))
 GAMMA = Domain("real, not 0, -1, ...", (-7.3, -2.5, -1.1, -0.5, 1e-10, 0.2, 1.0, 1.46, 2.0, 3.7, 20.0, 100.0))
 NORMAL = Domain("[-37, 8]", (-37.0, -20.0, -8.0, -3.0, -1.0, -1e-5, 0.0, 0.5, 2.0, 5.0, 8.0))
 ORTHOGONAL = Domain("[-1, 1]", (-1.0, -0.9, -0.3, -1e-5, 0.1, 0.5, 0.99, 1.0))
-PARAMETER = Domain("m < 1", (-20.0, -3.0, -0.5, -1e-8, 0.0, 1e-8, 0.3, 0.9, 0.999))
+PARAMETER = Domain("m < 1", (-20.0, -3.0, -0.5, -1e-8, 0.0, 1e-8, 0.3, 0.9, 1 - 2.0**-30))
 DEGREES = Domain("real", (-200.0, -44.0, -1.0, 1e-5, 30.0, 45.0, 88.0, 100.0, 359.0))
 ORDERS, COUNTS = Constant((0.0, 1.0, 1.5, 4.0)), Constant((0.0, 1.0, 2.0, 5.0))
 FREEDOM = Constant((1.0, 2.5, 8.0))
@@ -360,7 +360,7 @@ def cases() -> dict[str, Case]:
         "huber": (
             sp.huber,
             lambda d, r: r * r / 2 if abs(r) <= d else d * (abs(r) - d / 2),
-            (PAIR_POSITIVE, PAIR),
+            (Domain("x > 0", (1e-3, 0.35, 1.1)), PAIR),
             "smooth at abs(r) = scale; the second derivative there is that of the inside",
         ),
         "pseudo_huber": (sp.pseudo_huber, pseudo_huber, (PAIR_POSITIVE, PAIR)),
@@ -389,7 +389,7 @@ def cases() -> dict[str, Case]:
         "ellipkm1": (
             sp.ellipkm1,
             lambda p: mp.ellipk(1 - p),
-            (Domain("p > 0", (1e-300, 1e-20, 1e-5, 0.3, 1.0, 1.7, 10.0)),),
+            (Domain("p > 0", (1e-20, 1e-5, 0.3, 1.0, 1.7, 10.0)),),
         ),
         "ellipe": (sp.ellipe, mp.ellipe, (PARAMETER,)),
         "ellipkinc": (sp.ellipkinc, mp.ellipf, (SMALL, Constant((-0.5, 0.4)))),
@@ -486,6 +486,8 @@ def cases() -> dict[str, Case]:
 
 def ulps(actual: float, exact: Any, natural: Any) -> float:
     """The distance in units of the last place; numbers near the ends of the range of doubles are left out."""
+    if not mp.isfinite(exact):
+        raise ValueError(f"the definition has the derivative {exact} there")
     size = abs(exact)
     if size > mpf("1e290") or (size and size < mpf("1e-290")):
         return 0.0
@@ -570,7 +572,7 @@ def row(name: str, case: Case, first: float, second: float) -> str:
 
 HEAD = f"""# Accuracy of every rule
 
-`./dev pages accuracy` writes this page, in some minutes. Each elementwise primitive is differentiated by jvp and by vjp,
+`./dev pages accuracy` writes this page, in some minutes. Each elementwise primitive is differentiated by jvp and vjp,
 and twice, by either of the other, at a grid of points with the edges of its domain, and compared with its definition,
 differentiated by [mpmath](https://mpmath.org) at {DIGITS} digits. The errors are the largest found, in ulps: the
 distance to the next double at the exact value. They contain those of SciPy's own functions. Near a zero of a
