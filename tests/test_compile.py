@@ -205,3 +205,16 @@ def test_a_traced_value_that_is_closed_over_is_an_error(use, backend):
     with pytest.raises(NotStaged, match="pass it as an argument"):
         compile(outer, backend)(2.0)
     assert outer(2.0) in (6.0, 0.0)
+
+
+INDICES = [np.array(2), (np.array(1),), (slice(0, 3), np.array(0)), (np.array(1), [0, 1]), (np.array(1), np.newaxis)]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_an_index_that_is_an_array_without_axes(index, backend):
+    x = np.linspace(0.1, 1, 12).reshape(4, 3)
+    for f in (lambda x: np.sum(np.sin(x[index])), lambda x: np.sum(np.sin(x[:, 0][np.array(2)] * x))):
+        for g in (f, grad(f), grad(lambda x, f=f: np.sum(grad(f)(x) ** 2))):
+            c = compile(g, backend)
+            for point in (x, x, 2 * x):
+                np.testing.assert_allclose(c(point), g(point), rtol=1e-12)

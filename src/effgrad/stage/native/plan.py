@@ -185,8 +185,7 @@ class Plan:
         elif node.primitive is broadcast_to:
             view = np.broadcast_to(view, node.shape)
         else:
-            index = _tuple(node.params["index"])
-            view = view[index if any(i is Ellipsis for i in index) else (*index, ...)]
+            view = view[_open(node.params["index"])]
         self.storage[id(node)], self.available[node] = Storage(base.buffer, view), self.available[source]
         return True
 
@@ -332,7 +331,7 @@ class Plan:
     def piece(self, piece: Node, index: Any, total: np.ndarray) -> tuple[np.ndarray, Operand, Any] | None:
         """Where a piece goes: a part of the memory, or the place of each of its elements."""
         if _basic(index):
-            view = total[(*_tuple(index), ...)] if Ellipsis not in _tuple(index) else total[index]
+            view = total[_open(index)]
             if view.shape != piece.shape:
                 return None
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
@@ -504,7 +503,15 @@ def _typed(*values: Any) -> bool:
 
 
 def _tuple(index: Any) -> tuple[Any, ...]:
-    return index if type(index) is tuple else (index,)
+    """An index as a tuple, in which an integer array without axes is the integer that it means."""
+    items = index if type(index) is tuple else (index,)
+    return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
+
+
+def _open(index: Any) -> tuple[Any, ...]:
+    """A basic index that gives an array, never a number."""
+    items = _tuple(index)
+    return items if any(i is Ellipsis for i in items) else (*items, ...)
 
 
 def _basic(index: Any) -> bool:
