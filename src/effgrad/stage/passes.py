@@ -1,8 +1,8 @@
 """Optimisation: graphs that mean the same and cost less; results stay within rounding of the program as written.
 
-A rule looks at one node whose arguments are done, and gives what stands for it: the node itself, or another or a constant,
-to which the rules apply again. It may `add` other nodes before it. `simplified` runs rules over a graph in one walk;
-`common` and `dead` look at the graph as a whole.
+A rule looks at one node whose arguments are done, and gives what stands for it: the node itself, or another, to which
+the rules apply again, or a constant. It may `add` other nodes before it. `simplified` runs rules over a graph in one
+walk; `common` and `dead` look at the graph as a whole.
 """
 
 import functools

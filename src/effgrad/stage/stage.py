@@ -150,9 +150,7 @@ def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
             owner = value.owner
     if owner is None:
         return primitive.function(*values, **params)
-    for arg in args:
-        if type(arg) in KINDS and arg.owner is not owner:
-            owner.refuse_outer(arg)
+    values = [owner.outer(a) if owner.is_outer(a) else value for a, value in zip(args, values, strict=True)]
     if not owner.alive:
         raise EscapedValue(
             f"{primitive.name} was applied to a value of a staged program that has already ended; "
@@ -197,6 +195,8 @@ class Stage(Handler[Smooth, Recompute]):
         values = {key: _examples(value, slots) for key, value in inside.items()}
         examples, kept = [], []
         for a in args:
+            if type(a) in KINDS and a.owner is not self and self.is_outer(a):
+                a = self.outer(a)
             if type(a) is Staged and a.owner is self:
                 examples.append(a.primal)
                 kept.append(a.shadow)
@@ -224,9 +224,9 @@ class Stage(Handler[Smooth, Recompute]):
 
     def argument(self, value: Any) -> Any:
         """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
-        if type(value) in KINDS:
-            self.refuse_outer(value)
-            value = traced.plain(value)
+        if self.is_outer(value):
+            value = self.outer(value)
+        value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
         if not isinstance(value, np.ndarray):
@@ -238,13 +238,16 @@ class Stage(Handler[Smooth, Recompute]):
             self.constants[id(value)] = value, kept
         return kept
 
-    def refuse_outer(self, value: Any) -> None:
-        """A value of a derivative (or program) around this one would be taken as a constant."""
-        if 0 <= value.owner.serial < self.serial:
-            raise NotStaged(
-                "a staged function closes over a value of a derivative, or of another staged function, around it; pass "
-                "it as an argument"
-            )
+    def is_outer(self, value: Any) -> bool:
+        """Whether a value belongs to a derivative, or a program, around this one."""
+        return type(value) in KINDS and 0 <= value.owner.serial < self.serial
+
+    def outer(self, value: Any) -> Staged:
+        """A value from around this program, which would be taken as a constant."""
+        raise NotStaged(
+            "a staged function closes over a value of a derivative, or of another staged function, around it; pass it as "
+            "an argument"
+        )
 
     def guard(self, value: Staged) -> Any:
         """Answer Python's question about a value from the example, and record that the path depends on it."""

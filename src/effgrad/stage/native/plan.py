@@ -7,6 +7,7 @@ beforehand, and reused where its value is no longer needed.
 
 import functools
 import heapq
+import itertools
 import zlib
 from typing import Any, cast
 
@@ -224,15 +225,17 @@ class Plan:
         first = 0
         for arg in args:
             if type(arg) is Node:
-                group = self.member.get(arg)
-                inside = group is not None and group.kernel.shape == shape == arg.shape
-                first = max(first, self.available[arg] + (0 if inside else 1))
+                step = self.available[arg]
+                if step >= first:
+                    group = self.member.get(arg)
+                    inside = group is not None and group.kernel.shape == shape == arg.shape
+                    first = step if inside else step + 1
         return first
 
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        for group in reversed(self.groups.get(shape, [])[-16:]):
+        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
             if group.number < first:
                 break
             if not group.full:
@@ -440,11 +443,12 @@ class Plan:
         seen: set[tuple[int, bool]] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if (
-                (id(arg), indirect) in seen
-                or (type(arg) is Node and arg in step.members)
-                or not (type(arg) is Node or np.ndim(arg))
-            ):
+            if type(arg) is Node:
+                if arg in step.members:
+                    return
+            elif not np.ndim(arg):
+                return
+            if (id(arg), indirect) in seen:
                 return
             seen.add((id(arg), indirect))
             storage = self.stored(arg)
