@@ -115,10 +115,13 @@ class Call:
 
 
 class Plan:
-    """The steps of a graph in order, and the storage of its values."""
+    """The steps of a graph in order, and the storage of its values.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    A `repeated` program is the body of a loop: all its inputs and outputs are in the arena, and none lies on another.
+    """
+
+    def __init__(self, graph: Graph, repeated: bool = False) -> None:
+        self.graph, self.repeated = graph, repeated
         self.steps: list[Fused | Product | Call] = []
         self.storage: dict[int, Storage] = {}
         self.available: dict[Node, int] = {}
@@ -134,7 +137,10 @@ class Plan:
             self.storage[id(node)], self.available[node] = buffer, -1
         for node in graph:
             self.place(node)
-        self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
+        if repeated:
+            self.outputs = [self.stored(self.copied(o)) for o in graph.outputs]
+        else:
+            self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
         self.finish()
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
@@ -256,11 +262,12 @@ class Plan:
         group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
 
-    def copied(self, source: Node) -> Node:
+    def copied(self, source: Any) -> Node:
         """A copy of a value, in one piece of memory."""
-        copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        like = source if type(source) is Node else Node(COPY, (), {}, (), source)
+        copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
-        self.fuse(copy, source.shape)
+        self.fuse(copy, copy.shape)
         self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
         return copy
 
@@ -423,7 +430,9 @@ class Plan:
         for buffer in self.buffers:
             if buffer.source is not None:
                 buffer.first = 0
-        small = {b for b in self.buffers if b.size < LARGE or b in called}
+                if self.repeated:
+                    buffer.used(len(self.steps))
+        small = {b for b in self.buffers if b.size < LARGE or b in called or self.repeated}
         # Large arguments and results that only machine code touches are used where they are.
         self.direct = [
             b for b in self.buffers if b not in small and b.array is None
