@@ -187,8 +187,9 @@ def test_under_a_derivative_they_need_a_rule(backend):
         compile(grad(lambda x: np.savetxt(io.StringIO(), x)), backend)(np.ones(3))
 
 
-def test_the_examples_of_the_documentation_run():
-    page = (pathlib.Path(__file__).parents[1] / "docs" / "compile.md").read_text()
+@pytest.mark.parametrize("name", ["compile.md", "loops.md"])
+def test_the_examples_of_the_documentation_run(name):
+    page = (pathlib.Path(__file__).parents[1] / "docs" / name).read_text()
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, {})
 

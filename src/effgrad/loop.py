@@ -39,9 +39,9 @@ def scan(
     Returns the last carry, and the results stacked along a new first axis (None where `f` returns None for them).
     Raises `ValueError` if the lengths do not agree.
 
-    >>> from effgrad import grad
+    >>> from effgrad import grad, loop
     >>> def total(xs):
-    ...     return scan(lambda carry, x: (carry + x**2, carry), 0.0, xs)[0]
+    ...     return loop.scan(lambda carry, x: (carry + x**2, carry), 0.0, xs)[0]
     >>> total(np.array([1.0, 2.0, 3.0])), grad(total)(np.array([1.0, 2.0, 3.0]))
     (np.float64(14.0), array([2., 4., 6.]))
     """
@@ -69,8 +69,8 @@ def fori(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, mem
 
     `body` and `memory` are as for `scan`.
 
-    >>> from effgrad import grad
-    >>> grad(lambda x: fori(0, 3, lambda i, y: y * x, 1.0))(2.0)
+    >>> from effgrad import grad, loop
+    >>> grad(lambda x: loop.fori(0, 3, lambda i, y: y * x, 1.0))(2.0)
     12.0
     """
     numbers = np.arange(lower, max(lower, upper))
@@ -89,9 +89,9 @@ def while_(
     `body` and `memory` are as for `scan`; `cond` returns one truth value. In a reverse mode the steps are counted
     first, by running them once more.
 
-    >>> from effgrad import grad
+    >>> from effgrad import grad, loop
     >>> def root(a):
-    ...     return while_(lambda x: np.abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
+    ...     return loop.while_(lambda x: np.abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
     >>> root(4.0), grad(root)(4.0)
     (2.0, 0.25)
     """
@@ -117,7 +117,9 @@ def _check_memory(memory: int | None) -> None:
         raise ValueError(f"memory is {memory}; a reverse mode has to keep the carry of one step at least")
 
 
-def _steps(step: Callable[[Any, int], tuple[Any, Any]], carry: Any, order: range, memory: int | None) -> tuple[Any, list[Any]]:
+def _steps(
+    step: Callable[[Any, int], tuple[Any, Any]], carry: Any, order: range, memory: int | None
+) -> tuple[Any, list[Any]]:
     """`step(carry, i)` for each number in order; the last carry, and the results.
 
     What comes before a snapshot is a checkpoint: it is recomputed when the steps after it have been reversed.
@@ -203,14 +205,14 @@ def _staged(
     tested = (len(test.inputs) - len(leaves), len(leaves)) if test else (0, 0)
     loop = loops.Loop(graph, len(values), len(leaves), count, reverse, memory, test, tested)
     packed = loops.iterate(*values, *leaves, *rows, loop=loop)
-    types = [np.result_type(output) if not hasattr(output, "dtype") else output.dtype for output in graph.outputs]
+    types = [loops.like(output).dtype for output in graph.outputs]
     parts = loops.unpacked(packed, loop.shapes, types if count is not None else [*types[:-1], np.dtype(np.int64)])
     results = parts[len(leaves) :] if count is not None else []
     return tree.unflatten(parts[: len(leaves)]), structure[1].unflatten(results)
 
 
 def _number(leaf: Any) -> Any:
-    """A leaf of a carry: integers and truth values of Python change from step to step, and are no part of the program."""
+    """A leaf of a carry: Python's integers and truth values change from step to step, so they are values too."""
     return np.bool_(leaf) if type(leaf) is bool else np.int64(leaf) if type(leaf) is int else leaf
 
 
@@ -220,8 +222,7 @@ def _typed(leaf: Any) -> bool:
 
 
 def _truth(output: Any) -> bool:
-    return bool(np.shape(output) == () and np.result_type(output) == bool) if not hasattr(output, "primitive") else (
-        output.shape == () and output.dtype == bool)
+    return bool(loops.like(output).shape == () and loops.like(output).dtype == np.dtype(bool))
 
 
 def _cast(leaf: Any, dtype: Any) -> Any:

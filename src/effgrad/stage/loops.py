@@ -3,8 +3,8 @@
 A `Loop` is a body: from constants, a carry and a row of data to the next carry and a row of results, in leaves. The
 primitive `iterate` runs it and gives all results in one vector. Its derivatives are loops again: forward mode's has the
 tangents in its carry; reverse mode's, `iterate_back`, goes over the steps backwards, with as many carries kept as it is
-told and the others recomputed (binomial checkpointing: Griewank 1992; Griewank and Walther 2000, algorithm 799). What is
-differentiated of `iterate_back`, in higher orders, is its definition by two calls of `iterate`.
+told and the others recomputed (binomial checkpointing: Griewank 1992; Griewank and Walther 2000, algorithm 799). In
+higher orders, what is differentiated of `iterate_back` is its definition by two calls of `iterate`.
 """
 
 import functools
@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.errors import NotStaged
 from effgrad.smooth import cotangents
 from effgrad.smooth.cotangents import flat_product
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import CONSTANT, KINDS, example, plain
+from effgrad.smooth.traced import CONSTANT, example, plain
 from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, fill
 from effgrad.stage.passes import optimised
 from effgrad.stage.python import executable
@@ -106,8 +105,8 @@ class Loop:
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shapes of all that the loop gives: the last carry, the results, and the number of steps if it is not known."""
-        rows = () if self.length is None else [(self.length, *np.shape(_like(r))) for r in self.results]
+        """The shapes of what the loop gives: the last carry, the results, and the number of steps if not known."""
+        rows = () if self.length is None else [(self.length, *np.shape(like(r))) for r in self.results]
         return [*(n.shape for n in self.inputs[1]), *rows, *([()] if self.length is None else [])]
 
     @functools.cached_property
@@ -180,7 +179,7 @@ def _forward(loop: Loop, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], i
     """The last carry, the results, and the number of steps."""
     consts, carry, rows = loop.split(leaves)
     carry = [np.array(c, n.dtype) for c, n in zip(carry, loop.inputs[1], strict=True)]
-    results = [np.empty((loop.length, *np.shape(_like(r))), np.result_type(_like(r))) for r in loop.results]
+    results = [np.empty((loop.length, *np.shape(like(r))), np.result_type(like(r))) for r in loop.results]
     if loop.length is None:
         return carry, results, _until(loop, consts, carry)
     rows = [row[::-1] for row in rows] if loop.reverse else rows
@@ -200,7 +199,7 @@ def _until(loop: Loop, consts: list[Any], carry: list[Any]) -> int:
     return count
 
 
-def _like(value: Any) -> Any:
+def like(value: Any) -> Any:
     """Something with the shape and type of an output."""
     return np.empty(value.shape, value.dtype) if type(value) is Node else np.asarray(value)
 
@@ -235,7 +234,8 @@ def split(length: int, snapshots: int) -> int:
     while math.comb(snapshots + times, snapshots) < length:
         times += 1
     earlier = math.comb(snapshots + times - 1, snapshots)
-    return max(1, min(earlier, length - math.comb(snapshots + times - 2, snapshots - 1) if snapshots > 1 else length - 1))
+    later = math.comb(snapshots + times - 2, snapshots - 1) if snapshots > 1 else 1
+    return max(1, min(earlier, length - later))
 
 
 def default_memory(length: int) -> int:
@@ -255,7 +255,7 @@ def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarr
     given = unpacked(np.asarray(g), loop.shapes, [np.dtype(float)] * len(loop.shapes))
     float_carry = [n.dtype.kind == "f" for n in loop.inputs[1]]
     pulled = [np.array(c, n.dtype) for c, n, f in zip(given, loop.inputs[1], float_carry, strict=False) if f]
-    pulled += [np.zeros(leaf.shape, leaf.dtype) for leaf in loop.graph.inputs[: loop.consts] if _place(loop, leaf) in wanted]
+    pulled += [np.zeros(n.shape, n.dtype) for n in loop.inputs[0] if _place(loop, n) in wanted]
     result_rows = [y for y, r in zip(given[loop.carry :], loop.results, strict=False) if _floating(r)]
     outputs = [
         np.empty((count, *n.shape), n.dtype) for n in loop.inputs[2] if _place(loop, n) in wanted
@@ -280,7 +280,7 @@ def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarr
             start, snapshots = start + ahead, snapshots - 1
         size = stop - start
         current = [c.copy() for c in carry]
-        scratch = [np.empty((size, *np.shape(_like(r))), np.result_type(_like(r))) for r in loop.results]
+        scratch = [np.empty((size, *np.shape(like(r))), np.result_type(like(r))) for r in loop.results]
         loop.steps.sweep(consts, current, ordered(rows, start, stop), scratch, kept, size)
         back.steps.sweep(
             consts, pulled,
@@ -300,7 +300,7 @@ def _place(loop: Loop, node: Node) -> int:
 
 
 def _floating(value: Any) -> bool:
-    return bool(np.result_type(_like(value)).kind == "f")
+    return bool(np.result_type(like(value)).kind == "f")
 
 
 def _zeros(nodes: Sequence[Any]) -> list[Any]:
@@ -324,7 +324,8 @@ def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
         pushed = [[n for n in group if _place(loop, n) in active] for group in (consts, rows)]
 
         def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            values = dict(zip([*consts, *carry, *rows], [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]], strict=True))
+            plain_values = [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]]
+            values = dict(zip([*consts, *carry, *rows], plain_values, strict=True))
             tangents = [*c[len(consts) :], *s[len(carry) :], *x[len(rows) :]]
             varied = [*pushed[0], *moving, *pushed[1]]
 
@@ -339,8 +340,8 @@ def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
             return [*outputs[:n], *[derivatives[i] for i in smooth], *outputs[n:m], *dresults, *outputs[m:]]
 
         return loop.staged(
-            step, [*_ones(consts), *_ones(pushed[0])], [*_ones(carry), *_ones(moving)], [*_ones(rows), *_ones(pushed[1])]
-        )
+            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]])
+        )  # fmt: skip
 
     return loop.derive(("dual", active), make)
 
@@ -373,7 +374,7 @@ def _backward(loop: Loop, wanted: tuple[int, ...]) -> Loop:
             return [*parts[:n], *[a + b for a, b in zip(s[n:], parts[n:m], strict=True)], *parts[m:]]
 
         return loop.staged(
-            step, _ones(consts), _ones([*moving, *totals]), [*_ones([*carry, *rows]), *_ones(list(map(_like, results)))],
+            step, _ones(consts), _ones([*moving, *totals]), _ones([*carry, *rows, *map(like, results)]),
             length=loop.length or 0,
         )  # fmt: skip
 
@@ -412,18 +413,19 @@ def _defined(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> Any:
     if loop.length is None:
         loop, g = _counted(loop, args), g[:-1]
     states, step = _states(loop), _backward(loop, wanted)
-    back = step.derive("turned", lambda: Loop(step.graph, step.consts, step.carry, loop.length, not loop.reverse, None))
+    options = loop.length, not loop.reverse, None
+    back = step.derive("turned", lambda: Loop(step.graph, step.consts, step.carry, *options))
     consts, carry, rows = loop.split(args)
     shapes = states.shapes
     kept = unpacked(iterate(*args, loop=states), shapes, [n.dtype for n in loop.inputs[1]] * 2)[loop.carry :]
-    dtypes = [np.result_type(_like(o)) for o in loop.graph.outputs]
+    dtypes = [np.result_type(like(o)) for o in loop.graph.outputs]
     given = unpacked(g, loop.shapes, dtypes)
     moving = [c for c, n in zip(given, loop.inputs[1], strict=False) if n.dtype.kind == "f"]
     totals = _zeros([n for n in loop.inputs[0] if _place(loop, n) in wanted])
     result_rows = [y for y, r in zip(given[loop.carry :], loop.results, strict=True) if _floating(r)]
     packed = iterate(*consts, *moving, *totals, *kept, *rows, *result_rows, loop=back)
-    names = [*[n for n in loop.inputs[1] if n.dtype.kind == "f"], *[n for n in loop.inputs[0] if _place(loop, n) in wanted],
-             *[n for n in loop.inputs[2] if _place(loop, n) in wanted]]  # fmt: skip
+    names = [n for n in loop.inputs[1] if n.dtype.kind == "f"]
+    names += [n for n in (*loop.inputs[0], *loop.inputs[2]) if _place(loop, n) in wanted]
     parts, start = {}, 0
     for name, shape in zip(names, back.shapes, strict=True):
         parts[_place(loop, name)] = packed[start : start + math.prod(shape)]
@@ -434,7 +436,8 @@ def _defined(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> Any:
 def _push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
     loop: Loop = params["loop"]
     consts, carry, rows = loop.inputs
-    known = [t if t is not None and n.dtype.kind == "f" else None for t, n in zip(tangents, loop.graph.inputs, strict=True)]
+    nodes = loop.graph.inputs
+    known = [t if n.dtype.kind == "f" else None for t, n in zip(tangents, nodes, strict=True)]
     inside = range(loop.consts, loop.consts + loop.carry)
     active = tuple(i for i, t in enumerate(known) if t is not None and i not in inside)
     dual = _dual(loop, active)

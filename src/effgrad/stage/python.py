@@ -156,7 +156,9 @@ class Printer:
         self.constants: dict[bytes, str] = {}
         self.preamble: list[str] = []
         self.modules: set[str] = {"import numpy as np"}
+        # The functions of the bodies of loops: their names by graph, and their texts.
         self.functions: dict[int, str] = {}
+        self.definitions: list[str] = []
 
     def text(self, value: Any) -> str:
         """The text of an argument or a parameter."""
@@ -234,7 +236,7 @@ class Printer:
         """The name of a function that runs a graph, such as the body of a loop."""
         if id(graph) not in self.functions:
             name = self.functions[id(graph)] = f"step{len(self.functions)}"
-            self.preamble.append(_function(graph, self, name))
+            self.definitions.append(_function(graph, self, name))
         return self.functions[id(graph)]
 
     def loop(self, node: Node, args: list[str]) -> str:
@@ -297,13 +299,14 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
     """
     printer = Printer(bound)
     text = _function(graph, printer, name, graph.tree if bound is None else None)
-    written, helpers = "".join([*printer.preamble, text]), ""
+    written, helpers = "".join([*printer.definitions, text]), ""
     for helper, lines in reversed(_HELPERS.items()):
         if f"{helper}(" in written + helpers:
             helpers = lines + helpers
     head = "\n".join(sorted(printer.modules))
-    before = "".join(f"{'' if line.startswith('def') else chr(10)}{line}" for line in printer.preamble)
-    return f"{head}\n{before}{chr(10) if before else ''}{helpers}\n\n{text}"
+    constants = "".join(f"{line}\n" for line in printer.preamble)
+    functions = "".join(f"\n\n{lines}" for lines in [*printer.definitions, text])
+    return f"{head}\n{chr(10) if constants else ''}{constants}{helpers}{functions}"
 
 
 def _function(graph: Graph, printer: Printer, name: str, structure: Any = None) -> str:

@@ -245,8 +245,8 @@ class Stage(Handler[Smooth, Recompute]):
     def outer(self, value: Any) -> Staged:
         """A value from around this program, which would be taken as a constant."""
         raise NotStaged(
-            "a staged function closes over a value of a derivative, or of another staged function, around it; pass it as "
-            "an argument"
+            "a staged function closes over a value of a derivative, or of another staged function, around it; pass it "
+            "as an argument"
         )
 
     def guard(self, value: Staged) -> Any:

@@ -1,7 +1,7 @@
 """The steps of a loop in machine code: one call of a native loop around the steps of the body.
 
-A table says what is copied before a step (a row of the data, the carry that is kept) and after it (the next carry, a row
-of the results). A body that calls NumPy runs the same steps one by one.
+A table says what is copied before a step (a row of the data, the carry that is kept) and after it (the next carry, a
+row of the results). A body that calls NumPy runs the same steps one by one.
 """
 
 import ctypes
