@@ -34,7 +34,8 @@ def scan(
         length: the number of steps, needed where `xs` has no arrays.
         reverse: begin with the last row; the results are in the order of `xs`.
         memory: how many carries a reverse mode keeps at a time. By default about ``sqrt(2 * length)``: each step is
-            then run at most three times. With `length` and more, nothing is run twice.
+            then run at most three times; more where a compiled function has room for them. With `length` and more,
+            nothing is run twice.
 
     Returns the last carry, and the results stacked along a new first axis (None where `f` returns None for them).
     Raises `ValueError` if the lengths do not agree.
@@ -92,7 +93,7 @@ def while_(
     >>> from effgrad import grad, loop
     >>> def root(a):
     ...     return loop.while_(lambda x: np.abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
-    >>> root(4.0), grad(root)(4.0)
+    >>> round(root(4.0), 6), round(grad(root)(4.0), 6)
     (2.0, 0.25)
     """
     _check_memory(memory)

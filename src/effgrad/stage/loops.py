@@ -171,6 +171,9 @@ class Steps:
         return count
 
 
+# Carries that take no more bytes than this are all kept, unless told otherwise.
+_ROOM = 1 << 24
+
 # Loops of unknown length run so many steps at a time: in between, Python sees an interrupt.
 _STRETCH = 1 << 20
 
@@ -265,7 +268,8 @@ def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarr
         """The rows of steps `start` to `stop`."""
         return [(a[::-1] if loop.reverse else a)[start:stop] for a in arrays]
 
-    memory = max(2, loop.memory or default_memory(count))
+    room = _ROOM // max(sum(c.nbytes for c in carry), 1)
+    memory = max(2, loop.memory or max(default_memory(count), room))
     # Half of the memory for the snapshots, half for a block of steps all of whose carries are kept.
     block = max(1, memory // 2) if memory < count else max(count, 1)
     pending, stop = [(0, carry, memory - block)], count
