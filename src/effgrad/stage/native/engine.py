@@ -148,8 +148,13 @@ class Engine:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(data)
-            os.replace(file.name, path)
+                try:
+                    file.write(data)
+                    file.flush()
+                    os.replace(file.name, path)
+                except OSError:
+                    os.unlink(file.name)
+                    raise
         except OSError as error:
             if not self.warned:
                 self.warned = True
