@@ -201,6 +201,7 @@ def derivatives():
     return {"reverse": grad, "forward": lambda f: lambda x: jvp(f, (x,), (1.0,))[1]}
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("inner", derivatives())
 @pytest.mark.parametrize("outer", derivatives())
 def test_nested_derivatives_do_not_confuse_perturbations(outer, inner):
@@ -211,6 +212,7 @@ def test_nested_derivatives_do_not_confuse_perturbations(outer, inner):
     assert d(e(d(lambda x: x**4)))(2.0) == 48
 
 
+@pytest.mark.eager
 def test_interleaved_threads_do_not_confuse_perturbations():
     started, ended, results = threading.Event(), threading.Event(), {}
 
@@ -236,6 +238,7 @@ def test_interleaved_threads_do_not_confuse_perturbations():
     assert results == {"a": 6.0, "b": 1.0}
 
 
+@pytest.mark.eager
 def test_interleaved_tasks_keep_their_own_derivatives():
     async def main():
         async def one(x):
@@ -280,6 +283,7 @@ def test_a_value_used_after_its_derivative_ended_is_an_error():
         grad(lambda x: x * kept[0])(2.0)
 
 
+@pytest.mark.eager
 def test_an_exception_reaches_the_caller_unchanged_and_leaves_the_library_usable():
     error = KeyError("mine")
 
@@ -310,6 +314,7 @@ def test_a_later_write_to_a_constant_does_not_change_the_derivative():
     np.testing.assert_array_equal(grad(f)(np.ones(3)), [1, 1, 1])
 
 
+@pytest.mark.eager
 def test_a_million_operations_deep_at_the_default_recursion_limit():
     def chain(x):
         for _ in range(10**6):
@@ -336,6 +341,7 @@ def test_an_unmarked_function_as_output_is_an_error():
         jvp(lambda u: lambda x: x + u, (0.0,), (1.0,))
 
 
+@pytest.mark.eager
 def test_tag_wars_a_callable_that_differentiates_itself():
     class Confuse:
         def __init__(self, outer, x):
@@ -347,6 +353,7 @@ def test_tag_wars_a_callable_that_differentiates_itself():
     assert grad(Confuse(True, 0.0))(1.0) == 1
 
 
+@pytest.mark.eager
 def test_an_abandoned_derivative_does_not_disturb_a_later_one():
     def program(x):
         for _ in range(3):
@@ -409,6 +416,7 @@ def test_the_layout_of_the_input_does_not_matter(make):
     assert gradient.flags.writeable and gradient.flags.owndata
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("x", [np.ma.array([1.0, 2.0], mask=[True, False]), np.asmatrix([[1.0, 2.0]])])
 def test_array_subclasses_are_an_error_that_names_the_class(x):
     with pytest.raises(NotDifferentiable, match="MaskedArray|matrix"):
@@ -422,6 +430,7 @@ def test_python_recursion_to_depth_900():
     assert grad(power)(1.0, 800) == 800
 
 
+@pytest.mark.eager
 def test_a_million_operation_tape_leaves_no_cyclic_garbage():
     def chain(x):
         for _ in range(10**4):
