@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.elementwise import multiply, negative
+from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.structure import broadcast_to, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
@@ -201,11 +201,19 @@ def _is(value: Any, number: float) -> bool:
 
 def _add(node: Node, add: Add) -> Any:
     a, b = node.args
-    return b if _is(a, 0) else a if _is(b, 0) else None
+    if _is(a, 0) or _is(b, 0):
+        return b if _is(a, 0) else a
+    for one, other in ((a, b), (b, a)):
+        if type(other) is Node and other.primitive is negative:
+            return node.changed(primitive=subtract, args=(one, other.args[0]))
+    return None
 
 
 def _subtract(node: Node, add: Add) -> Any:
-    return node.args[0] if _is(node.args[1], 0) else None
+    a, b = node.args
+    if type(b) is Node and b.primitive is negative:
+        return node.changed(primitive=plus, args=(a, b.args[0]))
+    return a if _is(b, 0) else None
 
 
 def _multiply(node: Node, add: Add) -> Any:
