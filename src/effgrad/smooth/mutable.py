@@ -445,7 +445,7 @@ def assign(array: Traced, value: Any) -> None:
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    result = np.array(base)
+    result = np.array(base, order="C")  # whose flat view is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value

@@ -351,8 +351,11 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-    if owner is None and params:
-        owner = staging(tuple(params.values()))
+    if params:
+        # An index may belong to the body of a loop, and what it goes into come from around it.
+        inner = staging(tuple(params.values()))
+        if inner is not None and (owner is None or inner.serial > owner.serial):
+            owner = inner
     if owner is None:
         return primitive.function(*args, **params)
     return owner.apply(primitive, *args, **params)
