@@ -1,0 +1,21 @@
+"""Least squares: how far a polynomial with coefficients x is from the sign of t, at n points t in [-1, 1]."""
+
+import numpy as np
+
+from effgrad import grad
+from effgrad_gradbench.fields import array, integer
+
+
+def primal(x, n):
+    t = np.linspace(-1, 1, n)
+    polynomial = np.zeros(n)
+    for coefficient in x[::-1]:  # Horner
+        polynomial = polynomial * t + coefficient
+    return 0.5 * np.sum((np.sign(t) - polynomial) ** 2)
+
+
+FUNCTIONS = {"primal": primal, "gradient": grad(primal)}
+
+
+def read(source):
+    return array(source, "x", None), integer(source, "n", least=2)
