@@ -5,6 +5,8 @@ Each entry maps a matrix of shape (3, 4) with elements in (0.2, 0.8) to a real a
 
 import numpy as np
 
+X = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
+
 
 def symmetric(x):
     return x[:, :3] @ x[:, :3].T + np.diag([1.0, 2.0, 3.0])
@@ -230,4 +232,20 @@ CASES = {
     "interp period": lambda x: np.interp(x, [0, 0.3, 0.5], x[0, :3], period=0.6),
     "outer np.linalg": lambda x: np.linalg.outer(x[0], x[1]),
     "vdot complex": lambda x: np.real(np.vdot(x[0] * (1 + 2j), x[1] * 1j * x[0])),
+    "histogramdd": lambda x: np.histogramdd(X[:2].T, bins=(2, 3), weights=x[0])[0],
+    "histogram2d": lambda x: np.histogram2d(X[0], X[1], bins=2, weights=x[0], density=True)[0],
+    "union1d": lambda x: np.union1d(x[0], x[1:]),
+    "intersect1d": lambda x: np.intersect1d(x[0] * 2, x[:2] * 2),
+    "setdiff1d": lambda x: np.setdiff1d(x, x[0]),
+    "setxor1d": lambda x: np.setxor1d(x[:2], x[1:]),
+    "trim_zeros": lambda x: np.trim_zeros(np.concatenate([np.zeros(2), x[0], np.zeros(1)])),
+    "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x * x, [0, 1]),
+    "unique_all": lambda x: np.unique_all(x).values,
+    "unique_counts": lambda x: np.unique_counts(x).values,
+    "unique_inverse": lambda x: np.unique_inverse(x).values,
+    "poly": lambda x: np.poly(x[0]),
+    "poly of matrix": lambda x: np.poly(symmetric(x)),
+    "roots": lambda x: np.real(np.roots(x[0])) + np.imag(np.roots(x[0])) ** 2,
+    "polydiv quotient": lambda x: np.polydiv(x[0], x[1, :2])[0],
+    "polydiv remainder": lambda x: np.polydiv(x[0], x[1, :3])[1],
 }

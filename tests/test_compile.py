@@ -1,5 +1,6 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
+import io
 import pathlib
 import re
 import warnings
@@ -183,7 +184,7 @@ def test_functions_without_a_rule_are_called(backend):
 
 def test_under_a_derivative_they_need_a_rule(backend):
     with pytest.raises(effgrad.NoRule):
-        compile(grad(lambda x: np.sum(np.union1d(x, x))), backend)(np.ones(3))
+        compile(grad(lambda x: np.savetxt(io.StringIO(), x)), backend)(np.ones(3))
 
 
 def test_the_examples_of_the_documentation_run():

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import gc
+import io
 import math
 import threading
 
@@ -252,7 +253,7 @@ def test_interleaved_tasks_keep_their_own_derivatives():
         (lambda x: math.sin(x) * x, Detached),
         (lambda x: float(x) * x, Detached),
         (lambda x: int(x) * x, Detached),
-        (lambda x: np.sum(np.union1d(x, x)), NoRule),
+        (lambda x: np.savetxt(io.StringIO(), x), NoRule),
         (lambda x: None, NotDifferentiable),
         (lambda x: 3, NotDifferentiable),
         (lambda x: np.stack([x, x]), NotDifferentiable),

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy_cases import CASES
+from numpy_cases import CASES, X
 
 from effgrad import check_grad, compile, grad, hessian, jvp, value_and_grad, vjp
 
-X = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
 U = np.cos(np.arange(12.0).reshape(3, 4))
 # Steep functions: differences of gradients have larger errors there.
 STEEP = {"gradient2": 1e-4, "matrix_power": 1e-4}

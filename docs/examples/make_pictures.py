@@ -1,6 +1,6 @@
 """Fits the five examples with effgrad, prints a line of results for each, and draws the pictures of their pages.
 
-    PYTHONPATH=src python docs/examples/make_pictures.py [directory]
+PYTHONPATH=src python docs/examples/make_pictures.py [directory]
 """
 
 import pathlib

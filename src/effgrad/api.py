@@ -17,17 +17,18 @@ from effgrad.modes.taped import Taped
 from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
-from effgrad.smooth.complexes import is_complex
+from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, ordinary, plain, released
+from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
 def grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped"
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    holomorphic: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """The gradient of a function that returns one real number, by reverse mode.
 
     Arguments:
@@ -36,13 +37,18 @@ def grad(
         has_aux: `f` returns a pair, and the second part is passed through.
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
             "delta", "checkpointed", "higher_order" or "higher_order_checkpointed".
+        holomorphic: `f` is a holomorphic function of complex arguments, and its complex derivative is wanted.
+
+    With respect to a complex argument z = x + iy, the gradient of a real function is df/dx + i df/dy, the direction of
+    steepest ascent (of abs(z)**2 it is 2z; JAX returns its conjugate).
 
     Returns:
         A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
         differentiated arguments (with `has_aux`, a pair of the gradient and the auxiliary output).
 
     Raises:
-        NotDifferentiable: an input is not of floating point, or the output is not one real number.
+        NotDifferentiable: an input is not of floating point, or the output is not one real number; with `holomorphic`,
+            the inputs or the output are not complex, or `f` is not holomorphic there (Cauchy-Riemann fails).
 
     Sigal 2021, section 3.3.
 
@@ -51,15 +57,16 @@ def grad(
     """
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, derivative = value_and_grad(f, argnums, has_aux, mode)(*args, **kwargs)
+        result, derivative = value_and_grad(f, argnums, has_aux, mode, holomorphic)(*args, **kwargs)
         return (derivative, result[1]) if has_aux else derivative
 
     return gradient
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped"
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    holomorphic: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
@@ -75,10 +82,16 @@ def value_and_grad(
             if has_aux:
                 output, extra = output
                 aux.append(extra)
-            _check_scalar(output)
+            _check_scalar(output, "c" if holomorphic else "f")
             return output
 
         value, pulled = _reverse(scalar, chosen, lambda output: 1.0, mode)
+        if holomorphic:
+            turned = _reverse(scalar, chosen, lambda output: 1j, mode)[1]
+            _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
+        else:
+            leaves, tree = flatten(pulled)
+            pulled = tree.unflatten([conj(leaf) for leaf in leaves])
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -105,6 +118,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 raise NotDifferentiable(
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
                 )
+            if is_complex(direction) and not is_complex(leaf):
+                raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
             inputs.append(forward.variable(_input(leaf), direction))
         outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
         _check_outputs([o for o in outputs if type(o) is not Function])
@@ -152,8 +167,9 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     cheaper of the two by the number of elements.
 
     Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
-    differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. Raises
-    `NotDifferentiable` as `grad` does for inputs, and `ValueError` for an unknown mode.
+    differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. With respect to a
+    complex argument the function has to be holomorphic. Raises `NotDifferentiable` as `grad` does for inputs, and
+    `ValueError` for an unknown mode.
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -173,9 +189,10 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         outputs, output_tree = flatten(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
-        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)):
+        holomorphic = any(map(is_complex, leaves))
+        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
             columns = [
-                [flatten(jvp(g, chosen, tree.unflatten(direction))[1])[0] for direction in _directions(leaves, k)]
+                [_column(g, chosen, tree, direction, is_complex(leaves[k])) for direction in _directions(leaves, k)]
                 for k in range(len(leaves))
             ]
             blocks = [
@@ -184,7 +201,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             ]
         else:
             rows = [
-                [flatten(pullback(output_tree.unflatten(seed)))[0] for seed in _directions(outputs, j)]
+                [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in _directions(outputs, j)]
                 for j in range(len(outputs))
             ]
             blocks = [
@@ -195,6 +212,24 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
 
     return matrix
+
+
+def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomorphic: bool) -> list[Any]:
+    """The derivative of every output along one input element."""
+    column = flatten(jvp(f, primals, tree.unflatten(direction))[1])[0]
+    if holomorphic:
+        turned = flatten(jvp(f, primals, tree.unflatten([d * 1j for d in direction]))[1])[0]
+        _check_holomorphic(column, turned)
+    return column
+
+
+def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) -> list[Any]:
+    """The derivatives of one output element; the imaginary part of a complex one comes from a second pass."""
+    row = flatten(pullback(tree.unflatten(seed)))[0]
+    if complex_output:
+        turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
+        row = [a - 1j * b for a, b in zip(row, turned, strict=True)]
+    return row
 
 
 def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
@@ -513,12 +548,26 @@ def _check_outputs(outputs: list[Any]) -> None:
             raise NotDifferentiable(f"an output is {what}: only numbers and arrays have derivatives")
 
 
-def _check_scalar(output: Any) -> None:
+def _check_scalar(output: Any, kind: str = "f") -> None:
     value = plain(output)
     shape = np.shape(value) if isinstance(value, float | int | np.generic | np.ndarray | complex) else None
-    if shape is None or shape != () or np.result_type(value).kind != "f":
+    if shape is None or shape != () or np.result_type(value).kind != kind:
         what = f"an array of shape {shape}" if shape else f"{value!r} of type {type(value).__name__}"
-        raise NotDifferentiable(f"grad needs a function that returns one real number; it returned {what}")
+        if kind == "c":
+            raise NotDifferentiable(f"with holomorphic=True, f has to return one complex number; it returned {what}")
+        hint = "; take its real part, or holomorphic=True" if shape == () and is_complex(value) else ""
+        raise NotDifferentiable(f"grad needs a function that returns one real number; it returned {what}{hint}")
+
+
+def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
+    """Whether the derivative along i is i times that along 1 (Cauchy-Riemann)."""
+    for one, i in zip(derivatives, turned, strict=True):
+        if not is_complex(one):
+            raise NotDifferentiable("a holomorphic function has complex inputs: pass x.astype(complex)")
+        a, b = example(one) * 1j, example(i)
+        eps = np.finfo(np.result_type(a)).eps
+        if not np.allclose(a, b, rtol=eps**0.5, atol=eps**0.5, equal_nan=True):
+            raise NotDifferentiable("the function is not holomorphic here: its derivatives along 1 and i do not agree")
 
 
 def _release(tree: Any) -> Any:

@@ -9,6 +9,7 @@ from effgrad.smooth import (  # noqa: F401 (they fill the tables)
     linalg,
     reductions,
     signals,
+    special,
     statistics,
     structure,
     ufuncs,

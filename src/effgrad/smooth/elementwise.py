@@ -8,7 +8,6 @@ import operator
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
@@ -155,11 +154,6 @@ _UNARY = {
     np.degrees: 180 / np.pi,
     np.fabs: lambda y, x: _sign(x),
     np.absolute: lambda y, x: _sign(x),
-    sp.gammaln: lambda y, x: sp.digamma(x),
-    sp.digamma: lambda y, x: polygamma(1, x),
-    sp.erf: lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x),
-    sp.erfc: lambda y, x: -2 / np.sqrt(np.pi) * np.exp(-x * x),
-    sp.expit: lambda y, x: y * (1 - y),
 }
 UNARY = {function: elementwise(function, partial) for function, partial in _UNARY.items()}
 
@@ -168,19 +162,10 @@ _BINARY = {
     np.arctan2: (lambda y, a, b: b / (a * a + b * b), lambda y, a, b: -a / (a * a + b * b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a), lambda y, a, b: _logaddexp_partial(y, b)),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
-    sp.xlogy: (lambda y, a, b: np.log(b), lambda y, a, b: a / b),
 }
 BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
 
 sinc = elementwise(np.sinc, _sinc_partial)
-
-
-def polygamma(order: int, x: Any) -> Any:
-    """The derivative of `digamma` of order `order`, differentiable to any order itself."""
-    return elementwise(
-        lambda value: sp.polygamma(order, value), lambda y, t: polygamma(order + 1, t), name=f"polygamma{order}"
-    )(x)
-
 
 OPERATORS.update(
     add=add, subtract=subtract, multiply=multiply, divide=divide, power=power, negative=negative, absolute=absolute,

@@ -19,8 +19,8 @@ import numpy as np
 import scipy.special
 
 from effgrad.effects import handled
+from effgrad.smooth import special
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.reductions import logsumexp
 from effgrad.smooth.traced import KINDS, Smooth
 
 
@@ -37,7 +37,7 @@ def _nested(value: Any) -> Any:
 def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
     if type(value) in KINDS:
-        result = value.copy() if copy else value
+        result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
     else:
         result = _nested(value)
     if dtype is not None and np.dtype(dtype) != result.dtype:
@@ -55,7 +55,7 @@ RULES: list[tuple[Any, str, Any]] = [
     (np, "asanyarray", _asarray),
     (np, "ascontiguousarray", _asarray),
     (np, "asarray_chkfinite", _asarray),
-    (scipy.special, "logsumexp", logsumexp),
+    *((scipy.special, name, rule) for name, rule in special.RULES.items()),
 ]
 CREATORS: list[tuple[Any, str]] = [
     (np, name)

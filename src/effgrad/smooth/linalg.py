@@ -40,7 +40,7 @@ def _einsum_transpose(index: int) -> Any:
         # A repeated subscript is a diagonal: place the cotangent there.
         grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
         place = tuple(grid[unique.index(s)] for s in target)
-        return OPERATORS["setitem"](np.zeros(shape), result, index=place)
+        return OPERATORS["setitem"](np.zeros(shape, np.result_type(plain(result))), result, index=place)
 
     return transposed
 

@@ -87,8 +87,47 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
     return np.linalg.lstsq(matrix, y)[0]
 
 
+def _poly(seq_of_zeros: Any) -> Any:
+    zeros = np.linalg.eigvals(seq_of_zeros) if np.ndim(plain(seq_of_zeros)) == 2 else np.atleast_1d(seq_of_zeros)
+    result: Any = np.ones(1)
+    for zero in zeros:
+        result = np.concatenate([result, [0.0]]) - np.concatenate([np.zeros(1), result]) * zero
+    # Zeros in conjugate pairs make real coefficients.
+    paired = np.array_equal(np.sort_complex(plain(zeros)), np.sort_complex(np.conj(plain(zeros))))
+    return np.real(result) if paired else result
+
+
+def _roots(p: Any) -> Any:
+    """The eigenvalues of the companion matrix, and zeros for the last coefficients that are zero."""
+    kept = np.flatnonzero(plain(p))
+    if len(kept) == 0:
+        return np.array([])
+    low = np.size(plain(p)) - 1 - int(kept[-1])
+    p = p[int(kept[0]) : int(kept[-1]) + 1]
+    n = np.size(plain(p)) - 1
+    if n == 0:
+        return np.zeros(low)
+    companion = np.concatenate([np.reshape(-p[1:] / p[0], (1, n)), np.eye(n - 1, n)])
+    return np.concatenate([np.linalg.eigvals(companion), np.zeros(low)])
+
+
+def _polydiv(u: Any, v: Any) -> Any:
+    u, v = np.atleast_1d(u) + 0.0, np.atleast_1d(v) + 0.0
+    m, n = shape_of(u)[0], shape_of(v)[0]
+    quotient = []
+    for k in range(m - n + 1):
+        factor = u[k] / v[0]
+        quotient.append(factor)
+        u = np.concatenate([u[:k], u[k : k + n] - factor * v, u[k + n :]])
+    rest = u[max(m - n + 1, 0) :]
+    nonzero = np.flatnonzero(np.abs(plain(rest)) > 1e-14)
+    rest = rest[int(nonzero[0]) :] if len(nonzero) else rest[-1:] * 0.0 if shape_of(rest)[0] else np.zeros(1)
+    return (np.stack(quotient) if quotient else np.zeros(1)), rest
+
+
 composed({
     np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp, np.polyval: _polyval, np.polymul: _polymul,
     np.polyadd: _polyadd, np.polysub: lambda a, b: _polyadd(a, np.negative(b)), np.polyder: _polyder,
     np.polyint: _polyint, np.polyfit: _polyfit,
+    np.poly: _poly, np.roots: _roots, np.polydiv: _polydiv,
 })  # fmt: skip

@@ -1,6 +1,6 @@
 """Sums, differences and order statistics, written with the reductions. Which elements they take is a constant."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -293,6 +293,89 @@ def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
     return (values, *rest) if rest else values
 
 
+def _histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
+    counts, edges = np.histogramdd(columns, bins, range)
+    if weights is None:
+        return np.histogramdd(columns, edges, density=density)
+    sizes = [len(e) - 1 for e in edges]
+    places, inside = np.zeros(len(columns), int), np.ones(len(columns), bool)
+    for column, edge, size in zip(columns.T, edges, sizes, strict=True):
+        i = np.where(column == edge[-1], size - 1, np.searchsorted(edge, column, side="right") - 1)
+        inside &= (i >= 0) & (i < size)
+        places = places * size + i
+    at = np.flatnonzero(inside)
+    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes)
+    if density:
+        for axis, edge in enumerate(edges):
+            counts = counts / np.expand_dims(np.diff(edge), [i for i, _ in enumerate(edges) if i != axis])
+        counts = counts / np.sum(np.ravel(weights)[at])
+    return counts, edges
+
+
+def _histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    if np.ndim(bins) == 1 and len(bins) != 2:
+        bins = [np.asarray(bins)] * 2
+    counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
+    return counts, first, second
+
+
+def _unique_all(x: Any, /) -> Any:
+    return UniqueAll(*_unique(x, return_index=True, return_inverse=True, return_counts=True))
+
+
+def _unique_counts(x: Any, /) -> Any:
+    return UniqueCounts(*_unique(x, return_counts=True))
+
+
+def _unique_inverse(x: Any, /) -> Any:
+    return UniqueInverse(*_unique(x, return_inverse=True))
+
+
+UniqueAll, UniqueCounts, UniqueInverse = (
+    cast(Any, type(f(np.ones(1)))) for f in (np.unique_all, np.unique_counts, np.unique_inverse)
+)
+
+
+def _union1d(ar1: Any, ar2: Any) -> Any:
+    return np.unique(np.concatenate([np.ravel(ar1), np.ravel(ar2)]))
+
+
+def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
+    values = np.ravel(ar1)[first]
+    return (values, first, second) if return_indices else values
+
+
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    values = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
+
+
+def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
+
+
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    if axis is not None or np.ndim(plain(filt)) != 1:
+        raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
+    kept = np.flatnonzero(plain(filt))
+    first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
+    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
+    return filt[first:last] if len(kept) else filt[:0]
+
+
+def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    for axis in np.atleast_1d(axes):
+        result = func(a, int(axis))
+        a = result if np.ndim(plain(result)) == np.ndim(plain(a)) else np.expand_dims(result, int(axis))
+    return a
+
+
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     lines = np.moveaxis(arr, axis, -1)
     results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (-1, shape_of(lines)[-1]))]
@@ -313,5 +396,8 @@ composed({
     np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
     np.bincount: _bincount, np.histogram: _histogram, np.unique: _unique, np.apply_along_axis: _apply_along_axis,
-    np.unique_values: _unique, np.sort_complex: np.sort,
+    np.unique_values: _unique, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
+    np.unique_inverse: _unique_inverse, np.sort_complex: np.sort, np.histogramdd: _histogramdd,
+    np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
+    np.setxor1d: _setxor1d, np.trim_zeros: _trim_zeros, np.apply_over_axes: _apply_over_axes,
 })  # fmt: skip

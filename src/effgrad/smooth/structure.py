@@ -8,7 +8,7 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, plain, view
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, ordinary, plain, view
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -20,6 +20,8 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _set(array: Any, value: Any, index: Any) -> Any:
     result = np.array(array)
+    if np.iscomplexobj(value) and not np.iscomplexobj(result):
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     result[index] = value
     return result
 
@@ -173,17 +175,20 @@ def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect
 
 
 def _stack(arrays: Any, axis: int = 0) -> Any:
-    return stack(*arrays, axis=axis)
+    return stack(*map(ordinary, arrays), axis=axis)
 
 
-def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
+    arrays = [ordinary(a) for a in arrays]
     if axis is None:
         arrays, axis = [np.ravel(a) for a in arrays], 0
-    return concatenate(*arrays, axis=axis)
+    result = concatenate(*arrays, axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _along(stacked: int, axis: int) -> Any:
     def rule(arrays: Any) -> Any:
+        arrays = [ordinary(a) for a in arrays]
         least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
         return concatenate(*least, axis=axis)
 
@@ -195,7 +200,7 @@ def _diag(v: Any, k: int = 0) -> Any:
         return np.diagonal(v, k)
     n = v.shape[0]
     rows = np.arange(n) + max(-k, 0)
-    return setitem(np.zeros((n + abs(k),) * 2), v, index=(rows, rows + k))
+    return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

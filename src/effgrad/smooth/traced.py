@@ -247,7 +247,7 @@ def ordinary(value: Any) -> Any:
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
-    return np.asarray(value) if type(value) is list else value
+    return np.asarray(value) if type(value) in (list, tuple) else value
 
 
 def getitem(value: Any, index: Any) -> Any:
@@ -429,6 +429,8 @@ def _released(value: Any, what: str, instead: str) -> Any:
 def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 

@@ -176,9 +176,6 @@ class Printer:
         if name in _FORMS:
             text = _FORMS[name](*args, **params)
             return f"{text}[()]" if name == "where" and not node.shape else text
-        if name.startswith("polygamma"):
-            self.modules.add("import scipy.special")
-            return f"scipy.special.polygamma({name.removeprefix('polygamma')}, {args[0]})"
         listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
         return f"{self.callable(node)}({listed})"
 
