@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+from random_programs import random_program
 
 import effgrad
 from effgrad import grad
 from effgrad.errors import NotStaged
-from effgrad.stage import stage
+from effgrad.stage import GuardFailed, stage
 from effgrad.stage.compiled import compile
 from effgrad.stage.native import engine, program, scalars, tape
 from effgrad.stage.passes import optimised
@@ -82,40 +83,6 @@ def test_without_llvmlite_the_error_names_the_extra():
     assert issubclass(NotStaged, TypeError)
 
 
-UNARY = [np.sin, np.tanh, lambda x: x * x, lambda x: -x, lambda x: x.T, np.exp, np.abs, lambda x: x[::-1],
-         lambda x: x[:, 1:], lambda x: np.concatenate([x, x], axis=1), lambda x: x[:, [0, 0, 1]],
-         lambda x: x - np.max(x, axis=1, keepdims=True), lambda x: np.reshape(x, (x.shape[1], x.shape[0])),
-         lambda x: x / (1 + np.sum(x * x, axis=0)), lambda x: np.where(x > 0.3, x, 0.5 * x),
-         lambda x: np.maximum(x, 0.1),
-         lambda x: np.cumsum(x, axis=0), lambda x: x.reshape(-1, 1) * np.ones((1, 2))]  # fmt: skip
-BINARY = [np.add, np.multiply, np.subtract, np.minimum, lambda x, y: x / (1 + y * y),
-          lambda x, y: np.arctan2(x, 1 + y * y)]  # fmt: skip
-
-
-def random_program(seed):
-    """A program of a dozen operations on matrices, ending in a sum."""
-    random = np.random.default_rng(seed)
-    choices = [(random.integers(3), random.integers(1000), random.integers(1000)) for _ in range(12)]
-
-    def f(x):
-        values = [x, x + 0.5]
-        for kind, first, second in choices:
-            a = values[first % len(values)]
-            if kind == 0 and a.shape[0] < 30:
-                b = values[second % len(values)]
-                result = np.tanh(a @ a.T @ np.ones((a.shape[0], 2))) if a.shape != b.shape else a * b
-            elif kind == 1:
-                same = [v for v in values if v.shape == a.shape]
-                result = BINARY[second % len(BINARY)](a, same[first % len(same)])
-            else:
-                result = UNARY[second % len(UNARY)](a)
-            if min(result.shape) > 1 and max(result.shape) < 40:
-                values.append(np.tanh(result))
-        return sum(np.sum(v) for v in values[-4:])
-
-    return f
-
-
 @pytest.mark.parametrize("dtype", [float, np.float32])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_agree_with_eager(seed, dtype):
@@ -126,8 +93,12 @@ def test_random_programs_agree_with_eager(seed, dtype):
         graph = stage(g)(x)
         for native in (program(graph), program(optimised(graph))):
             for point in (x, 0.5 * x):
-                (value,), expected = native(point), g(point)
-                np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+                try:
+                    (value,) = native(point)
+                except GuardFailed:  # the halved point takes another path
+                    assert point is not x
+                    continue
+                np.testing.assert_allclose(value, g(point), rtol=tolerance, atol=tolerance)
 
 
 SCALARS = [

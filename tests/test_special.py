@@ -45,7 +45,8 @@ DOMAINS = {
     sp.eval_sh_jacobi: [3, 2.5, 1.5, PROBABILITY], sp.eval_gegenbauer: [3, 0.5, REAL], sp.eval_legendre: [4, REAL],
     sp.eval_sh_legendre: [3, REAL], sp.eval_chebyt: [4, REAL], sp.eval_sh_chebyt: [3, REAL], sp.eval_chebyu: [3, REAL],
     sp.eval_sh_chebyu: [3, PROBABILITY], sp.eval_chebyc: [4, REAL], sp.eval_chebys: [3, REAL],
-    sp.eval_hermite: [4, REAL], sp.eval_hermitenorm: [4, REAL], sp.eval_genlaguerre: [3, 0.5, REAL], sp.eval_laguerre: [3, REAL],
+    sp.eval_hermite: [4, REAL], sp.eval_hermitenorm: [4, REAL],
+    sp.eval_genlaguerre: [3, 0.5, REAL], sp.eval_laguerre: [3, REAL],
     sp.ellipj: [REAL, 0.4], sp.airy: [REAL], sp.fresnel: [REAL], sp.shichi: [REAL], sp.sici: [POSITIVE],
 }  # fmt: skip
 # Functions that are called by name, so that the interception is met, with arguments as above.
