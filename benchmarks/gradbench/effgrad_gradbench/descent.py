@@ -11,9 +11,10 @@ from effgrad import grad, jacobian
 GRADIENT = {"f": lambda f: jacobian(f, mode="forward"), "r": grad}
 
 
-def argmin(f, x, mode):
-    """Where a function of a list of numbers is least, from x on."""
-    gradient = GRADIENT[mode](f)
+def argmin(f, x, mode, run=lambda function: function):
+    """Where a function of a list of numbers is least, from x on; `run` may be `effgrad.compile`."""
+    gradient = run(GRADIENT[mode](f))
+    f = run(f)
     value, slope = f(x), gradient(x)
     step, successes = 1e-5, 0
     while length(slope) > 1e-5:
@@ -31,9 +32,9 @@ def argmin(f, x, mode):
     return x
 
 
-def argmax(f, x, mode):
+def argmax(f, x, mode, run=lambda function: function):
     """Where a function of a list of numbers is greatest, from x on."""
-    return argmin(lambda y: -f(y), x, mode)
+    return argmin(lambda y: -f(y), x, mode, run)
 
 
 def length(x):

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.errors import EffgradError
 
-
-class BadInput(EffgradError):
+class BadInput(ValueError):
     """An input of an evaluation that is not what the evaluation asks for."""
 
 
@@ -36,6 +34,14 @@ def integer(source: Any, name: str, least: int = 1) -> int:
         raise BadInput(f"{name} is {_kind(value)}, not an integer")
     if value < least:
         raise BadInput(f"{name} is {value}, but must be at least {least}")
+    return value
+
+
+def truth(source: Any, name: str) -> bool:
+    """A field that is true or false."""
+    value = field(source, name)
+    if not isinstance(value, bool):
+        raise BadInput(f"{name} is {_kind(value)}, not true or false")
     return value
 
 

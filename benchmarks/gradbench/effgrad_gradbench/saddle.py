@@ -14,11 +14,13 @@ def height(x, y):
     return (x[0] ** 2 + x[1] ** 2) - (y[0] ** 2 + y[1] ** 2)
 
 
-def saddle(outer, inner, start):
-    def highest(x):
-        return height(x, argmax(lambda y: height(x, y), start, inner))
+def highest(x, start, mode):
+    """The greatest height over y, found from `start` on."""
+    return height(x, argmax(lambda y: height(x, y), start, mode))
 
-    x = argmin(highest, start, outer)
+
+def saddle(outer, inner, start):
+    x = argmin(lambda x: highest(x, start, inner), start, outer)
     return [*x, *argmax(lambda y: height(x, y), start, inner)]
 
 
