@@ -1,4 +1,4 @@
-"""Fields of an input that came as JSON, checked: what an evaluation asks for, or a `BadInput` that says what is wrong."""
+"""Fields of an input that came as JSON, checked: each is what an evaluation asks for, or a `BadInput` says why not."""
 
 from typing import Any
 
