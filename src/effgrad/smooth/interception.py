@@ -93,14 +93,18 @@ def _creating(original: Any) -> Any:
 _REDISPATCH = _with_rule(None, None).__code__
 
 
-def _replacements() -> list[tuple[Any, str, Any, Any]]:
-    """Module, name, original and replacement of every intercepted function."""
-    chosen: dict[tuple[Any, str], Any] = {}
+def _replacements() -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    """Of every module with intercepted functions, its names: all, then the originals and the replacements of some."""
+    chosen: dict[Any, dict[str, Any]] = {}
     for module, name in CREATORS:
-        chosen[module, name] = _creating(getattr(module, name))
+        chosen.setdefault(module, {})[name] = _creating(getattr(module, name))
     for module, name, rule in RULES:
-        chosen[module, name] = _with_rule(chosen.get((module, name), getattr(module, name)), rule)
-    return [(module, name, getattr(module, name), replacement) for (module, name), replacement in chosen.items()]
+        replaced = chosen.setdefault(module, {})
+        replaced[name] = _with_rule(replaced.get(name, getattr(module, name)), rule)
+    return [
+        (vars(module), {name: getattr(module, name) for name in replaced}, replaced)
+        for module, replaced in chosen.items()
+    ]
 
 
 _REPLACEMENTS = _replacements()
@@ -115,13 +119,13 @@ def intercepted() -> Iterator[None]:
     with _lock:
         _running.append(token)
         if len(_running) == 1:
-            for module, name, _, replacement in _REPLACEMENTS:
-                setattr(module, name, replacement)
+            for names, _, replaced in _REPLACEMENTS:
+                names.update(replaced)
     try:
         yield
     finally:
         with _lock:
             _running.remove(token)
             if not _running:
-                for module, name, original, _ in _REPLACEMENTS:
-                    setattr(module, name, original)
+                for names, originals, _ in _REPLACEMENTS:
+                    names.update(originals)
