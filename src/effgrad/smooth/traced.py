@@ -82,12 +82,12 @@ class Traced:
         rule = FUNCTIONS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
-        if function in CONSTANT or not any(_depends(leaf) for leaf in _leaves((args, kwargs))):
+        if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if _depends(self):
+        if depends(self):
             raise Detached(
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
@@ -385,7 +385,7 @@ def plain_tree(tree: Any) -> Any:
     return plain(tree)
 
 
-def _depends(value: Any) -> bool:
+def depends(value: Any) -> bool:
     """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
     return type(value) in KINDS and value.owner.serial >= 0
 
@@ -403,7 +403,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if _depends(value) else value.handle.shared(value.primal)
+        return value.copy() if depends(value) else value.handle.shared(value.primal)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -414,14 +414,14 @@ def held(owner: Any, primal: Any, shadow: Any) -> Any:
 
 def released(value: Any) -> Any:
     """A value as it is outside the derivatives that have ended."""
-    while type(value) in KINDS and (not value.owner.alive or not _depends(value)):
+    while type(value) in KINDS and (not value.owner.alive or not depends(value)):
         value = value.primal
     return value
 
 
 def _released(value: Any, what: str, instead: str) -> Any:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
-    if _depends(value):
+    if depends(value):
         raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
     return value.primal
 
