@@ -18,10 +18,11 @@ import tempfile
 import venv
 from dataclasses import asdict, dataclass
 
-import charts
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import charts
 from workloads import SCALING, WORKLOADS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -148,7 +149,7 @@ def machine() -> str:
 
 def markdown(figures: list[Figure], described: str) -> str:
     """A table for each evaluation, of each workload the fastest tool first."""
-    lines = [f"Medians of the runs after the first, on {described}.", ""]
+    lines = [f"Medians of the runs after the first, in processor time, on {described}.", ""]
     for evaluation in dict.fromkeys(f.evaluation for f in figures):
         lines += [
             f"### {evaluation}", "", "| workload | tool | derivative ms | first run ms | peak MB | of which grown MB |",

@@ -4,6 +4,7 @@ import math
 
 import matplotlib
 import numpy as np
+
 from workloads import SCALING, WORKLOADS
 
 matplotlib.use("Agg")

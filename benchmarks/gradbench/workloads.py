@@ -1,8 +1,8 @@
 """The inputs that the runner measures, of the sizes of the suite: `WORKLOADS[evaluation][name]()` makes them.
 
-Each is what the evaluation's `read` makes of the suite's message: arrays, in the order of the functions' arguments. They
-are drawn from a fixed seed; what the suite reads from files (a hand of 10,000 vertices, a text) is drawn too, in the
-sizes of the files, since no time depends on it.
+Each is what the evaluation's `read` makes of the suite's message: arrays, in the order of the functions' arguments.
+They are drawn from a fixed seed; what the suite reads from files (a hand of 10,000 vertices, a text) is drawn too, in
+the sizes of the files, since no time depends on it.
 """
 
 import functools

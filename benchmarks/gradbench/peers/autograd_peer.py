@@ -5,8 +5,9 @@ import numpy
 from autograd import grad
 from autograd.differential_operators import make_vjp
 from autograd.scipy.special import logsumexp
-from peers.sparse import csr
 from scipy.special import multigammaln
+
+from peers.sparse import csr
 
 
 def gmm_objective(alpha, mu, q, lower, x, gamma, m):

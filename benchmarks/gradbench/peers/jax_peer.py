@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy
 from jax import lax
 from jax.scipy.special import logsumexp
-from peers.sparse import csr
 from scipy.special import multigammaln
+
+from peers.sparse import csr
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")

@@ -4,6 +4,7 @@ import math
 
 import numpy
 import torch
+
 from peers.sparse import csr
 
 torch.set_default_dtype(torch.float64)
