@@ -39,6 +39,7 @@ def forward_gradient(f, x):
     return result
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("mode", REVERSE)
 @pytest.mark.parametrize("row", MATRIX)
 def test_reverse_modes_give_the_right_answer(row, mode):
@@ -49,12 +50,14 @@ def test_reverse_modes_give_the_right_answer(row, mode):
 
 
 # Forward mode carries the one tangent of a vector input, in which M24's NaN cannot be kept apart from its neighbour.
+@pytest.mark.eager
 @pytest.mark.parametrize("row", [row for row in MATRIX if row != "M24"])
 def test_forward_gives_the_right_answer(row):
     f, x, answer = MATRIX[row]
     np.testing.assert_allclose(forward_gradient(f, x), answer, atol=1e-12)
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("mode", REVERSE)
 @pytest.mark.parametrize("row", MISSED)
 def test_what_is_not_known_is_nan(row, mode):
@@ -63,6 +66,7 @@ def test_what_is_not_known_is_nan(row, mode):
 
 
 # A program of Python floats is recorded with Python's division, which refuses Z4's zero.
+@pytest.mark.eager
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("row", [row for row in MATRIX if row != "Z4"])
 def test_compiled_gradients_give_the_right_answer(row, backend):
