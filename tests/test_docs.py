@@ -8,8 +8,11 @@ import pytest
 
 import effgrad
 from effgrad import api
+from effgrad.modes import REVERSE
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).parent.parent
+README = ROOT / "README.md"
+MODES = sorted(path.name for path in (ROOT / "docs" / "modes").glob("*.md"))
 
 
 @pytest.mark.parametrize("name", effgrad.__all__)
@@ -23,3 +26,27 @@ def test_readme_example_runs():
     scope = {}
     exec(code, scope)
     assert scope["gradient"].shape == (2,)
+
+
+@pytest.mark.parametrize("page", MODES)
+def test_examples_on_the_pages_of_modes_run(page):
+    text = (ROOT / "docs" / "modes" / page).read_text()
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        if not code.startswith("--8<--"):
+            exec(code, {})
+
+
+@pytest.mark.parametrize("page", MODES)
+def test_pages_of_modes_are_complete(page):
+    text = (ROOT / "docs" / "modes" / page).read_text()
+    assert f"modes/{page}" in (ROOT / "mkdocs.yml").read_text()
+    shown = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    included = re.findall(r"^--8<-- \"(.*?)\"", text, re.MULTILINE)
+    assert shown and included
+    for path in [ROOT / "docs" / "modes" / name for name in shown] + [ROOT / name for name in included]:
+        assert path.exists()
+
+
+def test_every_mode_has_a_page():
+    others = ("evaluate", "forward", "second_order", "taylor", "hessian")
+    assert {f"{name}.md" for name in (*REVERSE, *others)} <= set(MODES)
