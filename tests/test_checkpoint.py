@@ -116,6 +116,7 @@ def peak_and_evaluations(n, parts, mode):
     return peak, len(evaluations)
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_of_a_chain_grows_as_the_square_root_with_square_root_marks(mode):
     plain = [peak_and_evaluations(n, 1, mode) for n in (64, 256)]
@@ -137,6 +138,36 @@ def test_what_cannot_be_repeated_is_an_error(mode):
 
 def test_without_a_derivative_it_is_a_call():
     assert checkpoint(inside, 1.0, y=2.0) == inside(1.0, 2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
+    def built(x):
+        return np.array([x[0] * x[1], x[2], x[0]])
+
+    def written(x):
+        y = x * 1.0
+        y[0] = y[1] * y[2]
+        y[1:] += x[:-1]
+        return y
+
+    def filled(x):
+        y = np.zeros(3)
+        for i in range(3):
+            y[i] = x[i] * x[i]
+        return y, y[:2]
+
+    def program(part):
+        def f(x):
+            y, view = part(filled, part(written, part(built, filled(x)[0])))
+            y[0] = y[2] * 3
+            return np.sum(view * view) + np.sum(np.sin(y))
+
+        return f
+
+    x = np.array([0.3, 0.5, 0.2])
+    expected = grad(program(lambda f, *args: f(*args)))(x)
+    np.testing.assert_allclose(grad(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)
 
 
 def reads_an_array_written_before(x):
@@ -198,6 +229,7 @@ def reads_rows_while_others_are_written_and_all_is_read(x):
     return total
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("mode", MODES)
 def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(mode):
     def f(x):
@@ -238,4 +270,15 @@ def test_an_array_written_inside_is_not_used_outside(mode):
         return np.sum(kept)
 
     with pytest.raises(EscapedValue, match="checkpoint"):
+        grad(f, mode=mode)(2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(mode):
+    def f(x):
+        kept = []
+        checkpoint(lambda: kept.append(x * x))
+        return kept[0]
+
+    with pytest.raises(EscapedValue):
         grad(f, mode=mode)(2.0)

@@ -10,9 +10,10 @@ import effgrad
 from effgrad import api
 from effgrad.modes import REVERSE
 
-ROOT = pathlib.Path(__file__).parent.parent
-README = ROOT / "README.md"
-MODES = sorted(path.name for path in (ROOT / "docs" / "modes").glob("*.md"))
+ROOT = pathlib.Path(__file__).parents[1]
+README, PAGES = ROOT / "README.md", ROOT / "docs"
+MODES = sorted(path.name for path in (PAGES / "modes").glob("*.md"))
+WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) if "```python" in path.read_text()]
 
 
 @pytest.mark.parametrize("name", effgrad.__all__)
@@ -28,22 +29,22 @@ def test_readme_example_runs():
     assert scope["gradient"].shape == (2,)
 
 
-@pytest.mark.parametrize("page", MODES)
-def test_examples_on_the_pages_of_modes_run(page):
-    text = (ROOT / "docs" / "modes" / page).read_text()
-    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        if not code.startswith("--8<--"):
-            exec(code, {})
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(PAGES)) for path in WITH_CODE))
+def test_code_of_a_page_runs(page):
+    scope = {"__name__": page}
+    for code in re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL):
+        if "--8<--" not in code:  # a part of the source, shown
+            exec(code, scope)
 
 
 @pytest.mark.parametrize("page", MODES)
 def test_pages_of_modes_are_complete(page):
-    text = (ROOT / "docs" / "modes" / page).read_text()
+    text = (PAGES / "modes" / page).read_text()
     assert f"modes/{page}" in (ROOT / "mkdocs.yml").read_text()
     shown = re.findall(r"!\[.*?\]\((.*?)\)", text)
     included = re.findall(r"^--8<-- \"(.*?)\"", text, re.MULTILINE)
     assert shown and included
-    for path in [ROOT / "docs" / "modes" / name for name in shown] + [ROOT / name for name in included]:
+    for path in [PAGES / "modes" / name for name in shown] + [ROOT / name for name in included]:
         assert path.exists()
 
 

@@ -31,6 +31,7 @@ class Frame:
 
 
 _frame: ContextVar[Frame | None] = ContextVar("effgrad_frame", default=None)
+_observer: ContextVar[Callable[[Any], None] | None] = ContextVar("effgrad_observer", default=None)
 _serial = itertools.count()
 
 
@@ -260,6 +261,9 @@ class Handler(Generic[*Effects]):
         activation.alive = True
         names = self._effects() if instance is None else (instance,)
         activation._frame = Frame(activation, names, _frame.get())
+        observer = _observer.get()
+        if observer is not None:
+            observer(activation)
         return activation
 
     def __enter__(self) -> Any:
@@ -402,6 +406,16 @@ def handled(effect: Any) -> bool:
     while frame is not None and effect not in frame.names:  # a frame that catches all, to pass most things on
         frame = frame.below
     return frame is not None
+
+
+@contextmanager
+def observed(observer: Callable[[Any], None]) -> Iterator[None]:
+    """Show every activation that is made in the block to `observer`, before anything runs under it."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 @contextmanager

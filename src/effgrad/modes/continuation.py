@@ -104,7 +104,9 @@ class Continuation(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        self.send(owned(value, self).shadow, cotangent)
+        if owned(value, self).shadow is None:
+            raise leaked()
+        self.send(value.shadow, cotangent)
 
     def cotangents(self, variables: list[Backpropagator]) -> list[Any]:
         """The reverse pass; the cotangents that came to the variables."""

@@ -103,7 +103,9 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
-        self.seeds.append((owned(value, self).shadow, cotangent))
+        if owned(value, self).shadow is None:
+            raise leaked()
+        self.seeds.append((value.shadow, cotangent))
 
     def cotangents(self, variables: list[Var]) -> list[Any]:
         """The cotangents of the variables."""

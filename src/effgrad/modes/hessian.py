@@ -170,7 +170,7 @@ class _Local:
         A pair of one name with itself is halved, since it is added with its transpose.
         """
         linear = self.primitive.kind == "linear"
-        if self.primitive.moves or self.primitive.pull_jointly is not None or (linear and len(self.wanted) == 1):
+        if self.primitive.moves or (linear and (self.primitive.pull_jointly is not None or len(self.wanted) == 1)):
             return
         for i, first in enumerate(self.wanted):
             for second in self.wanted[: i if linear else i + 1]:

@@ -73,12 +73,12 @@ class Region:
         recording = {name: getattr(activation, name) for name in unrecording}
         vars(activation).update(unrecording)
         try:
-            self.result, self.values, owned = self._run(self.first)
+            self.result, self.values, values = self._run(self.first)
         finally:
             vars(activation).update(recording)
-        first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
+        first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
-        self.parts = [owned[place] for place in self.places]
+        self.parts = [values[place] for place in self.places]
 
     def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
         """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
@@ -87,7 +87,7 @@ class Region:
         outside = PARTS.set((*self.around, part))
         try:
             result = self.thunk()
-            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], self._owned(result)
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], owned(self.activation, result)
         finally:
             PARTS.reset(outside)
             part.end()
@@ -99,7 +99,7 @@ class Region:
             Recompute.begin()
         try:
             with intercepted(), revived(self.thunk.func.__self__):
-                _, values, owned = self._run(Part(again=self.first))
+                _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:
                 Recompute.end()
@@ -108,32 +108,42 @@ class Region:
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        return [owned[place] for place in self.places]
+        return [parts[place] for place in self.places]
 
-    def _owned(self, result: Any) -> list[Any]:
-        found: list[Any] = []
 
-        def visit(value: Any) -> None:
-            if type(value) in KINDS:
-                value = memory(value)
-            if type(value) in KINDS:
-                if value.owner is self.activation:
-                    found.append(value)
-                else:
-                    visit(value.primal)
-                    visit(value.shadow)
-            elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
-                for part in value:
-                    visit(part)
+def owned(activation: Any, result: Any) -> list[Any]:
+    """The values of an activation in a result: leaves, or what values of inner derivatives hold."""
+    found: list[Any] = []
 
-        for leaf in flatten(result)[0]:
-            visit(leaf)
-        return found
+    def visit(value: Any) -> None:
+        if type(value) in KINDS:
+            value = memory(value)
+        if type(value) in KINDS:
+            if value.owner is activation:
+                found.append(value)
+            else:
+                visit(value.primal)
+                visit(value.shadow)
+        elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
+            for part in value:
+                visit(part)
+
+    for leaf in flatten(result)[0]:
+        visit(leaf)
+    return found
 
 
 def _same(value: Any, before: Any) -> bool:
     value, before = example(value), example(before)
+    if not isinstance(value, float | complex | int | np.generic | np.ndarray):
+        return indistinguishable(value, before)
     return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
+
+
+def indistinguishable(value: Any, before: Any) -> bool:
+    """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
+    equality: Any = type(value).__eq__
+    return equality is object.__eq__ or bool(value == before)
 
 
 def leaked() -> EscapedValue:

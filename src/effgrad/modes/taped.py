@@ -57,14 +57,18 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
+        outermost = not params
         for arg in args:
             if type(arg) in KINDS and arg.owner is self:
-                primals.append(arg.primal)
+                primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primals.append(self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg))
+                primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
                 names.append(None)
-        result = primitive(*primals, **params)
+            outermost = outermost and type(primal) not in KINDS
+            primals.append(primal)
+        # With no handler below, `primitive` would find that out at a price of its own.
+        result = primitive.function(*primals) if outermost else primitive(*primals, **params)
         name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, name)
@@ -104,6 +108,8 @@ class Taped(Handler[Smooth, Checkpoint]):
         self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
+            if name >= UNRECORDED:
+                raise leaked()
             collected[name] = cotangents.add(collected[name], seed)
         try:
             self._walk(collected, 0)

@@ -57,7 +57,7 @@ PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
 
 def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
     """In second runs, let an array from before be as in the first, until the innermost ends; these runs."""
-    again = [part for part in parts if part.again is not None and part not in storage.parts]
+    again = storage.second_runs(parts)
     if again:
         innermost = next(part for part in reversed(again) if part.running)
         if storage not in innermost.rewound:
@@ -93,7 +93,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "settled", "history", "rewound",
+        "borrowed", "made", "settled", "history", "rewound",
     )  # fmt: skip
 
     def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
@@ -109,8 +109,8 @@ class Storage:
         self.unwritten: list[weakref.ref[Traced]] | None = []
         # For each address, when it was last written to.
         self.written: Any = None
-        # When it was last settled; what it was before that, for parts that began before and run again.
-        self.settled = next(_clock)
+        # When it was made, and last settled; what it was before that, for parts that began before and run again.
+        self.made = self.settled = next(_clock)
         self.history: Any = None
         self.rewound = False
         self.borrowed = False
@@ -133,6 +133,10 @@ class Storage:
         self.unwritten.append(weakref.ref(view))
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
+
+    def second_runs(self, parts: tuple[Part, ...]) -> list[Part]:
+        """Those of the parts that run for the second time, and before which the memory was there."""
+        return [part for part in parts if part.again is not None and part not in self.parts and self.made < part.begun]
 
     def state(self) -> dict[str, Any]:
         names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound")
@@ -270,6 +274,10 @@ class Handle:
             self.addresses = self.storage.locate(self.path)
         return self.addresses
 
+    def outline(self) -> Any:
+        """An array of the handle's shape: the addresses, unless nobody has needed them yet."""
+        return self.located() if self.path or self.addresses is not None else plain(self.storage.base)
+
     def shared(self, value: Any) -> Any:
         """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
         self.storage.borrowed = True
@@ -327,9 +335,9 @@ class Mutable(Traced):
     owner = _current(_OWNER)
     primal = _current(_PRIMAL)
     shadow = _current(_SHADOW)
-    shape = property(lambda self: self.handle.located().shape)
-    ndim = property(lambda self: self.handle.located().ndim)
-    size = property(lambda self: self.handle.located().size)
+    shape = property(lambda self: self.handle.outline().shape)
+    ndim = property(lambda self: self.handle.outline().ndim)
+    size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.storage.dtype)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
@@ -338,7 +346,7 @@ class Mutable(Traced):
         _SHADOW.__set__(self, shadow)
 
     def __len__(self) -> int:
-        return len(self.handle.located())
+        return len(self.handle.outline())
 
     def __getitem__(self, index: Any) -> Any:
         index = plain_tree(index)
@@ -373,8 +381,7 @@ def memory(array: Traced) -> Any:
     become_mutable(array)
     handle.located()
     storage = handle.storage
-    again = any(part.again is not None and part not in storage.parts for part in PARTS.get())
-    return storage.read(storage.addresses) if again else storage.settle()
+    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
 
 
 def is_written(array: Any) -> bool:
@@ -442,7 +449,7 @@ def assign(array: Traced, value: Any) -> None:
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    result = np.array(base)
+    result = np.array(base, order="C")  # whose flat view is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value
