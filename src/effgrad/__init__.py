@@ -1,5 +1,6 @@
 """effgrad: derivatives as effect handlers, for plain NumPy code."""
 
+from effgrad import loop
 from effgrad.api import (
     check_grad,
     debug_nans,
@@ -59,6 +60,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "kinks",
+    "loop",
     "second_order",
     "stage",
     "stop_gradient",

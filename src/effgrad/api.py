@@ -348,7 +348,12 @@ def stop_gradient(x: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
-    return optree.tree_map(lambda leaf: np.copy(plain(leaf))[()] if isinstance(leaf, Traced) else leaf, x)
+
+    def constant_of(leaf: Any) -> Any:
+        value = plain(leaf)
+        return value.copy() if isinstance(value, Traced) else np.copy(value)[()]
+
+    return optree.tree_map(lambda leaf: constant_of(leaf) if isinstance(leaf, Traced) else leaf, x)
 
 
 def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -97,7 +97,7 @@ class Maker:
         return Constant(type_, Smooth(names, function(names, self.random.choice(FUNCTIONS[n]))))
 
     def computation(self, type_, context, effect, size):
-        if size > 0 and self.random.random() < 0.75:
+        if size > 0 and self.random.random() < 0.9:
             made = self.elimination(type_, context, effect, size - 1)
             if made is not None:
                 return made

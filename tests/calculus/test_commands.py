@@ -89,9 +89,9 @@ def test_hh_has_no_types_and_a_missing_file_is_named(capsys):
 
 
 def test_without_the_parser_library_the_extra_is_named(capsys, monkeypatch):
-    from effgrad.calculus.lam import terms
+    from effgrad.calculus.lam import reading
 
     monkeypatch.setitem(__import__("sys").modules, "lark", None)
-    monkeypatch.setattr(terms, "_READER", terms._Reader())
+    monkeypatch.setattr(reading, "_READER", reading._Reader())
     assert cli.main(["calculus", "run", str(EXAMPLES / "section_5_3.lam")]) == 2
     assert "pip install 'effgrad[calculus]'" in capsys.readouterr().err

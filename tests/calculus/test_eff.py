@@ -12,9 +12,10 @@ from effgrad import jvp
 from effgrad.calculus import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.calculus import lam as lam_language
 from effgrad.calculus.eff import terms
-from effgrad.calculus.eff.from_lam import DUAL, PLAIN, PROP, run, translated
+from effgrad.calculus.eff.from_lam import DUAL, PLAIN, PROP, Numbers, run, translated
+from effgrad.calculus.eff.reading import parse, parse_type
 from effgrad.calculus.eff.semantics import Machine, evaluate
-from effgrad.calculus.eff.terms import F, Program, R, Return, parse, parse_type, show
+from effgrad.calculus.eff.terms import F, Program, R, Return, Variable, show
 from effgrad.calculus.eff.types import check
 
 LIMIT = 20_000
@@ -24,7 +25,7 @@ LIMIT = 20_000
 def test_well_typed_terms_do_not_get_stuck_keep_their_type_and_terminate(seed):
     maker = Maker(seed)
     type_ = F(maker.value_type(2))
-    made = Program(OPERATIONS, maker.computation(type_, {}, frozenset(), 6))
+    made = Program(OPERATIONS, maker.computation(type_, {}, frozenset(), 9))
     program, found = check(made)
     assert found == type_
     machine = Machine(program)
@@ -142,6 +143,18 @@ def test_a_translated_program_has_the_type_that_the_macro_gives(text, numbers):
     assert check(program, numbers.effect)[1] == F(function)
 
 
+def test_a_program_knows_nothing_of_its_numbers():
+    # The premise of theorems 8.2.3 and 8.3.2: it is well typed at a type variable, so no handler can be cheated.
+    numbers = Numbers(Variable("X"), "_X")
+    power = {"ap0_X": "Op0 * 1", "ap1_X": "Op1 * X", "ap2_X": "Op2 * (X * X)"}
+    operations = {name: (parse_type(parameter), Variable("X")) for name, parameter in power.items()}
+    operations["below_X"] = (parse_type("X * X"), parse_type("<true 1, false 1>"))
+    for text in PROGRAMS:
+        program = Program(operations, translated(lam_language.parse(text), numbers))
+        function = terms.U(numbers.effect, terms.Arrow(numbers.type, F(numbers.type)))
+        assert check(program, numbers.effect, frozenset({"X"}))[1] == F(function)
+
+
 # Errors
 
 
@@ -157,6 +170,7 @@ def test_a_translated_program_has_the_type_that_the_macro_gives(text, numbers):
         ("return op[x, y]", "needs its arguments and a dot"),
         ("return op[x. x +]", "unexpected the end"),
         ("import nothing return ()", "there is no nothing to import"),
+        ("define x[] = 1.0 handle return () with x[]", "x\\[\\] is not a handler"),
     ],
 )
 def test_an_ill_formed_program_gets_a_position(text, message):
@@ -171,7 +185,8 @@ def test_an_ill_formed_program_gets_a_position(text, message):
         ("case 1.0 of (x, y) -> return x", "case of a pair: expected A \\* B, found R"),
         ("case () of {a x -> return x}", "case of a variant: expected a variant, found 1"),
         ("case inj[<a 1, b 1>] a () of {a x -> return x}", "case of a variant: expected the branches a, b, found a"),
-        ("case inj[<a 1, b R>] a () of {a x -> return x | b x -> return x}", "branches of case: expected F \\(1\\), "),
+        ("case inj[<a 1, b R>] a () of {a x -> return x | b x -> return x}",
+         "branches of case: expected F 1, found F R"),
         ("return (inj[<a 1>] b ())", "injection: <a 1> has no label b"),
         ("return (inj[<a 1>] a 2.0)", "injection: expected 1, found R"),
         ("return (inj[<a 1, a R>] a ())", "kind of a variant: a label occurs twice"),
@@ -182,13 +197,14 @@ def test_an_ill_formed_program_gets_a_position(text, message):
         ("1.0!", "force: expected U\\[E\\] C, found R"),
         ("eval1 (op[x, y. x], 1.0)", "parameter of eval1: expected Op1 \\* R, found Op2 \\* R"),
         ("foo 1.0", "operation: foo is not declared"),
+        ("import smooth return eval[R]", "value: eval\\[R\\] is none"),
         ("operation a : 1 -> R a ()", "operation: a is not of the effect \\[\\] here"),
         ("operation a : 1 -> R {[a] a ()}!", "force: expected a thunk of the effect \\[\\] here, found U\\[a\\]"),
         ("operation a : 1 -> R handle return 1 with {return (x : R) -> return x}", "handled computation: expected"),
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> k! ()}",
          "argument of an application: expected R, found 1"),
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> return p}",
-         "clause of a: expected F \\(R\\), found F \\(1\\)"),
+         "clause of a: expected F R, found F 1"),
         ("operation a : 1 -> R handle return 1.0 with {return (x : R) -> return x | b p k -> k! ()}",
          "clause of a handler: the operation b is not declared"),
         ("operation a : 1 -> R handle a () with {return (x : R) -> return x | a p k -> k! 1.0 | a p k -> k! 1.0}",
@@ -209,7 +225,7 @@ def test_type_variables_and_free_variables_are_given_to_the_checker():
     program = parse("ap (op[a. a], x)")
     operations = {"ap": (parse_type("Op1 * X"), parse_type("X"))}
     checked = check(Program(operations, program.body), frozenset({"ap"}), frozenset({"X"}), {"x": parse_type("X")})
-    assert str(checked[1]) == "F (X)"
+    assert str(checked[1]) == "F X"
     with pytest.raises(IllTyped, match="parameter of ap"):
         check(Program(operations, program.body), frozenset({"ap"}), frozenset({"X"}), {"x": R})
 

@@ -41,6 +41,7 @@ PROGRAMS = {
     r"\(x, y). fold ((\(a, b). a * b + x), (y, build (4, \i. real i + x)))":
         lambda x, y: (((y * x + x) * (1 + x) + x) * (2 + x) + x) * (3 + x) + x,
     r"\(x, y). atan2 (x, y) * real (size (build (2 +Z 3, \i. i *Z i)))": lambda x, y: np.arctan2(x, y) * 5.0,
+    r"\(p : R * R). (\(f : R -> R). f (fst p)) (\(z : R). z * snd p)": lambda x, y: x * y,
     r"\(x, y). fused[R * R] (\(a, b). a * sin b) (x * x, y) * x": lambda x, y: x * x * np.sin(y) * x,
     r"\(x, y). log (x * x + 1.0) * sqrt (y * y + 1.0) + cos x": lambda x, y:
         np.log(x * x + 1.0) * np.sqrt(y * y + 1.0) + np.cos(x),

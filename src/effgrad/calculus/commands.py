@@ -78,8 +78,9 @@ def _lam(request: Request, write: Write) -> None:
 
 
 def _eff(request: Request, write: Write) -> None:
+    from effgrad.calculus.eff.reading import parse
     from effgrad.calculus.eff.semantics import evaluate
-    from effgrad.calculus.eff.terms import parse, show
+    from effgrad.calculus.eff.terms import show
     from effgrad.calculus.eff.types import check
 
     program, type_ = check(parse(request.text))
@@ -98,9 +99,9 @@ def _eff(request: Request, write: Write) -> None:
 
 
 def _hh(request: Request, write: Write) -> None:
+    from effgrad.calculus.hh.reading import parse
     from effgrad.calculus.hh.semantics import evaluate
     from effgrad.calculus.hh.semantics import shown as shown_value
-    from effgrad.calculus.hh.terms import parse
 
     if request.action == "type":
         raise CalculusError("HH has no types")

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from effgrad.calculus.lam.primitives import CONSTANTS
+from effgrad.calculus.lam.reading import parse
 from effgrad.calculus.lam.semantics import Interpreter
-from effgrad.calculus.lam.terms import parse
 
 
 class Expression:

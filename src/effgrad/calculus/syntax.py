@@ -135,5 +135,7 @@ def deep() -> Iterator[None]:
     sys.setrecursionlimit(max(before, 10**5))
     try:
         yield
+    except RecursionError:
+        raise CalculusError("the program is nested too deeply; bind its parts to names") from None
     finally:
         sys.setrecursionlimit(before)

@@ -200,6 +200,12 @@ def _engine(handler: type) -> str | None:
     return engines.pop() if engines else None
 
 
+@functools.cache
+def _needing_result(handler: type) -> str | None:
+    """A clause of a handler that needs the handled result, if there is one."""
+    return next((name for name in dir(handler) if getattr(getattr(handler, name), "_needs_result", False)), None)
+
+
 def _continuations() -> Any:
     try:
         from effgrad.effects import continuations
@@ -261,12 +267,11 @@ class Handler(Generic[*Effects]):
         return activation
 
     def __enter__(self) -> Any:
-        for name in dir(type(self)):
-            if getattr(getattr(type(self), name), "_needs_result", False):
-                raise TypeError(
-                    f"{type(self).__name__}.{name} needs the result of the program, which a with block does not have: "
-                    "use handle(handler, f)"
-                )
+        if (name := _needing_result(type(self))) is not None:  # type: ignore[arg-type]
+            raise TypeError(
+                f"{type(self).__name__}.{name} needs the result of the program, which a with block does not have: "
+                "use handle(handler, f)"
+            )
         activation = self._activate()
         activation._token = _frame.set(activation._frame)
         # The template only remembers its open activations so that `with` can close the last one.

@@ -14,7 +14,7 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class Backpropagator:
@@ -104,7 +104,7 @@ class Continuation(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        if value.shadow is None:
+        if owned(value, self).shadow is None:
             raise leaked()
         self.send(value.shadow, cotangent)
 

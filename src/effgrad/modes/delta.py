@@ -19,17 +19,17 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Var:
     """The tangent bound to a name."""
 
     name: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scale:
     """A linear map of a tangent, by its transpose."""
 
@@ -37,14 +37,14 @@ class Scale:
     term: Var
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Add:
     """The sum of tangents; Zero if there is none."""
 
     terms: tuple[Scale, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rerun:
     """The tangents of a checkpointed part's results, as bindings that are made when they are needed."""
 
@@ -103,7 +103,7 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
-        if value.shadow is None:
+        if owned(value, self).shadow is None:
             raise leaked()
         self.seeds.append((value.shadow, cotangent))
 

@@ -114,6 +114,8 @@ class _Local:
 
     def __init__(self, primitive: Any, params: Any, primals: Any, names: Any, result: Any) -> None:
         self.primitive, self.params, self.primals, self.names, self.result = primitive, params, primals, names, result
+        # Of one number, elementwise: a block is a number, and nothing has a place.
+        self.number = primitive.kind == "elementwise" and np.ndim(plain(result)) == 0
         self.wanted = [index for index, source in enumerate(names) if source is not None]
         self._jacobians: list[tuple[int, Any]] | None = None
 
@@ -153,6 +155,8 @@ class _Local:
 
     def _diagonal(self, index: int, values: Any) -> Any:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
+        if self.number:
+            return 0.0 if values is None else values
         size, places = np.size(self.primals[index]), self._places(index)
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
@@ -166,7 +170,7 @@ class _Local:
         A pair of one name with itself is halved, since it is added with its transpose.
         """
         linear = self.primitive.kind == "linear"
-        if self.primitive.moves or self.primitive.pull_jointly is not None or (linear and len(self.wanted) == 1):
+        if self.primitive.moves or (linear and (self.primitive.pull_jointly is not None or len(self.wanted) == 1)):
             return
         for i, first in enumerate(self.wanted):
             for second in self.wanted[: i if linear else i + 1]:
@@ -182,8 +186,8 @@ class _Local:
             if not callable(partial):
                 return None
             weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
-            if weight is None:
-                return None
+            if weight is None or self.number:
+                return weight if weight is None else weight * cotangent
             places, shape = (self._places(first), self._places(second)), np.shape(self.result)
             sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
             return _scattered(weight * cotangent, *places, sizes, shape)

@@ -19,7 +19,7 @@ from effgrad.modes.floats import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class TapedValue(Traced):
@@ -44,7 +44,7 @@ UNRECORDED = 1 << 60
 class Taped(Handler[Smooth, Checkpoint]):
     """Taped reverse mode; a traced value's shadow is its name on the tape."""
 
-    value = TapedValue
+    value: type[Traced] = TapedValue
 
     def enter(self) -> None:
         self.tape: Any = []
@@ -57,14 +57,18 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
+        outermost = not params
         for arg in args:
             if type(arg) in KINDS and arg.owner is self:
-                primals.append(arg.primal)
+                primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primals.append(self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg))
+                primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
                 names.append(None)
-        result = primitive(*primals, **params)
+            outermost = outermost and type(primal) not in KINDS
+            primals.append(primal)
+        # With no handler below, `primitive` would find that out at a price of its own.
+        result = primitive.function(*primals) if outermost else primitive(*primals, **params)
         name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, name)
@@ -93,7 +97,7 @@ class Taped(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Any, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        self.seeds.append((value.shadow, cotangent))
+        self.seeds.append((owned(value, self).shadow, cotangent))
 
     def cotangents(self, names: list[int]) -> list[Any]:
         """The cotangents of the variables named."""

@@ -24,15 +24,10 @@ import scipy.special
 
 from effgrad.effects import handled
 from effgrad.smooth import makers, special
+from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.traced import KINDS, Smooth
-
-
-def _traced_inside(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any(_traced_inside(item) for item in value)
-    return type(value) in KINDS
-
+from effgrad.smooth.scipy_rules.tables import Method, traced_inside
+from effgrad.smooth.traced import Smooth
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -46,17 +41,31 @@ CREATORS: list[tuple[Any, str]] = [
     )
 ]  # fmt: skip
 MODULES = {
-    f"scipy.{name}": f"effgrad.smooth.scipy_rules.{name}"
-    for name in ("linalg", "signal", "stats", "interpolate", "ndimage", "sparse", "integrate")
-}
-LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
+    f"scipy.{name}": f"effgrad.smooth.scipy_rules.{rules}"
+    for name, rules in {
+        "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
+        "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+    }.items()
+}  # fmt: skip
 
 
 def _with_rule(original: Any, rule: Any) -> Any:
+    if type(rule) is Method:
+        return _method(original, *rule)
+
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        if any(_traced_inside(a) for a in args) or (kwargs and _traced_inside(tuple(kwargs.values()))):
+        if traced_inside(args) or (kwargs and traced_inside(kwargs)):
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
+
+    return dispatch
+
+
+def _method(original: Any, rule: Any, holds: Any) -> Any:
+    def dispatch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if holds(self) or traced_inside(args) or traced_inside(kwargs):
+            return rule(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
 
     return dispatch
 
@@ -64,19 +73,11 @@ def _with_rule(original: Any, rule: Any) -> Any:
 def _creating(original: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        if type(result) is np.ndarray and handled(Smooth):
-            caller = sys._getframe(1)
-            while caller.f_code is _REDISPATCH and caller.f_back is not None:
-                caller = caller.f_back
-            name = caller.f_globals.get("__name__", "")
-            if name.partition(".")[0] not in LIBRARIES or name.startswith("numpy.polynomial"):
-                return buffer(result)
+        if type(result) is np.ndarray and handled(Smooth) and not by_library():
+            return buffer(result)
         return result
 
     return dispatch
-
-
-_REDISPATCH = _with_rule(None, None).__code__
 
 
 class _Namespace:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import NoRule
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, plain
+from effgrad.smooth.mutable import buffer
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, depends, plain
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -145,6 +146,8 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 
 
 def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    if not depends(x):
+        return buffer(np.vander(plain(x), N, increasing))
     n = x.size if N is None else N
     powers = np.arange(n) if increasing else np.arange(n - 1, -1, -1)
     return x[:, None] ** powers

@@ -1,12 +1,30 @@
 """NumPy's functions and classes that make arrays and never ask traced values: most are reached by interception."""
 
+import sys
 from typing import Any
 
 import numpy as np
 
 import effgrad.smooth.structure  # noqa: F401 (it enters the rule of full_like)
 from effgrad.errors import NoRule
-from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, plain
+from effgrad.smooth.mutable import Mutable
+from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, plain
+
+LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
+# Modules of libraries that fill the arrays they make with NumPy operations only.
+PURE = (
+    "numpy.polynomial", "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
+    "scipy.interpolate._cubic",
+)  # fmt: skip
+OURS = (__name__, "effgrad.smooth.interception")
+
+
+def by_library() -> bool:
+    """Whether the function replaced here was called by a library around compiled code."""
+    frame = sys._getframe(1)
+    while (module := frame.f_globals.get("__name__", "")) in OURS and frame.f_back is not None:
+        frame = frame.f_back
+    return module.partition(".")[0] in LIBRARIES and not module.startswith(PURE)
 
 
 def _nested(value: Any) -> Any:
@@ -15,6 +33,8 @@ def _nested(value: Any) -> Any:
 
 def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
+    if type(value) is Mutable and not depends(value) and by_library():
+        return np.array(value.__array__(), dtype, copy=copy, ndmin=ndmin)
     if type(value) in KINDS:
         result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
     else:

@@ -274,6 +274,10 @@ class Handle:
             self.addresses = self.storage.locate(self.path)
         return self.addresses
 
+    def outline(self) -> Any:
+        """An array of the handle's shape: the addresses, unless nobody has needed them yet."""
+        return self.located() if self.path or self.addresses is not None else plain(self.storage.base)
+
     def shared(self, value: Any) -> Any:
         """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
         self.storage.borrowed = True
@@ -331,9 +335,9 @@ class Mutable(Traced):
     owner = _current(_OWNER)
     primal = _current(_PRIMAL)
     shadow = _current(_SHADOW)
-    shape = property(lambda self: self.handle.located().shape)
-    ndim = property(lambda self: self.handle.located().ndim)
-    size = property(lambda self: self.handle.located().size)
+    shape = property(lambda self: self.handle.outline().shape)
+    ndim = property(lambda self: self.handle.outline().ndim)
+    size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.storage.dtype)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
@@ -342,7 +346,7 @@ class Mutable(Traced):
         _SHADOW.__set__(self, shadow)
 
     def __len__(self) -> int:
-        return len(self.handle.located())
+        return len(self.handle.outline())
 
     def __getitem__(self, index: Any) -> Any:
         index = plain_tree(index)
@@ -445,7 +449,7 @@ def assign(array: Traced, value: Any) -> None:
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    result = np.array(base)
+    result = np.array(base, order="C")  # whose flat view is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value

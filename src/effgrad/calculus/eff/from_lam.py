@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from effgrad.calculus import expressions
 from effgrad.calculus.eff import terms as eff
+from effgrad.calculus.eff.reading import parse
 from effgrad.calculus.eff.semantics import evaluate
 from effgrad.calculus.eff.types import check
 from effgrad.calculus.lam import terms as lam
@@ -30,7 +31,7 @@ class Numbers(NamedTuple):
         return frozenset(name + self.ending for name in ("ap0", "ap1", "ap2", "below"))
 
 
-_LIBRARY = eff.parse("import smooth return ()").operations
+_LIBRARY = parse("import smooth return ()").operations
 _DUAL, _PROP = eff.Product(eff.R, eff.R), _LIBRARY["ap0_prop"][1]
 PLAIN, DUAL, PROP = Numbers(eff.R, ""), Numbers(_DUAL, "_dual"), Numbers(_PROP, "_prop")
 
@@ -56,7 +57,9 @@ class _Translation:
         return f"_{self.count}"
 
     def then(self, term: lam.Term, rest: Callable[[eff.Term], eff.Term]) -> eff.Term:
-        """Run a term and go on with its value."""
+        """Run a term and go on with its value; a variable is one already."""
+        if isinstance(term, lam.Var):
+            return rest(eff.Var(term.name))
         name = self.fresh()
         return eff.To(name, self.term(term), rest(eff.Var(name)))
 
@@ -181,6 +184,7 @@ def run(term: lam.Term, mode: str, point: list[Any], tangent: list[Any] | None =
             "reverse" for the same by backpropagators.
         point: n numbers; `tangent` the same.
 
+    >>> from effgrad.calculus import lam
     >>> square = lam.parse("\\\\x. x * x")
     >>> run(square, "eval", [3.0]), run(square, "forward", [3.0], [1.0]), run(square, "reverse", [3.0], [1.0])
     (9.0, (9.0, 6.0), (9.0, 6.0))
@@ -215,7 +219,7 @@ def _tuple(items: list[eff.Term]) -> eff.Term:
 
 
 def _handler(use: str) -> eff.Term:
-    body = eff.parse(f"import smooth handle return () with {use}").body
+    body = parse(f"import smooth handle return () with {use}").body
     assert isinstance(body, eff.Handle)
     return body.handler
 

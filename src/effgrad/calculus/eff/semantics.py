@@ -49,7 +49,7 @@ def evaluate(program: Program, reals: Callable[[Fraction], Any] = float, steps: 
         steps: the limit; `TooManySteps` is raised beyond it.
         tell: is called after each step with the name of its rule.
 
-    >>> from effgrad.calculus.eff.terms import parse
+    >>> from effgrad.calculus.eff.reading import parse
     >>> evaluate(parse("x <- return 1.0; y <- eval2 (op[a, b. a + b], (x, x)); return (x, y)"))
     (1.0, 2.0)
     """
@@ -59,22 +59,22 @@ def evaluate(program: Program, reals: Callable[[Fraction], Any] = float, steps: 
         if rule is None:
             if not isinstance(machine.focus, Return):
                 raise Stuck(f"{machine.focus} is finished, but returns no value", machine.focus.place)
-            return plain(machine.focus.value)
+            return plain(machine.focus.value, reals)
         tell(rule, machine)
     raise TooManySteps(steps)
 
 
-def plain(value: Term) -> Any:
+def plain(value: Term, reals: Callable[[Fraction], Any] = float) -> Any:
     """A value of EFF as one of Python."""
     match value:
-        case Constant(_, number):
-            return number
+        case Constant(type_, number):
+            return reals(number) if type_ == R else number
         case Unit():
             return ()
         case Pair(first, second):
-            return plain(first), plain(second)
+            return plain(first, reals), plain(second, reals)
         case Inj(_, label, content):
-            return label, plain(content)
+            return label, plain(content, reals)
     return value
 
 
@@ -84,7 +84,7 @@ class Machine:
     def __init__(self, program: Program, reals: Callable[[Any], Any] = float) -> None:
         self.reals = reals
         self.operations: Operations = program.operations
-        self.focus: Term = _numbers(program.body, reals)
+        self.focus: Term = program.body
         self.frames: list[Term] = []
 
     def whole(self) -> Term:
@@ -169,13 +169,3 @@ def _plugged(frames: list[Term], term: Term) -> Term:
             case Handle(_, handler, effect):
                 term = Handle(term, handler, effect, place=frame.place)
     return term
-
-
-def _numbers(term: Any, reals: Callable[[Any], Any]) -> Any:
-    """A term with the literals of R made numbers."""
-    match term:
-        case Constant(type_, value) if type_ == R:
-            return Constant(type_, reals(value), place=term.place)
-        case Constant():
-            return term
-    return term.rebuilt(lambda part: _numbers(part, reals))

@@ -62,10 +62,10 @@ def _evaluation(n: int) -> Callable[..., Term]:
     def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
         function, rest, arguments = parameter.first, parameter.second, []
         for _ in range(n - 1):
-            arguments.append(rest.first.value)
+            arguments.append(reals(rest.first.value))
             rest = rest.second
         if n:
-            arguments.append(rest.value)
+            arguments.append(reals(rest.value))
         return Constant(R, expressions.value(function.value.expression, arguments, reals))
 
     return meaning
@@ -85,7 +85,7 @@ def _derivative(function: Smooth, index: int) -> expressions.Expression:
 
 
 def _less(parameter: Any, reals: Callable[[Any], Any]) -> Term:
-    holds = parameter.first.value < parameter.second.value
+    holds = reals(parameter.first.value) < reals(parameter.second.value)
     return Inj(BOOL, "true" if holds else "false", Unit())
 
 

@@ -66,7 +66,7 @@ def check(program: Program, effect: Effect = frozenset(), variables: frozenset[s
         variables: the type variables that it may use.
         context: the types of its free variables.
 
-    >>> from effgrad.calculus.eff.terms import parse
+    >>> from effgrad.calculus.eff.reading import parse
     >>> print(check(parse("x <- return 1.0; return (x, x)"))[1])
     F (R * R)
     """
@@ -140,7 +140,7 @@ class Checker:
                 own = effect if named is None else self.effect(named, term)
                 body, inner = self.computation(body, context, own)
                 return Thunk(body, own, place=term.place), U(own, inner)
-        raise IllTyped(f"value: {term} is a computation; {{ }} suspends it", term.place)
+        raise IllTyped(f"value: {term} is none; {{ }} suspends a computation", term.place)
 
     # Computations
 

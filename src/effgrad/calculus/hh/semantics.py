@@ -11,7 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from effgrad.calculus.hh.terms import Fun, Handle, Let, Literal, Made, Match, Name, Pattern, Row, Strict, Term, Var
+from effgrad.calculus.hh.terms import (
+    Fun,
+    Handle,
+    Let,
+    Literal,
+    Made,
+    Match,
+    Name,
+    Pattern,
+    Quoted,
+    Row,
+    Strict,
+    Term,
+    Var,
+)
 from effgrad.calculus.syntax import Place, Stuck, TooManySteps
 
 Environment = dict[str, Any]
@@ -85,7 +99,7 @@ def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = flo
     42
     """
     for argument in arguments:
-        term = Strict("apply", (term, Literal(argument)))
+        term = Strict("apply", (term, Quoted(argument)))
     machine = Machine(term, reals)
     while machine.frames or machine.term is not None:
         rule = machine.step()
@@ -128,6 +142,8 @@ class Machine:
                 self._give(scope[name])
             case Literal(value):
                 self._give(self.reals(value) if isinstance(value, Fraction) else value)
+            case Quoted(value):
+                self._give(value)
             case Fun():
                 self._give(Closure(term, scope))
             case Strict("row", ()):

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from effgrad.calculus.lam import terms
 from effgrad.calculus.lam.primitives import CONSTANTS, Constant
+from effgrad.calculus.lam.reading import parse
 from effgrad.calculus.lam.terms import (
     App,
     Arrow,
@@ -40,6 +42,7 @@ from effgrad.calculus.lam.terms import (
     Poly,
     Product,
     Pure,
+    R,
     Real,
     Snd,
     Sum,
@@ -50,10 +53,9 @@ from effgrad.calculus.lam.terms import (
     apply,
     dimension,
     free,
-    parse,
     tuple_,
 )
-from effgrad.calculus.lam.types import typeof
+from effgrad.calculus.lam.types import mapped, reverse_dual, typeof
 from effgrad.calculus.syntax import IllTyped, deep
 
 # Figures 3, 5 and 7: everything is homomorphic but reals
@@ -61,15 +63,16 @@ from effgrad.calculus.syntax import IllTyped, deep
 
 @dataclass(frozen=True)
 class Dual:
-    """What a translation pairs a real with: its zero, and how such things are scaled and added."""
+    """What a translation pairs a real with: its type, its zero, and how such things are scaled and added."""
 
+    type: Type
     zero: Term
     scale: Callable[[Term, Term], Term]
     add: Callable[[Term, Term], Term]
 
 
-TANGENT = Dual(Real(0), lambda r, d: apply("*", r, d), lambda d, e: apply("+", d, e))
-DELTA = Dual(Op("Zero"), lambda r, d: apply("Scale", r, d), lambda d, e: apply("Add", d, e))
+TANGENT = Dual(R, Real(0), lambda r, d: apply("*", r, d), lambda d, e: apply("+", d, e))
+DELTA = Dual(terms.DELTA, Op("Zero"), lambda r, d: apply("Scale", r, d), lambda d, e: apply("Add", d, e))
 
 
 def vectors(source: Type) -> Dual:
@@ -78,7 +81,7 @@ def vectors(source: Type) -> Dual:
     def polytypic(name: str) -> Callable[[Term, Term], Term]:
         return lambda one, other: App(Poly(name, source), Pair(one, other))
 
-    return Dual(Poly("zero", source), polytypic("scale"), polytypic("add"))
+    return Dual(source, Poly("zero", source), polytypic("scale"), polytypic("add"))
 
 
 def translate(term: Term, kind: Dual) -> Term:
@@ -88,6 +91,8 @@ def translate(term: Term, kind: Dual) -> Term:
             return Pair(term, kind.zero)
         case Op(name):
             return _dual_function(CONSTANTS[name], kind)
+        case Lam(name, body, annotation) if annotation is not None:
+            return Lam(name, translate(body, kind), mapped(annotation, Product(R, kind.type)), place=term.place)
         case Poly("fused"):
             return Lam("_f", Var("_f"))
         case Poly() | Pure() | Do():
@@ -166,8 +171,8 @@ def monadic(term: Term) -> Term:
             return Pure(term)
         case Real():
             return Pure(Pair(term, Op("Zero")))
-        case Lam(name, body):
-            return Pure(Lam(name, monadic(body)))
+        case Lam(name, body, annotation):
+            return Pure(Lam(name, monadic(body), None if annotation is None else reverse_dual(annotation)))
         case Let(name, bound, body):
             return Do(name, monadic(bound), monadic(body))
         case App(Poly("fused", source), function):

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import effgrad
@@ -27,7 +28,7 @@ from effgrad.calculus.lam.translations import (
     reverse_derivative,
 )
 from effgrad.calculus.syntax import TooManySteps
-from effgrad.calculus.verify import python
+from effgrad.calculus.verify.python import compiled, exact, floating
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
 from effgrad.modes.second_order import SecondOrder
@@ -56,6 +57,11 @@ class Case:
     @property
     def reals(self) -> Callable[[Any], Any]:
         return Fraction if self.exact else float
+
+    @cached_property
+    def python(self) -> Callable[[Any], Any]:
+        """The program as Python."""
+        return compiled(self.program, exact if self.exact else floating)
 
 
 def nested(items: list[Any]) -> Any:
@@ -133,7 +139,7 @@ def _check_branches(case: Case) -> None:
     Interpreter(lambda x: Rounded(float(x), 0.0)).run(case.program, point)
 
 
-_UNIT = 2.0**-53
+_UNIT, _LEAST = 2.0**-53, 5e-324
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ def _error(x: Any) -> float:
 
 
 def _rounded(value: float, error: float) -> Rounded:
-    return Rounded(value, error + 2 * _UNIT * abs(value))
+    return Rounded(value, error + 2 * _UNIT * abs(value) + _LEAST)
 
 
 _SLOPES: dict[str, Callable[..., tuple[float, ...]]] = {
@@ -242,11 +248,6 @@ def _eff(mode: str) -> Callable[[Case], list[Any]]:
     return run
 
 
-def as_python(case: Case) -> Callable[[Any], Any]:
-    """The program as Python."""
-    return python.compiled(case.program, python.exact if case.exact else python.floating)
-
-
 def _reverse(mode: str) -> Callable[[Case], list[Any]]:
     """A reverse mode, used as `grad` uses it, but on any numbers."""
 
@@ -254,7 +255,7 @@ def _reverse(mode: str) -> Callable[[Case], list[Any]]:
         with REVERSE[mode]() as activation:
             inputs = [activation.variable(x) for x in case.point]
             shadows = [x.shadow for x in inputs]
-            output = as_python(case)(nested(inputs))
+            output = case.python(nested(inputs))
             if isinstance(output, Traced) and output.owner is activation:
                 activation.seed(output, case.reals(1))
         found = [cotangents.dense(c) for c in activation.cotangents(shadows)]
@@ -270,7 +271,7 @@ def _along(handler: Callable[[], Any], inputs: Callable[[Any, Any, Any], Any],
     def run(case: Case) -> list[Any]:
         with handler() as activation:
             pairs = zip(case.point, case.direction, strict=True)
-            output = as_python(case)(nested([inputs(activation, x, dx) for x, dx in pairs]))
+            output = case.python(nested([inputs(activation, x, dx) for x, dx in pairs]))
             owned = isinstance(output, Traced) and output.owner is activation
             found = result(output.shadow) if owned and output.shadow is not None else None
         return [case.reals(0) if found is None else found]
@@ -290,7 +291,7 @@ def _public(derivative: Callable[..., Any]) -> Callable[[Case], list[Any]]:
     """A function of the public interface, at a point and along a direction."""
 
     def run(case: Case) -> list[Any]:
-        found = derivative(as_python(case), nested(case.point), nested(case.direction))
+        found = derivative(case.python, nested(case.point), nested(case.direction))
         return flat(found, len(case.point)) if isinstance(found, tuple) else [found]
 
     return run
@@ -314,7 +315,7 @@ MEANS: dict[str, Mean] = {
     "EFF evaluation": ("value", _eff("eval")),
     "EFF forward": ("slope", _eff("forward")),
     "EFF continuation reverse": ("slope", _eff("reverse")),
-    "Python": ("value", lambda case: [as_python(case)(nested(case.point))]),
+    "Python": ("value", lambda case: [case.python(nested(case.point))]),
     "Python forward": ("slope", _along(Forward, _dual, lambda shadow: shadow)),
     **{f"Python {mode}": ("gradient", _reverse(mode)) for mode in REVERSE},
     "Python second_order": ("slope", _along(SecondOrder, _dual, lambda shadow: shadow[0])),

@@ -80,7 +80,8 @@ class _Maker:
         if size <= 0:
             return self.leaf(type_, scope)
         ways: list[Callable[[Type, Scope, int], Term | None]] = [self.let, self.use, self.introduction]
-        weights = [3.0, 4.0, 5.0]
+        # A variable of type R ends a term: early it would leave most programs linear.
+        weights = [3.0, 1.0, 7.0] if type_ == R and size > 2 else [3.0, 4.0, 5.0]
         if size > 2:
             ways += [self.apply, self.case, self.branch, self.loop]
             weights += [1.0, 1.0, 1.0, 0.7 if type_ == R else 0.2]
@@ -119,7 +120,7 @@ class _Maker:
             if integers and self.random.random() < 0.6:
                 return apply("real", Var(self.random.choice(integers)))
             return Real(Fraction(self.random.randint(-8, 8), 4))
-        operations = ["+", "-", "*", "*", "/", "negate"]
+        operations = ["+", "-", "*", "*", "*", "/", "negate"]
         if not self.exact:
             operations += ["sin", "cos", "exp", "tanh", "log", "sqrt", "atan2", "sin", "tanh"]
         name = self.random.choice(operations)
@@ -242,7 +243,11 @@ def _replacements(term: Term) -> Iterator[Term]:
     yield from (Real(0), Real(1))
     if isinstance(term, Let) and term.name not in free(term.body):
         yield term.body
-    yield from (part for part in term.parts() if isinstance(part, Term))
+    for part in term.parts():
+        if isinstance(part, Term):
+            yield part
+        if isinstance(part, Pair):
+            yield from (part.first, part.second)
     if isinstance(term, Literal) and isinstance(term.value, int) and term.value > 0:
         yield Literal(term.value - 1)
 

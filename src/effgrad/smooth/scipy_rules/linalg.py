@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from effgrad.errors import NoRule
 from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj
 from effgrad.smooth.linalg import mT
 from effgrad.smooth.primitive import Primitive, general
-from effgrad.smooth.scipy_rules.tables import constant
+from effgrad.smooth.scipy_rules.tables import constant, require
 from effgrad.smooth.traced import evaluated, plain
-
-
-def _require(holds: bool, name: str, what: str) -> None:
-    if not holds:
-        raise NoRule(f"scipy.linalg.{name} has a derivative rule for {what}")
 
 
 def triangle(x: Any, lower: bool, unit: bool = False) -> Any:
@@ -152,7 +146,7 @@ def _pivots(a: Any) -> Any:
 
 def _factored(a: Any) -> tuple[Any, Any]:
     """The order of the rows, and the packed factors of the matrix in that order."""
-    _require(np.ndim(plain(a)) == 2 and len(set(np.shape(plain(a)))) == 1, "lu", "square matrices, one at a time")
+    require(np.ndim(plain(a)) == 2 and len(set(np.shape(plain(a)))) == 1, "linalg.lu", "square matrices, one at a time")
     # `lu` says where the rows of L go: the inverse of the order of the rows.
     order = evaluated(np.argsort, evaluated(_permutation, a))
     return order, packed_lu(a[order])
@@ -257,14 +251,14 @@ def _solveh_banded(
 
 
 def _eigvals_banded(a_band: Any, lower: bool = False, *_: Any, select: Any = "a", **__: Any) -> Any:
-    _require(select in ("a", "all", 0), "eigvals_banded", "select='a'")
+    require(select in ("a", "all", 0), "linalg.eigvals_banded", "select='a'")
     n = np.shape(plain(a_band))[1]
     width = np.shape(plain(a_band))[0] - 1
     return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
 
 
 def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: Any = "a", *_: Any, **__: Any) -> Any:
-    _require(select in ("a", "all", 0), "eigh_tridiagonal", "select='a'")
+    require(select in ("a", "all", 0), "linalg.eigh_tridiagonal", "select='a'")
     return _eigh(np.diag(d) + np.diag(e, -1), eigvals_only=eigvals_only)
 
 
@@ -298,7 +292,7 @@ MATRIX_FUNCTIONS = {
 
 def _of_matrix(name: str) -> Any:
     def rule(A: Any, *options: Any, **more: Any) -> Any:
-        _require(not options and not more, name, "its first argument only")
+        require(not options and not more, f"linalg.{name}", "its first argument only")
         return MATRIX_FUNCTIONS[name](A)
 
     return rule
@@ -344,7 +338,7 @@ def _eigh(
     a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, type: int = 1,
     subset_by_index: Any = None, subset_by_value: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    _require(type == 1 and subset_by_value is None, "eigh", "type=1 and without subset_by_value")
+    require(type == 1 and subset_by_value is None, "linalg.eigh", "type=1 and without subset_by_value")
     first, last = (0, None) if subset_by_index is None else (subset_by_index[0], subset_by_index[1] + 1)
     whole, factor = _symmetric(a, lower), None
     if b is not None:
@@ -365,7 +359,8 @@ def _eigh(
 
 
 def _eig(a: Any, b: Any = None, left: bool = False, right: bool = True, *_: Any, **__: Any) -> Any:
-    _require(not left and not (right and b is not None), "eig", "left=False, and of a generalised problem right=False")
+    require(not left, "linalg.eig", "left=False")
+    require(b is None or not right, "linalg.eig", "right=False, of a generalised problem")
     if b is not None:
         return _eigvals(a, b)
     values, vectors = np.linalg.eig(a)
@@ -387,7 +382,7 @@ def _order_of_columns(a: Any) -> Any:
 def _qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, *_: Any, **__: Any
 ) -> Any:
-    _require(mode in ("full", "economic", "r"), "qr", "mode 'full', 'economic' or 'r'")
+    require(mode in ("full", "economic", "r"), "linalg.qr", "mode 'full', 'economic' or 'r'")
     order = evaluated(_order_of_columns, a) if pivoting else None
     a = a if order is None else a[..., order]
     m, n = np.shape(plain(a))[-2:]
@@ -406,7 +401,7 @@ def _lstsq(a: Any, b: Any, cond: Any = None, *_: Any, **__: Any) -> Any:
 
 
 def _pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
-    _require(not atol and not return_rank, "pinv", "neither atol nor return_rank")
+    require(not atol and not return_rank, "linalg.pinv", "neither atol nor return_rank")
     shape = np.shape(plain(a))
     rtol = max(shape[-2:]) * np.finfo(np.result_type(plain(a))).eps if rtol is None else rtol
     return np.linalg.pinv(a, rcond=rtol)
@@ -423,7 +418,7 @@ def _polar(a: Any, side: str = "right") -> Any:
 
 def _vector(x: Any, name: str) -> Any:
     x = x if hasattr(x, "shape") else np.asarray(x)
-    _require(np.ndim(plain(x)) <= 1, name, "vectors, one at a time")
+    require(np.ndim(plain(x)) <= 1, f"linalg.{name}", "vectors, one at a time")
     return np.ravel(x)
 
 

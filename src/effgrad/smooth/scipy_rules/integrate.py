@@ -1,1 +1,0 @@
-RULES: list[tuple[object, str, object]] = []
