@@ -52,6 +52,9 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not handled(Checkpoint):
         return f(*args, **kwargs)
+    for leaf in flatten((args, kwargs))[0]:
+        # An array that was written to takes its elements together when it is read: not first inside, unrecorded.
+        plain(leaf)
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
     return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))

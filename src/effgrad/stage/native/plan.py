@@ -327,7 +327,7 @@ class Plan:
     def rows(self, node: Node) -> Any:
         """The places that an index computed by the program means, if it chooses along the first axis."""
         (first, *others), source = _tuple(node.params["index"]), node.args[0]
-        if type(first) is not Slot or any(i is not Ellipsis and i != slice(None) for i in others):
+        if type(first) is not Slot or not all(map(_everything, others)):
             return None
         (index,), (size, *inner) = node.slots, source.shape
         if (index, size) not in self.rows_in_range:
@@ -661,6 +661,11 @@ def _tuple(index: Any) -> tuple[Any, ...]:
 def _basic(index: Any) -> bool:
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
                for i in _tuple(index))  # fmt: skip
+
+
+def _everything(item: Any) -> bool:
+    """Whether a part of an index chooses all of an axis."""
+    return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
 def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
