@@ -1,7 +1,6 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
 import io
-import pathlib
 import re
 import warnings
 
@@ -201,13 +200,6 @@ def test_functions_without_a_rule_are_called(backend):
 def test_under_a_derivative_they_need_a_rule(backend):
     with pytest.raises(effgrad.NoRule):
         compile(grad(lambda x: np.savetxt(io.StringIO(), x)), backend)(np.ones(3))
-
-
-@pytest.mark.parametrize("name", ["compile.md", "loops.md"])
-def test_the_examples_of_the_documentation_run(name):
-    page = (pathlib.Path(__file__).parents[1] / "docs" / name).read_text()
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(code, {})
 
 
 @pytest.mark.parametrize("use", [lambda w, x: w * x, lambda w, x: x * w, lambda w, x: np.where(x > w, x, 0.0)])

@@ -9,7 +9,8 @@ import pytest
 import effgrad
 from effgrad import api
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).parents[1]
+README, PAGES = ROOT / "README.md", ROOT / "docs"
 
 
 @pytest.mark.parametrize("name", effgrad.__all__)
@@ -23,3 +24,11 @@ def test_readme_example_runs():
     scope = {}
     exec(code, scope)
     assert scope["gradient"].shape == (2,)
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in PAGES.glob("*.md") if "```python" in p.read_text()))
+def test_code_of_a_page_runs(page):
+    scope = {"__name__": page}
+    for code in re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL):
+        if "--8<--" not in code:  # a part of the source, shown
+            exec(code, scope)

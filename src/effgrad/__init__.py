@@ -28,6 +28,7 @@ from effgrad.errors import (
     NotStaged,
     Overwritten,
 )
+from effgrad.fusion import fuse
 from effgrad.modes.comparison import compare
 from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function
@@ -52,6 +53,7 @@ __all__ = [
     "debug_nans",
     "explain",
     "function",
+    "fuse",
     "grad",
     "hessian",
     "hvp",

@@ -12,7 +12,7 @@ from typing import Any
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import Smooth, Traced, constant
+from effgrad.smooth.traced import Smooth, Traced, constant, owned
 
 
 class Cell:
@@ -59,7 +59,7 @@ class Reverse(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        value.shadow.accumulate(cotangent)
+        owned(value, self).shadow.accumulate(cotangent)
 
     def cotangents(self, cells: list[Cell]) -> list[Any]:
         """The cotangents in the cells, when the activation has ended."""

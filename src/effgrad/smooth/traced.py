@@ -41,6 +41,10 @@ LAYERS: set[type] = set()
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
+# The classes that a traced value passes for.
+NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -61,9 +65,10 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
+        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
         kind: type = self.primal.__class__
-        return kind
+        return kind if issubclass(kind, NUMERIC) else type(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
@@ -82,12 +87,12 @@ class Traced:
         rule = FUNCTIONS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
-        if function in CONSTANT or not any(_depends(leaf) for leaf in _leaves((args, kwargs))):
+        if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if _depends(self):
+        if depends(self):
             raise Detached(
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
@@ -227,13 +232,24 @@ class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.index = array, 0
 
     def __len__(self) -> int:
         return int(self.array.size)
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.array))
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Any) -> Any:
         return np.ravel(self.array)[plain_tree(index)]
@@ -268,6 +284,8 @@ def _binary(name: str) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if type(other) not in ORDINARY:
+            if hasattr(other, "tocsr"):
+                return NotImplemented  # a sparse matrix knows what it does with a dense one
             other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
@@ -343,6 +361,13 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     return owner.apply(primitive, *args, **params)
 
 
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if type(value) not in KINDS or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
+
+
 def plain(value: Any) -> Any:
     """The number or array under any nesting of derivatives: plain, or staged where the program is."""
     while type(value) in LAYERS:
@@ -388,7 +413,7 @@ def plain_tree(tree: Any) -> Any:
     return plain(tree)
 
 
-def _depends(value: Any) -> bool:
+def depends(value: Any) -> bool:
     """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
     return type(value) in KINDS and value.owner.serial >= 0
 
@@ -406,7 +431,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if _depends(value) else value.handle.shared(value.primal)
+        return value.copy() if depends(value) else value.handle.shared(value.primal)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -417,14 +442,14 @@ def held(owner: Any, primal: Any, shadow: Any) -> Any:
 
 def released(value: Any) -> Any:
     """A value as it is outside the derivatives that have ended."""
-    while type(value) in KINDS and (not value.owner.alive or not _depends(value)):
+    while type(value) in KINDS and (not value.owner.alive or not depends(value)):
         value = value.primal
     return value
 
 
 def _released(value: Any, what: str, instead: str) -> Any:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
-    if _depends(value):
+    if depends(value):
         raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
     return value.primal
 
@@ -455,6 +480,9 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             raise no_rule(ufunc)
         where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
         kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
+        if ufunc is np.vecdot and "axis" in kwargs:
+            axis = kwargs.pop("axis")
+            inputs = [np.moveaxis(x, axis, -1) for x in inputs]
         if dtype is not None:
             inputs = [x.astype(dtype) if type(x) in KINDS else np.asarray(x, dtype)[()] for x in inputs]
         if kwargs or type(target) is tuple:

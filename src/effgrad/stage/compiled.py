@@ -144,6 +144,7 @@ class Compiled:
 
     def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool) -> None:
         functools.update_wrapper(self, f)
+        self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function, self.backend = f, backend
@@ -210,8 +211,6 @@ class Compiled:
 
         inputs = _typed(*flatten((args, kwargs)))[1]
         return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
-
-    __name__: str
 
 
 def _typed(leaves: list[Any], tree: Any) -> tuple[tuple[Any, ...], list[Any]]:

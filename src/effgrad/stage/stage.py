@@ -26,7 +26,15 @@ from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, 
 from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
-SHAPE_ONLY = {np.result_type, np.can_cast, np.may_share_memory, np.shares_memory, np.iscomplexobj}
+SHAPE_ONLY = {
+    np.result_type,
+    np.can_cast,
+    np.may_share_memory,
+    np.shares_memory,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.common_type,
+}
 SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,

@@ -8,6 +8,7 @@ beforehand, and reused where its value is no longer needed.
 import functools
 import heapq
 import itertools
+import math
 import zlib
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
+from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import GUARD, Graph, Node
 from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand
@@ -23,6 +24,7 @@ from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
+JOINS = {stack, concatenate, scatter_add}
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
@@ -130,6 +132,11 @@ class Plan:
         self.buffers: list[Buffer] = []
         self.checked: list[Storage] = []
         self.wanted = _wanted(graph)
+        self.inside = _inside(graph)
+        self.rooms: dict[Node, Storage] = {}
+        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        self.cleared: dict[Node, int] = {}
+        self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
         for number, node in enumerate(graph.inputs):
@@ -161,6 +168,8 @@ class Plan:
         elif name in ("sum", "max", "min") and self.reducible(node):
             self.reduce(node)
         elif node.primitive is getitem and self.gathers(node):
+            return
+        elif node.primitive in JOINS and self.joins(node):
             return
         elif node.primitive is scatter_add and self.scatters(node):
             return
@@ -314,6 +323,72 @@ class Plan:
         if storage.view.flags.c_contiguous and storage.offset == 0:
             return source
         return self.copied(source)
+
+    def joins(self, node: Node) -> bool:
+        """Pieces put next to each other: each is written to its place by the kernel that computes it."""
+        if not node.size or node.slots or not _typed(node, *node.args):
+            return False
+        parts = self.parts(node)
+        if parts is None:
+            return False
+        room = self.room(node)
+        last = self.cleared[node]
+        ends = [last]
+        for piece, (shape, index) in zip(node.args, parts, strict=True):
+            view = room.view[index]
+            if not view.size:
+                continue
+            if type(piece) is Node and self.lies(piece, room.buffer, view):
+                ends.append(self.available[piece])
+                continue
+            group = self.group((piece,), shape, after=last)
+            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
+            group.reductions.append((piece, Storage(room.buffer, view), Operand(node.dtype, strides), None))
+            ends.append(group.number)
+        self.storage[id(node)], self.available[node] = room, max(ends)
+        return True
+
+    def parts(self, node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+        if node not in self.joined:
+            self.joined[node] = _parts(node)
+        return self.joined[node]
+
+    def room(self, node: Node) -> Storage:
+        """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
+        if node not in self.rooms:
+            self.rooms[node] = self.buffer(whole(node.shape, node.dtype))
+            outer, number = self.inside.get(node, (node, 0))
+            parts = self.parts(outer) if outer is not node else None
+            if parts is not None:
+                around = self.room(outer)
+                part = around.view[parts[number][1]]
+                if _viewable(part, node.shape):
+                    part = part.view()
+                    part.shape = node.shape
+                    self.rooms[node] = Storage(around.buffer, part)
+                    self.cleared[node] = self.cleared[outer]
+            if not self.cleared.get(node):
+                self.cleared[node] = self.clear(node)
+        return self.rooms[node]
+
+    def clear(self, node: Node) -> int:
+        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        parts = self.parts(node)
+        if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
+            return 0
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        self.fuse(zero, node.shape)
+        self.member[zero].stored[zero] = self.storage[id(zero)] = self.rooms[node]
+        return self.available[zero] + 1
+
+    def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
+        """Whether a value lies in this part of a buffer already."""
+        storage = self.storage.get(id(node))
+        if storage is None or storage.buffer is not buffer or storage.offset != Storage(buffer, view).offset:
+            return False
+        own = storage.view.strides
+        return all(n == 1 or s == t for n, s, t in zip(view.shape, own, view.strides, strict=True))
 
     def scatters(self, node: Node) -> bool:
         """Pieces added at constant places, one after the other."""
@@ -499,6 +574,50 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
                     axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
                     wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
     return wanted
+
+
+def _parts(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+    """The shape of each piece of a join, and the index of its place, if no place is taken twice."""
+    if node.primitive is scatter_add:
+        indices = [index if _basic(index) else None for index in node.params["indices"]]
+        if None in indices:
+            return None
+        places = [(*_tuple(index), ...) if Ellipsis not in _tuple(index) else index for index in indices]
+        taken = np.zeros(node.shape, np.int8)
+        for place in places:
+            taken[place] += 1
+        shapes = [taken[place].shape for place in places]
+        given = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+        return list(zip(shapes, places, strict=True)) if taken.max() <= 1 and shapes == given else None
+    axis = node.params["axis"]
+    if axis is None:
+        return None
+    before = (slice(None),) * (axis % len(node.shape))
+    shapes = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+    if node.primitive is stack:
+        return [(shape, (*before, i, ...)) for i, shape in enumerate(shapes)]
+    ends = np.cumsum([0, *(shape[axis] for shape in shapes)]).tolist()
+    return [(shape, (*before, slice(*ends[i : i + 2]))) for i, shape in enumerate(shapes)]
+
+
+def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
+    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
+    uses: dict[Node, int] = {}
+    for node in graph:
+        for used in node.inputs:
+            uses[used] = uses.get(used, 0) + 1
+    for output in graph.outputs:
+        if type(output) is Node:
+            uses[output] = uses.get(output, 0) + 1
+    inside: dict[Node, tuple[Node, int]] = {}
+    for node in graph:
+        if node.primitive in JOINS and not node.slots:
+            for number, piece in enumerate(node.args):
+                while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+                    piece = piece.args[0]
+                if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
+                    inside[piece] = node, number
+    return inside
 
 
 def _ends(node: Node) -> bool:
