@@ -132,12 +132,12 @@ def scalar_program(n, sines=True):
     def f(x, y):
         count = 1
         for i in range(n):
-            if count + 5 > n:
+            if count + 6 > n:
                 return x + y
             if sines and i % 3 == 0:
                 x, y, count = x * 0.999 + y * 0.001, np.sin(x), count + 4
             else:
-                x, y, count = x * 0.9 + y * y, y - 0.3 * x, count + 5
+                x, y, count = x + 0.001 * (x * y), y - 0.001 * (x * x), count + 6
         return x + y
 
     return f
