@@ -1,6 +1,7 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
 import io
+import re
 import warnings
 
 import numpy as np

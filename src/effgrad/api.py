@@ -261,7 +261,7 @@ def hessian(
             where the Hessian is sparse.
         sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
 
-    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 4.2; Gower and Mello 2012.
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -307,7 +307,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
         direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
 
     Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
-    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 4.2.
+    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 5.1.
 
     >>> second_order(lambda x: x**3, 2.0)
     (8.0, 12.0, 12.0)

@@ -134,6 +134,8 @@ class Plan:
         self.wanted = _wanted(graph)
         self.inside = _inside(graph)
         self.rooms: dict[Node, Storage] = {}
+        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        self.cleared: dict[Node, int] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
@@ -329,13 +331,8 @@ class Plan:
         parts = self.parts(node)
         if parts is None:
             return False
-        room, last = self.room(node), 0
-        if sum(math.prod(shape) for shape, _ in parts) < node.size:
-            zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
-            self.kept.append(zero)
-            self.fuse(zero, node.shape)
-            self.member[zero].stored[zero] = self.storage[id(zero)] = room
-            last = self.available[zero] + 1
+        room = self.room(node)
+        last = self.cleared[node]
         ends = [last]
         for piece, (shape, index) in zip(node.args, parts, strict=True):
             view = room.view[index]
@@ -369,7 +366,21 @@ class Plan:
                     part = part.view()
                     part.shape = node.shape
                     self.rooms[node] = Storage(around.buffer, part)
+                    self.cleared[node] = self.cleared[outer]
+            if not self.cleared.get(node):
+                self.cleared[node] = self.clear(node)
         return self.rooms[node]
+
+    def clear(self, node: Node) -> int:
+        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        parts = self.parts(node)
+        if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
+            return 0
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        self.fuse(zero, node.shape)
+        self.member[zero].stored[zero] = self.storage[id(zero)] = self.rooms[node]
+        return self.available[zero] + 1
 
     def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
         """Whether a value lies in this part of a buffer already."""
