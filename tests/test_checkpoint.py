@@ -282,3 +282,17 @@ def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an
 
     with pytest.raises(EscapedValue):
         grad(f, mode=mode)(2.0)
+
+
+def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints():
+    x = np.linspace(0.0, 1.0, 20_000)
+
+    def f(a):
+        scale = np.zeros(2)
+        scale[0], scale[1] = a, a * a
+        return sum(checkpoint(lambda s, block: np.sum(s[0] * np.sin(s[1] * block)), scale, block)
+                   for block in np.split(x, 4))  # fmt: skip
+
+    expected = grad(lambda a: np.sum(a * np.sin(a * a * x)))(0.7)
+    np.testing.assert_allclose(grad(f)(0.7), expected, rtol=1e-12)
+    assert x.flags.writeable
