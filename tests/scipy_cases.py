@@ -288,13 +288,33 @@ ALL = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
 DENSITY = ("logpdf", "pdf")
 POINT = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")
 DISTRIBUTIONS = {
-    "norm": ((), ALL), "expon": ((), ALL), "laplace": ((), ALL), "logistic": ((), ALL), "cauchy": ((), ALL),
-    "uniform": ((), ALL), "gumbel_r": ((), ALL), "weibull_min": ((2.0,), ALL), "lognorm": ((0.9,), ALL),
-    "halfnorm": ((), POINT), "rayleigh": ((), POINT), "gamma": ((2.0,), DENSITY), "beta": ((2.0, 3.0), DENSITY),
-    "chi2": ((3.0,), DENSITY), "t": ((3.0,), DENSITY), "invgamma": ((2.0,), DENSITY), "f": ((3.0, 4.0), DENSITY),
-    "exponnorm": ((2.0,), DENSITY), "genextreme": ((0.3,), DENSITY), "skewnorm": ((1.0,), DENSITY),
-    "vonmises": ((1.0,), DENSITY), "hypsecant": ((), DENSITY), "maxwell": ((), DENSITY), "powerlaw": ((1.5,), DENSITY),
-    "genpareto": ((0.2,), DENSITY), "fisk": ((2.0,), DENSITY), "gompertz": ((1.0,), POINT),
+    "norm": ((), ALL),
+    "expon": ((), ALL),
+    "laplace": ((), ALL),
+    "logistic": ((), ALL),
+    "cauchy": ((), ALL),
+    "uniform": ((), ALL),
+    "gumbel_r": ((), ALL),
+    "weibull_min": ((2.0,), ALL),
+    "lognorm": ((0.9,), ALL),
+    "halfnorm": ((), POINT),
+    "rayleigh": ((), POINT),
+    "gamma": ((2.0,), DENSITY),
+    "beta": ((2.0, 3.0), DENSITY),
+    "chi2": ((3.0,), DENSITY),
+    "t": ((3.0,), DENSITY),
+    "invgamma": ((2.0,), DENSITY),
+    "f": ((3.0, 4.0), DENSITY),
+    "exponnorm": ((2.0,), DENSITY),
+    "genextreme": ((0.3,), DENSITY),
+    "skewnorm": ((1.0,), DENSITY),
+    "vonmises": ((1.0,), DENSITY),
+    "hypsecant": ((), DENSITY),
+    "maxwell": ((), DENSITY),
+    "powerlaw": ((1.5,), DENSITY),
+    "genpareto": ((0.2,), DENSITY),
+    "fisk": ((2.0,), DENSITY),
+    "gompertz": ((1.0,), POINT),
 }
 COUNTS = np.array([0, 1, 4])
 
@@ -306,6 +326,7 @@ def at(shift, method, name):
 
 def counts(name, method, parameters):
     return lambda x: getattr(getattr(stats, name), method)(COUNTS, *parameters(x))
+
 
 STATS = {
     f"{name} {method}": distribution(name, *shapes)(method)
@@ -392,8 +413,10 @@ S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 *
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 SPARSE = {
     **{f"{form} array": (lambda s: lambda x: s @ x.T + (x @ s).T)(S.asformat(form)) for form in FORMATS},
-    **{f"{form} matrix": (lambda s: lambda x: s * x[0] + x[1] * s + s.dot(x[2]))(
-        sparse.csr_matrix(S).asformat(form)) for form in FORMATS},
+    **{
+        f"{form} matrix": (lambda s: lambda x: s * x[0] + x[1] * s + s.dot(x[2]))(sparse.csr_matrix(S).asformat(form))
+        for form in FORMATS
+    },
     "vector": lambda x: S @ x[0] + x[1] @ S,
     "sum": lambda x: S.tocsr() + x[:, :1].T[:, [0, 1, 2, 0]].T + (x[0] - S.tocsr()),
     "spsolve": lambda x: sparse.linalg.spsolve(S.tocsc(), x[0]),

@@ -10,7 +10,7 @@ from effgrad import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 FAITHFUL = ROOT / "examples" / "data" / "faithful.csv"
-CASES = json.loads((ROOT / "tests" / "data" / "gmm.json").read_text())["cases"]
+CASES = json.loads((ROOT / "tests" / "data" / "gradbench" / "gmm.json").read_text())["cases"]
 PARAMETERS = ("alpha", "mu", "q", "l")
 
 

@@ -33,6 +33,7 @@ def test_single_precision_stays(name):
     laws.single_precision_stays(CASES[name], X)
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_programs_agree(name, backend):

@@ -22,6 +22,8 @@ CASES = {
     "dead": (passes.dead, lambda x: (np.exp(x), np.sin(x))[1], {"sin": 1}),
     "multiply by one": (passes.algebra, lambda x: np.sin(x) * 1.0, {"sin": 1}),
     "add zeros": (passes.algebra, lambda x: np.zeros(3) + np.sin(x), {"sin": 1}),
+    "add a negative": (passes.algebra, lambda x: np.cos(x) + -np.sin(x), {"cos": 1, "sin": 1, "subtract": 1}),
+    "subtract a negative": (passes.algebra, lambda x: np.cos(x) - -np.sin(x), {"cos": 1, "sin": 1, "add": 1}),
     "cube": (passes.algebra, lambda x: x**3, {"multiply": 2}),
     "decided where": (passes.algebra, lambda x: np.where(np.ones(3, bool), np.sin(x), x), {"sin": 1}),
     "reshapes": (passes.shapes, lambda x: np.sin(x.reshape(-1).reshape(3, 2).reshape(2, 3)), {"sin": 1}),

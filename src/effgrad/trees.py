@@ -9,10 +9,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import optree
 
 from effgrad.errors import NotDifferentiable
 
+# The most common leaves, which need no questions.
+PLAIN = frozenset((float, np.ndarray))
 DISCRETE = (str, bytes, int, bool)
 
 
@@ -25,6 +28,9 @@ class Structure:
         self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
 
     def _part(self, leaf: Any, alone: bool) -> Any:
+        if type(leaf) in PLAIN:
+            self.leaves.append(leaf)
+            return None
         if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
             inner = Structure({field.name: getattr(leaf, field.name) for field in dataclasses.fields(leaf)})
             self.leaves += inner.leaves

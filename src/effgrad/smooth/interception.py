@@ -8,7 +8,7 @@ originals, also after an exception.
 
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
-real arrays.
+real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would).
 """
 
 import importlib
@@ -24,39 +24,14 @@ import scipy.special
 
 from effgrad.effects import handled
 from effgrad.errors import NoRule, library_call, public_name
-from effgrad.smooth import special
-from effgrad.smooth.mutable import Mutable, buffer
+from effgrad.smooth import makers, special
+from effgrad.smooth.makers import by_library
+from effgrad.smooth.mutable import buffer
 from effgrad.smooth.scipy_rules.tables import Method, traced_inside
-from effgrad.smooth.traced import KINDS, RULED, Smooth, depends, refusal
-
-
-def _nested(value: Any) -> Any:
-    return np.stack([_nested(item) for item in value]) if type(value) in (list, tuple) else value
-
-
-def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
-    """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    if type(value) is Mutable and not depends(value) and _by_library():
-        return np.array(value.__array__(), dtype, copy=copy, ndmin=ndmin)
-    if type(value) in KINDS:
-        result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
-    else:
-        result = _nested(value)
-    if dtype is not None and np.dtype(dtype) != result.dtype:
-        result = result.astype(dtype)
-    return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-
-
-def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
-    return _array(value, dtype, copy=copy)
-
+from effgrad.smooth.traced import RULED, Smooth, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
-    (np, "array", _array),
-    (np, "asarray", _asarray),
-    (np, "asanyarray", _asarray),
-    (np, "ascontiguousarray", _asarray),
-    (np, "asarray_chkfinite", _asarray),
+    *makers.RULES,
     *((scipy.special, name, rule) for name, rule in special.RULES.items()),
 ]
 CREATORS: list[tuple[Any, str]] = [
@@ -73,21 +48,6 @@ MODULES = {
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
     }.items()
 }  # fmt: skip
-LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
-# Modules of libraries that fill the arrays they make with NumPy operations only.
-PURE = (
-    "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
-    "scipy.interpolate._cubic",
-)  # fmt: skip
-
-
-def _by_library() -> bool:
-    """Whether the function replaced here was called by a library around compiled code."""
-    frame = sys._getframe(2)
-    while frame.f_globals is globals() and frame.f_back is not None:
-        frame = frame.f_back
-    module = frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] in LIBRARIES and not module.endswith(PURE)
 
 
 def _with_rule(original: Any, rule: Any) -> Any:
@@ -114,7 +74,7 @@ def _method(original: Any, rule: Any, holds: Any) -> Any:
 def _creating(original: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        if type(result) is np.ndarray and handled(Smooth) and not _by_library():
+        if type(result) is np.ndarray and handled(Smooth) and not by_library():
             return buffer(result)
         return result
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import NoRule
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, plain
+from effgrad.smooth.mutable import buffer
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, depends, plain
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -110,11 +111,15 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
     if len(funclist) == len(conditions) + 1:
         conditions.append(~np.any(conditions, axis=0))
+    if not shape_of(x):
+        return np.reshape(
+            _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
+        )
     result = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):
             result[condition] = f(x[condition], *args, **kw) if callable(f) else f
-    return result if result.ndim else result[()]
+    return result
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
@@ -141,6 +146,8 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 
 
 def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    if not depends(x):
+        return buffer(np.vander(plain(x), N, increasing))
     n = x.size if N is None else N
     powers = np.arange(n) if increasing else np.arange(n - 1, -1, -1)
     return x[:, None] ** powers

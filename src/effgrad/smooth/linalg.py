@@ -97,7 +97,7 @@ def _matmul_left(g: Any, a: Any, b: Any) -> Any:
     if nb == 1:
         return cotangents.unbroadcast(g[..., None] * b, a)
     if na == 1:
-        return cotangents.unbroadcast(np.sum(g[..., None, :] * b, axis=-1), a)
+        return cotangents.unbroadcast(np.matmul(b, g[..., None])[..., 0], a)
     return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
 
 
@@ -108,7 +108,7 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
     if na == 1:
         return cotangents.unbroadcast(a[:, None] * g[..., None, :], b)
     if nb == 1:
-        return cotangents.unbroadcast(np.sum(g[..., None] * a, axis=-2), b)
+        return cotangents.unbroadcast(np.matmul(g[..., None, :], a)[..., 0, :], b)
     return cotangents.unbroadcast(np.matmul(mT(a), g), b)
 
 

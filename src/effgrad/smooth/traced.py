@@ -41,6 +41,10 @@ LAYERS: set[type] = set()
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
+# The classes that a traced value passes for.
+NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -61,9 +65,10 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
+        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
         kind: type = self.primal.__class__
-        return kind
+        return kind if issubclass(kind, NUMERIC) else type(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
@@ -230,13 +235,24 @@ class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.index = array, 0
 
     def __len__(self) -> int:
         return int(self.array.size)
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.array))
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Any) -> Any:
         return np.ravel(self.array)[plain_tree(index)]
@@ -338,11 +354,21 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-    if owner is None and params:
-        owner = staging(tuple(params.values()))
+    if params:
+        # An index may belong to the body of a loop, and what it goes into come from around it.
+        inner = staging(tuple(params.values()))
+        if inner is not None and (owner is None or inner.serial > owner.serial):
+            owner = inner
     if owner is None:
         return primitive.function(*args, **params)
     return owner.apply(primitive, *args, **params)
+
+
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if type(value) not in KINDS or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
 
 
 def plain(value: Any) -> Any:

@@ -25,18 +25,20 @@ POINTS = {
     "pmf": ("_pmf", 0.0, 0.0), "logpmf": ("_logpmf", -np.inf, -np.inf),
 }  # fmt: skip
 # SciPy's compiled functions for some standard forms, written with those that have rules.
-UFUNCS.update({
-    scu._cauchy_ppf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
-    scu._cauchy_isf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
-    scu._beta_pdf: lambda x, a, b: np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)),
-    scu._beta_ppf: lambda q, a, b: sp.betaincinv(a, b, q),
-    scu._binom_pmf: lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
-    scu._binom_cdf: lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
-    scu._binom_sf: lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
-    scu._nbinom_pmf: lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
-    scu._nbinom_cdf: lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
-    scu._nbinom_sf: lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
-})
+UFUNCS.update(
+    {
+        scu._cauchy_ppf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
+        scu._cauchy_isf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
+        scu._beta_pdf: lambda x, a, b: np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)),
+        scu._beta_ppf: lambda q, a, b: sp.betaincinv(a, b, q),
+        scu._binom_pmf: lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
+        scu._binom_cdf: lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
+        scu._binom_sf: lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
+        scu._nbinom_pmf: lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
+        scu._nbinom_cdf: lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
+        scu._nbinom_sf: lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
+    }
+)
 
 
 def _apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, **_: Any) -> Any:

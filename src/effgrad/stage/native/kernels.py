@@ -55,7 +55,7 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
     numbers: dict[int, int] = {}
 
     def named(value: Any) -> Any:
-        if type(value) is Node or np.ndim(value):
+        if type(value) is Node or type(value) is np.ndarray and value.ndim:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
@@ -64,8 +64,10 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
     ]
     nodes = []
     for node in kernel.nodes:
-        args = kernel.gathers.get(node, node.args)
-        nodes.append((node.primitive.name, node.dtype.char, node in kernel.gathers, *map(named, (node, *args))))
+        args = kernel.gathers.get(node, node.args) if kernel.gathers else node.args
+        named_args = [numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a) for a in args]
+        number = numbers.setdefault(id(node), len(numbers))
+        nodes.append((node.primitive, node.dtype, node in kernel.gathers, number, *named_args))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
     return kernel.shape, len(kernel.reads), tuple(operands), tuple(nodes), tuple(guards), tuple(places)

@@ -7,21 +7,34 @@ beforehand, and reused where its value is no longer needed.
 
 import functools
 import heapq
+import itertools
+import math
 import zlib
 from typing import Any, cast
 
 import numpy as np
 
+from effgrad.smooth.elementwise import add, multiply
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, getitem, reshape, scatter_add, transpose
-from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.stage.graph import GUARD, Graph, Node, Slot
 from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
+
+def _in_range(index: Any, size: int) -> Any:
+    """An index along an axis of this size, counted from its beginning; raises as NumPy does."""
+    if np.any((index < -size) | (index >= size)):
+        np.empty(size, bool)[index]
+    return np.where(index < 0, index + size, index).astype(np.int64)
+
+
 COPY = Primitive("copy", np.copy, "constant", (), ())
+IN_RANGE = Primitive("in_range", _in_range, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
+JOINS = {stack, concatenate, scatter_add}
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
@@ -114,10 +127,13 @@ class Call:
 
 
 class Plan:
-    """The steps of a graph in order, and the storage of its values."""
+    """The steps of a graph in order, and the storage of its values.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    A `repeated` program is the body of a loop: all its inputs and outputs are in the arena, and none lies on another.
+    """
+
+    def __init__(self, graph: Graph, repeated: bool = False) -> None:
+        self.graph, self.repeated = graph, repeated
         self.steps: list[Fused | Product | Call] = []
         self.storage: dict[int, Storage] = {}
         self.available: dict[Node, int] = {}
@@ -126,6 +142,12 @@ class Plan:
         self.buffers: list[Buffer] = []
         self.checked: list[Storage] = []
         self.wanted = _wanted(graph)
+        self.inside = _inside(graph)
+        self.rooms: dict[Node, Storage] = {}
+        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        self.cleared: dict[Node, int] = {}
+        self.rows_in_range: dict[tuple[Node, int], Node] = {}
+        self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
         for number, node in enumerate(graph.inputs):
@@ -133,7 +155,10 @@ class Plan:
             self.storage[id(node)], self.available[node] = buffer, -1
         for node in graph:
             self.place(node)
-        self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
+        if repeated:
+            self.outputs = [self.stored(self.copied(o)) for o in graph.outputs]
+        else:
+            self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
         self.finish()
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
@@ -154,6 +179,8 @@ class Plan:
         elif name in ("sum", "max", "min") and self.reducible(node):
             self.reduce(node)
         elif node.primitive is getitem and self.gathers(node):
+            return
+        elif node.primitive in JOINS and self.joins(node):
             return
         elif node.primitive is scatter_add and self.scatters(node):
             return
@@ -185,8 +212,7 @@ class Plan:
         elif node.primitive is broadcast_to:
             view = np.broadcast_to(view, node.shape)
         else:
-            index = _tuple(node.params["index"])
-            view = view[index if any(i is Ellipsis for i in index) else (*index, ...)]
+            view = view[_open(node.params["index"])]
         self.storage[id(node)], self.available[node] = Storage(base.buffer, view), self.available[source]
         return True
 
@@ -225,15 +251,17 @@ class Plan:
         first = 0
         for arg in args:
             if type(arg) is Node:
-                group = self.member.get(arg)
-                inside = group is not None and group.kernel.shape == shape == arg.shape
-                first = max(first, self.available[arg] + (0 if inside else 1))
+                step = self.available[arg]
+                if step >= first:
+                    group = self.member.get(arg)
+                    inside = group is not None and group.kernel.shape == shape == arg.shape
+                    first = step if inside else step + 1
         return first
 
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        for group in reversed(self.groups.get(shape, [])[-16:]):
+        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
             if group.number < first:
                 break
             if not group.full:
@@ -254,11 +282,12 @@ class Plan:
         group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
 
-    def copied(self, source: Node) -> Node:
+    def copied(self, source: Any) -> Node:
         """A copy of a value, in one piece of memory."""
-        copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        like = source if type(source) is Node else Node(COPY, (), {}, (), source)
+        copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
-        self.fuse(copy, source.shape)
+        self.fuse(copy, copy.shape)
         self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
         return copy
 
@@ -287,11 +316,13 @@ class Plan:
         self.storage[id(node)], self.available[node] = storage, group.number
 
     def gathers(self, node: Node) -> bool:
-        """Indexing by constant arrays: read one place for each element."""
+        """Indexing by arrays: read one place for each element."""
         source = node.args[0]
-        if type(source) is not Node or node.slots or not node.size or not _typed(node, source):
+        if type(source) is not Node or not node.size or not _typed(node, source):
             return False
-        places = np.ascontiguousarray(np.arange(source.size).reshape(source.shape)[node.params["index"]])
+        places = self.rows(node) if node.slots else self.places(node)
+        if places is None:
+            return False
         source = self.contiguous(source)
         group = self.group((places,), node.shape, after=self.available[source] + 1)
         group.kernel.gathers[node] = source, places
@@ -299,12 +330,108 @@ class Plan:
         self.join(node, group)
         return True
 
+    def places(self, node: Node) -> Any:
+        """The places that a constant index means."""
+        numbers = np.arange(node.args[0].size).reshape(node.args[0].shape)
+        return np.ascontiguousarray(numbers[node.params["index"]])
+
+    def rows(self, node: Node) -> Any:
+        """The places that an index computed by the program means, if it chooses along the first axis."""
+        (first, *others), source = _tuple(node.params["index"]), node.args[0]
+        if type(first) is not Slot or not all(map(_everything, others)):
+            return None
+        (index,), (size, *inner) = node.slots, source.shape
+        if (index, size) not in self.rows_in_range:
+            checked = index.changed(
+                primitive=IN_RANGE, args=(index, size), params={}, slots=(), dtype=np.dtype(np.int64), kind=np.ndarray
+            )
+            self.rows_in_range[index, size] = checked
+            self.call(checked)
+        rows = self.rows_in_range[index, size]
+        if not inner:
+            return rows
+        shape = (*index.shape, *(1,) * len(inner))
+        start = rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape)
+        within = np.arange(math.prod(inner)).reshape(inner)
+        row = rows.changed(primitive=multiply, args=(start, within.size), shape=node.shape)
+        place = rows.changed(primitive=add, args=(row, within), shape=node.shape)
+        self.kept += [start, row, place]
+        for part in (start, row, place):
+            self.place(part)
+        return place
+
     def contiguous(self, source: Node) -> Node:
         """The value, or a copy of it, in one piece of memory and in a step of its own."""
         storage = self.stored(source)
         if storage.view.flags.c_contiguous and storage.offset == 0:
             return source
         return self.copied(source)
+
+    def joins(self, node: Node) -> bool:
+        """Pieces put next to each other: each is written to its place by the kernel that computes it."""
+        if not node.size or node.slots or not _typed(node, *node.args):
+            return False
+        parts = self.parts(node)
+        if parts is None:
+            return False
+        room = self.room(node)
+        last = self.cleared[node]
+        ends = [last]
+        for piece, (shape, index) in zip(node.args, parts, strict=True):
+            view = room.view[index]
+            if not view.size:
+                continue
+            if type(piece) is Node and self.lies(piece, room.buffer, view):
+                ends.append(self.available[piece])
+                continue
+            group = self.group((piece,), shape, after=last)
+            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
+            group.reductions.append((piece, Storage(room.buffer, view), Operand(node.dtype, strides), None))
+            ends.append(group.number)
+        self.storage[id(node)], self.available[node] = room, max(ends)
+        return True
+
+    def parts(self, node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+        if node not in self.joined:
+            self.joined[node] = _parts(node)
+        return self.joined[node]
+
+    def room(self, node: Node) -> Storage:
+        """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
+        if node not in self.rooms:
+            self.rooms[node] = self.buffer(whole(node.shape, node.dtype))
+            outer, number = self.inside.get(node, (node, 0))
+            parts = self.parts(outer) if outer is not node else None
+            if parts is not None:
+                around = self.room(outer)
+                part = around.view[parts[number][1]]
+                if _viewable(part, node.shape):
+                    part = part.view()
+                    part.shape = node.shape
+                    self.rooms[node] = Storage(around.buffer, part)
+                    self.cleared[node] = self.cleared[outer]
+            if not self.cleared.get(node):
+                self.cleared[node] = self.clear(node)
+        return self.rooms[node]
+
+    def clear(self, node: Node) -> int:
+        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        parts = self.parts(node)
+        if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
+            return 0
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        self.fuse(zero, node.shape)
+        self.member[zero].stored[zero] = self.storage[id(zero)] = self.rooms[node]
+        return self.available[zero] + 1
+
+    def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
+        """Whether a value lies in this part of a buffer already."""
+        storage = self.storage.get(id(node))
+        if storage is None or storage.buffer is not buffer or storage.offset != Storage(buffer, view).offset:
+            return False
+        own = storage.view.strides
+        return all(n == 1 or s == t for n, s, t in zip(view.shape, own, view.strides, strict=True))
 
     def scatters(self, node: Node) -> bool:
         """Pieces added at constant places, one after the other."""
@@ -332,7 +459,7 @@ class Plan:
     def piece(self, piece: Node, index: Any, total: np.ndarray) -> tuple[np.ndarray, Operand, Any] | None:
         """Where a piece goes: a part of the memory, or the place of each of its elements."""
         if _basic(index):
-            view = total[(*_tuple(index), ...)] if Ellipsis not in _tuple(index) else total[index]
+            view = total[_open(index)]
             if view.shape != piece.shape:
                 return None
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
@@ -421,7 +548,9 @@ class Plan:
         for buffer in self.buffers:
             if buffer.source is not None:
                 buffer.first = 0
-        small = {b for b in self.buffers if b.size < LARGE or b in called}
+                if self.repeated:
+                    buffer.used(len(self.steps))
+        small = {b for b in self.buffers if b.size < LARGE or b in called or self.repeated}
         # Large arguments and results that only machine code touches are used where they are.
         self.direct = [
             b for b in self.buffers if b not in small and b.array is None
@@ -441,11 +570,12 @@ class Plan:
         seen: set[tuple[int, bool]] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if (
-                (id(arg), indirect) in seen
-                or (type(arg) is Node and arg in step.members)
-                or not (type(arg) is Node or np.ndim(arg))
-            ):
+            if type(arg) is Node:
+                if arg in step.members:
+                    return
+            elif not np.ndim(arg):
+                return
+            if (id(arg), indirect) in seen:
                 return
             seen.add((id(arg), indirect))
             storage = self.stored(arg)
@@ -489,6 +619,50 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
     return wanted
 
 
+def _parts(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+    """The shape of each piece of a join, and the index of its place, if no place is taken twice."""
+    if node.primitive is scatter_add:
+        indices = [index if _basic(index) else None for index in node.params["indices"]]
+        if None in indices:
+            return None
+        places = [(*_tuple(index), ...) if Ellipsis not in _tuple(index) else index for index in indices]
+        taken = np.zeros(node.shape, np.int8)
+        for place in places:
+            taken[place] += 1
+        shapes = [taken[place].shape for place in places]
+        given = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+        return list(zip(shapes, places, strict=True)) if taken.max() <= 1 and shapes == given else None
+    axis = node.params["axis"]
+    if axis is None:
+        return None
+    before = (slice(None),) * (axis % len(node.shape))
+    shapes = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+    if node.primitive is stack:
+        return [(shape, (*before, i, ...)) for i, shape in enumerate(shapes)]
+    ends = np.cumsum([0, *(shape[axis] for shape in shapes)]).tolist()
+    return [(shape, (*before, slice(*ends[i : i + 2]))) for i, shape in enumerate(shapes)]
+
+
+def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
+    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
+    uses: dict[Node, int] = {}
+    for node in graph:
+        for used in node.inputs:
+            uses[used] = uses.get(used, 0) + 1
+    for output in graph.outputs:
+        if type(output) is Node:
+            uses[output] = uses.get(output, 0) + 1
+    inside: dict[Node, tuple[Node, int]] = {}
+    for node in graph:
+        if node.primitive in JOINS and not node.slots:
+            for number, piece in enumerate(node.args):
+                while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+                    piece = piece.args[0]
+                if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
+                    inside[piece] = node, number
+    return inside
+
+
 def _ends(node: Node) -> bool:
     """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
 
@@ -504,12 +678,25 @@ def _typed(*values: Any) -> bool:
 
 
 def _tuple(index: Any) -> tuple[Any, ...]:
-    return index if type(index) is tuple else (index,)
+    """An index as a tuple, in which an integer array without axes is the integer that it means."""
+    items = index if type(index) is tuple else (index,)
+    return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
+
+
+def _open(index: Any) -> tuple[Any, ...]:
+    """A basic index that gives an array, never a number."""
+    items = _tuple(index)
+    return items if any(i is Ellipsis for i in items) else (*items, ...)
 
 
 def _basic(index: Any) -> bool:
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
                for i in _tuple(index))  # fmt: skip
+
+
+def _everything(item: Any) -> bool:
+    """Whether a part of an index chooses all of an axis."""
+    return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
 def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -1,0 +1,215 @@
+"""Effgrad beside its peers on the evaluations of GradBench: `./dev bench gradbench [EVALUATION...] [--peers ...]`.
+
+Each measurement has a process of its own, pinned to one core with one thread; all tools get the same inputs, and their
+results are compared with each other. Peers are installed in virtual environments of their own. Writes the figures as
+JSON, as Markdown tables and as charts; evaluations that are not measured keep the figures that they had.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import venv
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import charts
+from workloads import SCALING, WORKLOADS
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OURS = ("effgrad_eager", "effgrad")
+# What each peer needs; those with the same entry share an environment.
+REQUIREMENTS = {
+    "autograd": ("autograd==1.9.1", "scipy"),
+    "torch": ("torch==2.13.0", "numpy", "scipy"),
+    "jax": ("jax[cpu]==0.10.2", "scipy"),
+    "jax_nojit": ("jax[cpu]==0.10.2", "scipy"),
+}
+ONE_THREAD = {
+    **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")},
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "PYTHONPATH": str(ROOT / "src"),
+}
+# How far results may be apart, relative to the largest number in them: all tools compute in double precision.
+TOLERANCE = 1e-9
+
+
+@dataclass
+class Figure:
+    """One measurement. Times are in milliseconds, memory in MB; `note` says what went wrong, if anything."""
+
+    evaluation: str
+    workload: str
+    tool: str
+    first: float | None = None
+    median: float | None = None
+    runs: int = 0
+    peak: float | None = None
+    grown: float | None = None
+    note: str = ""
+
+
+def environment(peer: str) -> pathlib.Path:
+    """The interpreter of a peer, installed now if it is not."""
+    requirements = REQUIREMENTS[peer]
+    place = ROOT / ".venv-peers" / requirements[0].partition("=")[0].partition("[")[0]
+    python = place / "bin" / "python"
+    if not (place / "installed").exists():
+        venv.create(place, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True, capture_output=True)
+        (place / "installed").write_text("\n".join(requirements))
+    return python
+
+
+def measure(python, tool, evaluation, workload, options, result) -> Figure:
+    """Run the worker."""
+    figure = Figure(evaluation, workload, tool)
+    command = [python, "worker.py", tool, evaluation, workload, str(options.seconds), result, str(options.scaling)]
+    try:
+        run = subprocess.run(
+            command, cwd=HERE, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, timeout=options.limit,
+            preexec_fn=lambda: os.sched_setaffinity(0, {options.core}),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        figure.note = f"over {options.limit:g} s"
+        return figure
+    if run.returncode:
+        last = (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[-1]
+        figure.note = last if run.returncode > 0 else f"ended by signal {-run.returncode}"
+        return figure
+    told = json.loads(run.stdout.splitlines()[-1])
+    if told is None:
+        figure.note = "no program"
+        return figure
+    first, *later = told["nanoseconds"]
+    figure.first, figure.median = first / 1e6, statistics.median(later or [first]) / 1e6
+    figure.runs = len(later)
+    figure.peak, figure.grown = told["peak"] / 1e6, (told["peak"] - told["before"]) / 1e6
+    return figure
+
+
+def difference(result, reference) -> float:
+    """How far results are apart; infinite if one is not a number or they have other shapes."""
+    with np.load(result) as a, np.load(reference) as b:
+        pairs = [(a[name], b[name]) for name in b.files] if a.files == b.files else [(np.zeros(0), np.zeros(1))]
+    parts = [0.0]
+    for x, y in pairs:
+        if x.shape != y.shape or not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
+            return math.inf
+        parts.append(float(np.max(np.abs(x - y), initial=0.0) / max(np.max(np.abs(y), initial=0.0), 1e-300)))
+    return max(parts)
+
+
+def compared(figure: Figure, result: str, reference: str) -> Figure:
+    """The figure, with a note if the result is not that of the others."""
+    apart = difference(result, reference)
+    if not apart <= TOLERANCE:
+        figure.note = f"differs by {apart:.1e}"
+    return figure
+
+
+def measured(chosen, tools, options) -> list[Figure]:
+    """All figures, with a progress bar."""
+    table = SCALING if options.scaling else WORKLOADS
+    jobs = [(e, w, t) for e in chosen for w in table[e] for t in tools]
+    figures = []
+    columns = TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns) as progress, tempfile.TemporaryDirectory() as folder:
+        task = progress.add_task("", total=len(jobs))
+        for evaluation, workload, tool in jobs:
+            progress.update(task, description=f"{evaluation} {workload} {tool}")
+            result, reference = f"{folder}/{tool}.npz", f"{folder}/{evaluation}-{workload}.npz"
+            figure = measure(tools[tool], tool, evaluation, workload, options, result)
+            if figure.median is not None:
+                if os.path.exists(reference):
+                    figure = compared(figure, result, reference)
+                else:
+                    os.rename(result, reference)  # the first to answer is whom the others are compared with
+            figures.append(figure)
+            progress.advance(task)
+    return figures
+
+
+def machine() -> str:
+    """The processor and the versions that the figures are from."""
+    info = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
+    return f"{model}, one core, CPython {platform.python_version()}, NumPy {np.__version__}"
+
+
+def markdown(figures: list[Figure], described: str) -> str:
+    """A table for each evaluation, of each workload the fastest tool first."""
+    lines = [f"Medians of the runs after the first, in processor time, on {described}.", ""]
+    for evaluation in dict.fromkeys(f.evaluation for f in figures):
+        lines += [
+            f"### {evaluation}", "", "| workload | tool | derivative ms | first run ms | peak MB | of which grown MB |",
+            "| --- | --- | ---: | ---: | ---: | ---: |",
+        ]  # fmt: skip
+        own = [f for f in figures if f.evaluation == evaluation and f.note != "no program"]
+        places = {workload: place for place, workload in enumerate(dict.fromkeys(f.workload for f in own))}
+        for f in sorted(own, key=lambda f: (places[f.workload], f.median or math.inf)):
+            name = f"**{f.tool}**" if f.tool in OURS else f.tool
+            numbers = (
+                [f"{f.median:.3g}", f"{f.first:.3g}", f"{f.peak:.0f}", f"{f.grown:.0f}"]
+                if f.median is not None and not f.note
+                else [f.note, "-", "-", "-"]
+            )
+            lines.append(f"| {f.workload} | {name} | " + " | ".join(numbers) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench gradbench", description=__doc__.split("\n")[0])
+    parser.add_argument("evaluations", nargs="*", help=f"of {', '.join(WORKLOADS)} (default: all)")
+    parser.add_argument("--peers", default=",".join(REQUIREMENTS), help="peers, separated by commas; '' for none")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is run, after its first run")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a measurement is given up")
+    parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)), help="the core to run on")
+    parser.add_argument("--scaling", action="store_true", help="how ours grow with the workload, instead of the table")
+    options = parser.parse_args()
+    console = Console()
+    chosen = options.evaluations or list(SCALING if options.scaling else WORKLOADS)
+    unknown = [name for name in chosen if name not in WORKLOADS]
+    peers = [] if options.scaling else [name for name in options.peers.split(",") if name]
+    unknown += [name for name in peers if name not in REQUIREMENTS]
+    if unknown:
+        console.print(f"there is no evaluation or peer {unknown[0]!r}")
+        return 2
+    tools = dict.fromkeys(OURS, sys.executable)
+    for peer in peers:
+        try:
+            with console.status(f"installing {peer}"):
+                tools[peer] = environment(peer)
+        except subprocess.CalledProcessError as error:
+            console.print(f"{peer} cannot be installed: {error.stderr.decode().strip().splitlines()[-1]}")
+    stem = "gradbench-scaling" if options.scaling else "gradbench"
+    stored = ROOT / "benchmarks" / "results" / f"{stem}.json"
+    known = json.loads(stored.read_text())["figures"] if stored.exists() else []
+    figures = [Figure(**f) for f in known if f["evaluation"] not in chosen] + measured(chosen, tools, options)
+    order = list(WORKLOADS)
+    figures.sort(key=lambda f: order.index(f.evaluation))
+    stored.write_text(json.dumps({"machine": machine(), "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
+    written = charts.scaling(figures) if options.scaling else markdown(figures, machine())
+    (ROOT / "docs" / f"{stem}-table.md").write_text(written)
+    if not options.scaling:
+        charts.draw(figures, ROOT / "docs", OURS)
+    console.print(written, markup=False, highlight=False)
+    failed = [f for f in figures if f.note.startswith("differs")]
+    for f in failed:
+        console.print(f"{f.evaluation} {f.workload}: {f.tool} {f.note}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
