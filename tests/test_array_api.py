@@ -158,3 +158,25 @@ def test_scikit_learn_with_array_api_dispatch():
         ):
             check_grad(lambda x: np.sum(np.sin(f(x))), x, tolerance=2e-5)
     """)
+
+
+def network(w, x):
+    """Written in NumPy, for arrays of any library."""
+    return np.sum(np.tanh(np.matmul(x, w)) ** 2) + np.sum(w * w)
+
+
+def test_derivatives_of_tensors_of_pytorch_are_tensors():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for kind in (torch.float64, torch.float32):
+        w = torch.tensor([[0.3, 0.5], [0.7, -0.2]], dtype=kind)
+        x = torch.tensor([[1.0, 2.0], [0.5, 0.1]], dtype=kind)
+        expected = torch.autograd.functional.vjp(
+            lambda w, x=x: (torch.tanh(x @ w) ** 2).sum() + (w * w).sum(), w, torch.tensor(1.0, dtype=kind))[1]
+        for mode in ("taped", "reverse", "continuation", "delta"):
+            gradient = grad(network, mode=mode)(w, x.numpy())
+            assert type(gradient) is torch.Tensor and gradient.dtype == kind
+            torch.testing.assert_close(gradient, expected)
+        tangent = jvp(lambda w, x=x: network(w, x.numpy()), (w,), (w,))[1]
+        np.testing.assert_allclose(tangent, (expected * w).sum(), rtol=1e-5)
+        twice = grad(lambda w, x=x: np.sum(grad(network)(w, x.numpy()) * w))(w)
+        assert type(twice) is torch.Tensor and bool(torch.isfinite(twice).all())
