@@ -201,7 +201,7 @@ def main() -> int:
     figures.sort(key=lambda f: order.index(f.evaluation))
     stored.write_text(json.dumps({"machine": machine(), "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
     written = charts.scaling(figures) if options.scaling else markdown(figures, machine())
-    (ROOT / "docs" / f"{stem}-table.md").write_text(written)
+    stored.with_suffix(".md").write_text(written)
     if not options.scaling:
         charts.draw(figures, ROOT / "docs", OURS)
     console.print(written, markup=False, highlight=False)

@@ -11,7 +11,6 @@ from scipy.special import multigammaln
 from effgrad import checkpoint, grad
 from effgrad_gradbench.fields import BadInput, array, field, integer, number
 
-
 # How many arrays of a number for each point, component and dimension the gradient of `likelihood` has at once.
 ARRAYS = 6
 
