@@ -83,7 +83,10 @@ def _save(canvas, path):
 
 def scaling(figures):
     """A table of the exponents with which time and grown memory follow the size of the input."""
-    lines = ["| evaluation | tool | sizes | time grows as | R² | memory grows as | R² |", "| --- | --- | --- | --- | ---: | --- | ---: |"]
+    lines = [
+        "| evaluation | tool | sizes | time grows as | R² | memory grows as | R² |",
+        "| --- | --- | --- | --- | ---: | --- | ---: |",
+    ]
     for evaluation in dict.fromkeys(f.evaluation for f in figures):
         for tool in dict.fromkeys(f.tool for f in figures):
             own = [f for f in figures if (f.evaluation, f.tool) == (evaluation, tool) and f.median is not None]

@@ -53,7 +53,7 @@ def main():
     scripts = options.checkout.resolve() / "python" / "gradbench"
     unknown = [name for name in options.evaluations if name not in EVALUATIONS]
     if unknown or not scripts.is_dir():
-        print(f"there is no evaluation {unknown[0]!r}" if unknown else f"{options.checkout} is not a GradBench checkout")
+        print(f"no evaluation {unknown[0]!r}" if unknown else f"{options.checkout} is not a GradBench checkout")
         return 2
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     ours = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'benchmarks' / 'gradbench'}"}
