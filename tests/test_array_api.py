@@ -171,7 +171,8 @@ def test_derivatives_of_tensors_of_pytorch_are_tensors():
         w = torch.tensor([[0.3, 0.5], [0.7, -0.2]], dtype=kind)
         x = torch.tensor([[1.0, 2.0], [0.5, 0.1]], dtype=kind)
         expected = torch.autograd.functional.vjp(
-            lambda w, x=x: (torch.tanh(x @ w) ** 2).sum() + (w * w).sum(), w, torch.tensor(1.0, dtype=kind))[1]
+            lambda w, x=x: (torch.tanh(x @ w) ** 2).sum() + (w * w).sum(), w, torch.tensor(1.0, dtype=kind)
+        )[1]
         for mode in ("taped", "reverse", "continuation", "delta"):
             gradient = grad(network, mode=mode)(w, x.numpy())
             assert type(gradient) is torch.Tensor and gradient.dtype == kind
