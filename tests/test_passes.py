@@ -30,6 +30,8 @@ CASES = {
     "transposes": (passes.shapes, lambda x: np.sin(x.T.T), {"sin": 1}),
     "broadcast": (passes.shapes, lambda x: x * np.broadcast_to(np.sin(x[0]), (2, 3)),
                   {"getitem": 1, "sin": 1, "multiply": 1}),
+    "rolled back": (passes.shapes, grad(lambda x: np.sum(np.sin(np.roll(x, 1)))),
+                    {"getitem": 2, "cos": 1, "multiply": 1, "scatter_add": 0}),
     "sum of one": (passes.shapes, lambda x: np.sum(x[:, None], axis=1), {"getitem": 1}),
     "matrix product": (passes.products, lambda x: np.einsum("ij,kj->ki", x, x), {"matmul": 1}),
     "batched product": (passes.products, lambda x: np.einsum("bi,bj,->bij", x, x, 1.0), {"einsum": 1}),

@@ -15,7 +15,7 @@ import numpy as np
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
-from effgrad.smooth.structure import broadcast_to, reshape, transpose
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
 
 Add = Callable[[Node], Any]
@@ -320,7 +320,7 @@ def _sum(node: Node, add: Add) -> Any:
 
 
 def _scatter_add(node: Node, add: Add) -> Any:
-    """Pieces at one place are added first; one piece put over the whole array is that piece."""
+    """Pieces at one place are added first; one piece put over the whole array is that piece, or rearranges it."""
     if len(node.args) > 1:
         return _gathered(node, add)
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
@@ -330,7 +330,21 @@ def _scatter_add(node: Node, add: Add) -> Any:
     if all(i is None or i is Ellipsis or i == slice(None) for i in parts if not isinstance(i, np.ndarray | list)):
         if not any(isinstance(i, np.ndarray | list) for i in parts):
             return node.changed(primitive=reshape, params={"shape": node.shape})
-    return None
+    return _rearranged(node, index, add)
+
+
+def _rearranged(node: Node, index: Any, add: Add) -> Any:
+    """One piece whose elements go to all places, one to each: every place reads its element."""
+    (piece,) = node.args
+    if piece.size != node.size or piece.dtype != node.dtype:
+        return None
+    places = np.arange(node.size).reshape(node.shape)[index]
+    order = np.argsort(places, axis=None)
+    if places.shape != piece.shape or (places.ravel()[order] != np.arange(node.size)).any():
+        return None
+    flat = add(piece.changed(primitive=reshape, args=(piece,), params={"shape": (piece.size,)}, slots=(),
+                             shape=(piece.size,), kind=np.ndarray))  # fmt: skip
+    return node.changed(primitive=getitem, args=(flat,), params={"index": order.reshape(node.shape)})
 
 
 def _gathered(node: Node, add: Add) -> Any:
