@@ -216,7 +216,7 @@ def peer(name, python):
         np.savez(path, **{key: a for key, a in arrays.items() if isinstance(a, np.ndarray)})
         script = pathlib.Path(__file__).with_name("peers.py")
         done = subprocess.run([python, script, name, path], capture_output=True, text=True, check=True)
-    rows = json.loads(done.stdout.splitlines()[-1])
+    rows = dict(map(json.loads, done.stdout.splitlines()))
     for program, row in rows.items():
         print(f"{name:6} {program:24}", *(f"{label} {value:.4g} |" for label, value in row.items()), flush=True)
     return rows

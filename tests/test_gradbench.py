@@ -126,6 +126,11 @@ def test_nested_modes_of_saddle_differentiate_through_the_inner_descent(outer, i
     np.testing.assert_allclose(slope, [0.6, -0.4], rtol=1e-9)
 
 
+def test_saddle_point_of_the_suite_is_found_in_compiled_parts():
+    response = ask("saddle", "rr", INPUTS["saddle"], MODES["compiled"])
+    assert_agree(response["output"], [8.246324826140356e-06] * 4)
+
+
 def test_as_many_runs_as_asked():
     response = ask("lse", "primal", {**INPUTS["lse"], "min_runs": 5, "min_seconds": 0})
     assert [t["name"] for t in response["timings"]] == ["evaluate"] * 5

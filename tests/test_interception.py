@@ -154,10 +154,12 @@ def test_a_name_bound_before_says_how_to_call_it():
         grad(lambda x: np.sum(bound_before(A * x)))(0.3)
 
 
-def test_a_class_bound_before_has_its_rules():
+def test_a_class_bound_before_has_its_rules_and_a_method_says_how_to_call_it():
     from scipy.stats import norm
 
     check_grad(lambda x: norm.logpdf(x, 0.5, 2.0), 0.3)
+    with pytest.raises(NoRule, match="call it through its module or object inside"):
+        grad(norm.logpdf)(0.3)
 
 
 def test_a_module_imported_inside_a_derivative_has_its_rules():

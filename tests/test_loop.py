@@ -144,7 +144,7 @@ def test_compiled_loops_are_pythons_loops(name, derivative, backend):
         np.testing.assert_allclose(c(x), d(expected)(x), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("memory", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("memory", [2, 3, 5, 100])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_memory_gives_the_same_gradient(name, memory):
     expected, f = PROGRAMS[name]
@@ -188,7 +188,7 @@ def fewest_steps(length, snapshots):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("length, memory", [*itertools.product((1, 2, 5, 10, 17, 36), (1, 2, 3, 4, 8))])
+@pytest.mark.parametrize("length, memory", [*itertools.product((1, 2, 5, 10, 17, 36), (2, 3, 4, 8))])
 def test_the_steps_run_are_the_fewest_for_the_memory(length, memory):
     calls = []
 
@@ -276,7 +276,7 @@ def test_lengths_that_do_not_agree_are_an_error():
     with pytest.raises(ValueError, match="one length"):
         loop.scan(lambda c, x: (c, x), 0.0)
     with pytest.raises(ValueError, match="memory"):
-        loop.fori(0, 3, lambda i, c: c, 0.0, memory=0)
+        loop.fori(0, 3, lambda i, c: c, 0.0, memory=1)
 
 
 def test_an_integer_that_a_double_cannot_hold_is_an_error():

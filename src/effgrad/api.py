@@ -20,7 +20,7 @@ from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import KINDS, LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -90,7 +90,7 @@ def value_and_grad(
             _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
         else:
             leaves, tree = flatten(pulled)
-            pulled = tree.unflatten([conj(leaf) for leaf in leaves])
+            pulled = tree.unflatten([leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in leaves])
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -112,7 +112,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
     with intercepted(), Forward() as forward:
         inputs = []
-        for leaf, direction in zip(leaves, directions, strict=True):
+        for leaf, direction in zip(map(ordinary, leaves), map(ordinary, directions), strict=True):
             if np.shape(plain(leaf)) != np.shape(plain(direction)):
                 raise NotDifferentiable(
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
@@ -525,6 +525,8 @@ def _is_floating(leaf: Any) -> bool:
 def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
+    if _of_another_library(value):
+        return _given_back(_like(derivative, np.asarray(value)), value)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
@@ -536,6 +538,20 @@ def _like(derivative: Any, primal: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
     return value.__class__(derivative)
+
+
+def _of_another_library(value: Any) -> bool:
+    """Whether a value is an array of PyTorch, JAX or another library that exchanges memory."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+
+
+def _given_back(derivative: Any, value: Any) -> Any:
+    """A derivative as an array of the library that `value` is of; NumPy has computed it."""
+    if type(derivative) in KINDS:
+        return derivative
+    from array_api_compat import array_namespace
+
+    return array_namespace(value).asarray(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -42,9 +43,17 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     name = named[-1].f_code.co_qualname
     for method in (".__init__", ".__call__", ".__new__"):
         name = name.removesuffix(method)
-    module = named[-1].f_globals["__name__"].split(".")
-    public = module[: next((i for i, part in enumerate(module) if part.startswith("_")), len(module))]
-    return ".".join([*public, name]), inside
+    return f"{_public(named[-1].f_globals['__name__'])}.{name}", inside
+
+
+def public_name(owner: Any) -> str:
+    """The name of a module or class as users know it: without the private modules that it is made in."""
+    return f"{_public(owner.__module__)}.{owner.__qualname__}" if isinstance(owner, type) else _public(owner.__name__)
+
+
+def _public(module: str) -> str:
+    parts = module.split(".")
+    return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
 
 
 def _running() -> Iterator[FrameType]:

@@ -33,12 +33,12 @@ def scan(
         xs: a pytree of arrays with a common first axis, or None.
         length: the number of steps, needed where `xs` has no arrays.
         reverse: begin with the last row; the results are in the order of `xs`.
-        memory: how many carries a reverse mode keeps at a time. By default about ``sqrt(2 * length)``: each step is
-            then run at most three times; more where a compiled function has room for them. With `length` and more,
-            nothing is run twice.
+        memory: how many carries a reverse mode keeps at a time, at least 2. By default about ``sqrt(2 * length)``: each
+            step is then run at most three times; more where a compiled function has room for them. With `length` and
+            more, nothing is run twice.
 
     Returns the last carry, and the results stacked along a new first axis (None where `f` returns None for them).
-    Raises `ValueError` if the lengths do not agree.
+    Raises `ValueError` if the lengths do not agree, or `memory` is less than 2.
 
     >>> from effgrad import grad, loop
     >>> def total(xs):
@@ -114,8 +114,8 @@ def while_(
 
 
 def _check_memory(memory: int | None) -> None:
-    if memory is not None and memory < 1:
-        raise ValueError(f"memory is {memory}; a reverse mode has to keep the carry of one step at least")
+    if memory is not None and memory < 2:
+        raise ValueError(f"memory is {memory}; a reverse mode has to keep the carries of two steps at least")
 
 
 def _steps(

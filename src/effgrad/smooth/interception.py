@@ -23,7 +23,7 @@ import numpy as np
 import scipy.special
 
 from effgrad.effects import handled
-from effgrad.errors import NoRule, library_call
+from effgrad.errors import NoRule, library_call, public_name
 from effgrad.smooth import makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
@@ -118,7 +118,7 @@ class _Replacements:
                 self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
             else:
                 self.modules.append((vars(owner), replacements, originals))
-                RULED.update(f"{owner.__name__}.{name}" for name in replacements)
+            RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
     def put(self) -> None:
         for names, replacements, _ in self.modules:

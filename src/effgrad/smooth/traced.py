@@ -473,10 +473,9 @@ RULED: set[str] = set()
 def refusal(name: str) -> str:
     """What is said of a library's function that a traced value has reached without a rule."""
     if name in RULED:
-        module, _, leaf = name.rpartition(".")
         return (
-            f"{name} was called by a name bound before the derivative began (from {module} import {leaf}), where its "
-            f"derivative rule does not reach: call it through its module, as {name}(...)"
+            f"{name} was looked up before the derivative began (imported by its name, or kept as a method), where its "
+            f"derivative rule does not reach: call it through its module or object inside the function"
         )
     reason = REASONS.get(name) or "no rule has been written for it"
     return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"

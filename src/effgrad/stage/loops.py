@@ -233,11 +233,12 @@ def _iterate(*leaves: Any, loop: Loop) -> np.ndarray:
 
 def split(length: int, snapshots: int) -> int:
     """How many steps to advance before the next snapshot, so that reversing `length` steps runs the fewest."""
-    times = 0
+    if snapshots == 1:
+        return length - 1
+    times = 1
     while math.comb(snapshots + times, snapshots) < length:
         times += 1
-    earlier = math.comb(snapshots + times - 1, snapshots)
-    later = math.comb(snapshots + times - 2, snapshots - 1) if snapshots > 1 else 1
+    earlier, later = math.comb(snapshots + times - 1, snapshots), math.comb(snapshots + times - 2, snapshots - 1)
     return max(1, min(earlier, length - later))
 
 
@@ -269,7 +270,7 @@ def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarr
         return [(a[::-1] if loop.reverse else a)[start:stop] for a in arrays]
 
     room = _ROOM // max(sum(c.nbytes for c in carry), 1)
-    memory = max(2, loop.memory or max(default_memory(count), room))
+    memory = loop.memory or max(default_memory(count), room)
     # Half of the memory for the snapshots, half for a block of steps all of whose carries are kept.
     block = max(1, memory // 2) if memory < count else max(count, 1)
     pending, stop = [(0, carry, memory - block)], count
