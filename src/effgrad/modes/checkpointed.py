@@ -11,7 +11,7 @@ from typing import Any
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.modes.reverse import Cell, Reverse
-from effgrad.smooth.traced import Smooth, Traced
+from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
 class _Unrecorded(Cell):
@@ -52,6 +52,6 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
                 part.shadow.accumulate(cell.cotangent)
 
     def seed(self, value: Traced, cotangent: Any) -> None:
-        if type(value.shadow) is _Unrecorded:
+        if type(value) in KINDS and type(value.shadow) is _Unrecorded:
             raise leaked()
         super().seed(value, cotangent)
