@@ -1,23 +1,29 @@
 """Time against operations, for every mode: the reciprocal series of Sigal 2024, section 6.1.
 
 The program sums the series of 1/x around 1; each round performs four operations on numbers. Each mode runs it at
-several sizes, several times; a line and a parabola are fitted to the medians. Evaluation is the same program with
+several sizes, several times; a line and a parabola are fitted to the fastest. Evaluation is the same program with
 every operation performed through the `Evaluate` handler.
 
-    python benchmarks/asymptotics.py [--operations N] [--runs R]
+Time is the process's own (not what others on the machine use). Python's collector of cyclic garbage looks through all
+that a mode has recorded again and again, so, as the thesis enlarges the minor heap of OCaml, it is paused; a second
+column has the ratio with it. A mode with the mark `*` has operators on Python floats written out from the rules
+(`effgrad.modes.floats`) in place of the readable clause; `evaluate*` is the bare program on Python floats.
+
+    python benchmarks/asymptotics.py [--operations N] [--runs R] [--modes "A;B"] [--only-draw]
 """
 
 import argparse
+import gc
 import json
 import pathlib
-import statistics
 import time
 
 import numpy as np
 from rich.progress import Progress
 
 from effgrad import grad, hessian, jvp, second_order, taylor
-from effgrad.modes import REVERSE, Evaluate
+from effgrad.modes import REVERSE, Evaluate, Forward, Taped
+from effgrad.smooth.traced import Traced
 
 # Tables 6.1 to 6.4 of the thesis: linear R^2, quadratic R^2, order, ratio to evaluation.
 THESIS = {
@@ -42,6 +48,7 @@ THESIS = {
     },
 }  # fmt: skip
 HERE = pathlib.Path(__file__).parent
+RESULTS = HERE / "results"
 
 
 def reciprocal(x, rounds):
@@ -57,11 +64,38 @@ def evaluate(f, x):
         return evaluation.primal(f(evaluation.variable(x)))
 
 
+def forward(f, x):
+    with ReadableForward() as mode:
+        return f(mode.variable(x, 1.0)).shadow
+
+
+def taped(f, x):
+    with ReadableTaped() as mode:
+        variable = mode.variable(x)
+        mode.seed(f(variable), 1.0)
+    return mode.cotangents([variable.shadow])[0]
+
+
+class ReadableForward(Forward):
+    """Every operation by the clause."""
+
+    value = Traced
+
+
+class ReadableTaped(Taped):
+    """Every operation by the clause."""
+
+    value = Traced
+
+
 def modes():
-    reverse = {name: (lambda f, x, name=name: grad(f, mode=name)(x)) for name in REVERSE}
+    reverse = {name + FAST.get(name, ""): (lambda f, x, name=name: grad(f, mode=name)(x)) for name in REVERSE}
     return {
         "evaluate": evaluate,
-        "forward": lambda f, x: jvp(f, (x,), (1.0,))[1],
+        "evaluate*": lambda f, x: f(x),
+        "forward": forward,
+        "forward*": lambda f, x: jvp(f, (x,), (1.0,))[1],
+        "taped": taped,
         **reverse,
         "second_order": second_order,
         "taylor, order 2": lambda f, x: taylor(f, [x, 1.0], order=2),
@@ -69,71 +103,96 @@ def modes():
     }
 
 
-def r_squared(x, y, degree):
-    residual = y - np.polyval(np.polyfit(x, y, degree), x)
-    return 1 - np.sum(residual**2) / np.sum((y - np.mean(y)) ** 2)
+FAST = dict.fromkeys(("taped", "higher_order", "higher_order_checkpointed"), "*")
 
 
 def measure(run, rounds, runs):
+    """Seconds of the fastest of several runs."""
     times = []
     for _ in range(runs):
-        start = time.perf_counter()
+        gc.collect()
+        start = time.process_time()
         run(lambda x: reciprocal(x, rounds), 0.5)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def r_squared(x, y, degree):
+    residual = y - np.polyval(np.polyfit(x, y, degree), x)
+    return 1 - np.sum(residual**2) / np.sum((y - np.mean(y)) ** 2)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operations", type=int, default=100_000, help="the largest number of operations")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--modes", default="", help="some of them, whose results replace those kept")
+    parser.add_argument("--only-draw", action="store_true", help="from the results kept")
     options = parser.parse_args()
+    kept = RESULTS / "asymptotics.json"
+    data = json.loads(kept.read_text()) if kept.exists() and (options.only_draw or options.modes) else {}
+    chosen = [] if options.only_draw else options.modes.split(";") if options.modes else list(modes())
     sizes = np.linspace(options.operations / 5, options.operations, 5).astype(int) // 4
-    rows = {}
     with Progress() as progress:
-        task = progress.add_task("modes", total=len(modes()) * len(sizes))
-        for name, run in modes().items():
-            seconds = []
-            for rounds in sizes:
-                seconds.append(measure(run, int(rounds), options.runs))
+        task = progress.add_task("modes", total=len(chosen) * len(sizes))
+        for name in chosen:
+            run = modes()[name]
+            measure(run, 1000, 1)  # warm up
+            data[name] = []
+            for place, rounds in enumerate(sizes):
+                gc.disable()
+                paused = measure(run, int(rounds), options.runs)
+                gc.enable()
+                # With the collector, the two smallest sizes are enough for a slope.
+                data[name].append([4 * int(rounds), paused, measure(run, int(rounds), 1) if place < 2 else None])
                 progress.advance(task)
-            rows[name] = np.array(seconds)
-    operations = 4 * sizes
-    slope = {name: np.polyfit(operations, seconds, 1)[0] for name, seconds in rows.items()}
-    table = []
-    for name, seconds in rows.items():
-        linear, quadratic = (r_squared(operations, seconds, degree) for degree in (1, 2))
-        order = "linear" if linear >= 0.99 else "nonlinear"
-        table.append(("effgrad", name, linear, quadratic, order, slope[name] / slope["evaluate"]))
-    for language, modes_there in THESIS.items():
-        table += [(language, name, *row) for name, row in modes_there.items()]
-    lines = ["| | mode | linear R² | quadratic R² | order | ratio |", "|---|---|---|---|---|---|"]
-    for language, name, linear, quadratic, order, ratio in table:
-        lines.append(f"| {language} | {name} | {linear:.3f} | {quadratic:.3f} | {order} | {ratio or 0:.2f} |")
-    text = "\n".join(lines).replace(" 0.00 |", " - |")
+    RESULTS.mkdir(exist_ok=True)
+    kept.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in data.items()) + "\n}\n")
+    text = table(data)
     print(text)
-    for name in rows:
-        print(f"{name:28}{slope[name] * 1e6:8.2f} us an operation")
-    results = HERE / "results"
-    results.mkdir(exist_ok=True)
-    data = {name: dict(zip(map(int, operations), map(float, seconds), strict=True)) for name, seconds in rows.items()}
-    (results / "asymptotics.json").write_text(json.dumps({"seconds": data}, indent=1) + "\n")
-    (results / "asymptotics.md").write_text(text + "\n")
-    draw(operations, rows, HERE.parent / "docs" / "asymptotics.svg")
+    (RESULTS / "asymptotics.md").write_text(text + "\n")
+    draw(data, HERE.parent / "docs" / "modes" / "asymptotics.svg")
 
 
-def draw(operations, rows, path):
+def table(data):
+    """The tables of the thesis and ours, of one form."""
+    lines = [
+        "| | mode | linear R² | quadratic R² | order | ratio | with collector | µs an operation |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    slopes = {}
+    for name, rows in data.items():
+        operations, paused, collected = np.array(rows, float).T
+        columns = (paused, slice(None)), (collected, slice(2))
+        slopes[name] = [np.polyfit(operations[some], seconds[some], 1)[0] for seconds, some in columns]
+        linear, quadratic = (r_squared(operations, paused, degree) for degree in (1, 2))
+        ratio, other = (a / b for a, b in zip(slopes[name], slopes["evaluate"], strict=True))
+        order = "linear" if linear >= 0.99 else "nonlinear"
+        lines.append(
+            f"| effgrad | {name} | {linear:.3f} | {quadratic:.3f} | {order} | {ratio:.2f} | {other:.2f} "
+            f"| {slopes[name][0] * 1e6:.2f} |"
+        )
+    for language, rows in THESIS.items():
+        for name, (linear, quadratic, order, ratio) in rows.items():
+            shown = "-" if ratio is None else f"{ratio:.2f}"
+            lines.append(f"| {language} | {name} | {linear:.3f} | {quadratic:.3f} | {order} | {shown} | | |")
+    return "\n".join(lines)
+
+
+def draw(data, path):
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "effgrad"
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for name, seconds in rows.items():
-        axes.plot(operations, seconds, "o-", label=name, markersize=3)
+    for place, (name, rows) in enumerate(data.items()):
+        operations, paused, _ = np.array(rows, float).T
+        axes.plot(operations, paused, "o-s-^-"[2 * (place // 10) :][:2], label=name, markersize=3)
     axes.set(xscale="log", yscale="log", xlabel="operations", ylabel="seconds", title="Reciprocal series, every mode")
     axes.legend(fontsize=7)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,14 @@ UNARY = [np.sin, np.tanh, lambda x: x * x, lambda x: -x, lambda x: x.T, np.exp, 
          lambda x: np.sort(x, axis=0), lambda x: x[np.argsort(x[:, 0])], lambda x: np.roll(x, 1, axis=1),
          lambda x: np.einsum("ij,kj->ik", x, x)[:, :2], lambda x: np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T),
          lambda x: x * (2.0 if x[0, 0] > 0.2 else 0.5), lambda x: np.clip(x, -0.5, 0.5), lambda x: np.flip(x, 1),
-         lambda x: np.pad(x, ((0, 1), (1, 0))), lambda x: np.log1p(x * x), lambda x: np.hypot(x, 1.0)]  # fmt: skip
+         lambda x: np.pad(x, ((0, 1), (1, 0))), lambda x: np.log1p(x * x), lambda x: np.hypot(x, 1.0),
+         lambda x: x * x[np.array(1), 0], lambda x: x - np.mean(x, axis=0), lambda x: x / (1 + np.std(x)),
+         lambda x: np.cumprod(np.tanh(x), axis=1), lambda x: np.tril(x) + np.triu(x, 1) * 2,
+         lambda x: np.outer(x[0], x[-1]), lambda x: x * x[np.argmax(x[:, 0])], lambda x: np.sqrt(x * x + 1) ** 3,
+         lambda x: np.stack([x, x * x])[:, 0], lambda x: x * np.sum(np.abs(x) > 0.2),
+         lambda x: x + sum(row * i for i, row in enumerate(x)), lambda x: np.repeat(x, 2, axis=0),
+         lambda x: np.diff(x, axis=1, prepend=0.5), lambda x: x @ np.eye(x.shape[1])[::-1], lambda x: x[::2, ::-1],
+         lambda x: np.expand_dims(x, 1)[:, 0], lambda x: np.prod(1 + 0.1 * x, axis=0) * x]  # fmt: skip
 BINARY = [np.add, np.multiply, np.subtract, np.minimum, lambda x, y: x / (1 + y * y),
           lambda x, y: np.arctan2(x, 1 + y * y), lambda x, y: np.where(x > y, x, y), np.logaddexp,
           lambda x, y: x * np.sum(y), lambda x, y: x + y[0]]  # fmt: skip

@@ -1,5 +1,7 @@
 """Checkpoints change nothing but memory and the number of evaluations."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -90,30 +92,38 @@ def test_an_unused_region_is_not_run_again(mode):
     assert grad(f, mode=mode)(2.0) == 3.0 and len(runs) == 1
 
 
-def test_peak_record_of_a_chain_with_square_root_marks():
-    from effgrad.modes import Taped
+def chain(x, steps, evaluations):
+    for _ in range(steps):
+        evaluations.append(1)
+        x = np.sin(x)
+    return x
 
-    n, peak = 400, []
 
-    class Measured(Taped):
-        def _walk(self, collected, first):
-            peak.append(len(self.tape))
-            super()._walk(collected, first)
-
-    def chain(x, steps):
-        for _ in range(steps):
-            x = np.sin(x) * 1.1
-        return x
+def peak_and_evaluations(n, parts, mode):
+    """Of the gradient of a chain of n steps on arrays of 10 kB, in equal parts with a mark each."""
+    evaluations = []
 
     def f(x):
-        for _ in range(20):
-            x = checkpoint(chain, x, n // 20)
-        return x
+        for _ in range(parts):
+            x = checkpoint(chain, x, n // parts, evaluations) if parts > 1 else chain(x, n, evaluations)
+        return np.sum(x)
 
-    with Measured() as taped:
-        y = f(taped.variable(1.0))
-    taped.pull([(y.shadow, 1.0)])
-    assert max(peak) <= 41 + 2 * 20  # the marks, and one region of 20 steps of two operations
+    x = np.ones(1250)
+    tracemalloc.start()
+    grad(f, mode=mode)(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, len(evaluations)
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("mode", MODES)
+def test_memory_of_a_chain_grows_as_the_square_root_with_square_root_marks(mode):
+    plain = [peak_and_evaluations(n, 1, mode) for n in (64, 256)]
+    marked = [peak_and_evaluations(n, parts, mode) for n, parts in ((64, 8), (256, 16))]
+    assert plain[1][0] / plain[0][0] > 3.5 and [runs for _, runs in plain] == [64, 256]
+    assert marked[1][0] / marked[0][0] < 2.5 and marked[1][0] < plain[1][0] / 2
+    assert [runs for _, runs in marked] == [2 * 64, 2 * 256]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -128,6 +138,150 @@ def test_what_cannot_be_repeated_is_an_error(mode):
 
 def test_without_a_derivative_it_is_a_call():
     assert checkpoint(inside, 1.0, y=2.0) == inside(1.0, 2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
+    def built(x):
+        return np.array([x[0] * x[1], x[2], x[0]])
+
+    def written(x):
+        y = x * 1.0
+        y[0] = y[1] * y[2]
+        y[1:] += x[:-1]
+        return y
+
+    def filled(x):
+        y = np.zeros(3)
+        for i in range(3):
+            y[i] = x[i] * x[i]
+        return y, y[:2]
+
+    def program(part):
+        def f(x):
+            y, view = part(filled, part(written, part(built, filled(x)[0])))
+            y[0] = y[2] * 3
+            return np.sum(view * view) + np.sum(np.sin(y))
+
+        return f
+
+    x = np.array([0.3, 0.5, 0.2])
+    expected = grad(program(lambda f, *args: f(*args)))(x)
+    np.testing.assert_allclose(grad(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)
+
+
+def reads_an_array_written_before(x):
+    a = np.zeros(4)
+    a[0] = x[0]
+    a[1:] = np.sin(x)
+    view = a[2:]
+    y = checkpoint(lambda: np.sum(np.cos(a) * a[1]) + view[0])
+    return y * np.sum(a * a) * view[1]
+
+
+def returns_arrays_that_were_written(x):
+    def filled():
+        a = np.zeros(3)
+        a[:2] = x[1:]
+        a[2] = np.sin(a[0])
+        return a, a[1:]
+
+    a, view = checkpoint(filled)
+    a[0] *= 2.0
+    view[1] = a[0] * view[0]
+    return np.sum(a * x) * a[2]
+
+
+def returns_an_array_and_its_view(x):
+    y, view = checkpoint(lambda: ((y := np.sin(x)), y[1:]))
+    y[1] = x[0] * y[2]
+    return np.sum(view * view) + y[0] * view[0]
+
+
+def works_in_a_scratch_array_of_the_outside(x):
+    scratch = np.zeros(3)
+
+    def part(k):
+        scratch[:] = np.sin(x) * k
+        scratch[0] = scratch[1] * scratch[2]
+        return np.sum(scratch * scratch)
+
+    return checkpoint(part, 2.0) * checkpoint(part, 3.0)
+
+
+def fills_a_trajectory(x):
+    states = np.zeros((5, 3))
+    states[0] = x
+    for i in range(1, 5):
+        states[i] = checkpoint(lambda i=i: np.sin(states[i - 1]) * states[i - 1, ::-1] + x[0])
+    return np.sum(states[1:] * states[:-1])
+
+
+def reads_rows_while_others_are_written_and_all_is_read(x):
+    states = np.zeros((4, 3))
+    states[0] = x
+    total = 0.0
+    for i in range(1, 4):
+        row = checkpoint(lambda i=i: np.sin(states[i - 1]) * states[i - 1, 0])
+        states[i] = row
+        total = total + np.sum(states**2)  # the log of writes becomes a new whole value here
+        total = total * checkpoint(lambda i=i: np.sum(states[i]) + checkpoint(lambda: states[i, 1] * x[1]))
+    return total
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("mode", MODES)
+def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(mode):
+    def f(x):
+        a = np.zeros(2)
+        a[0] = x
+        y = checkpoint(lambda: a[0] * 2.0)
+        a[0] = x * x
+        return y
+
+    with pytest.raises(Irreproducible, match="written to later"):
+        grad(f, mode=mode)(1.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "f",
+    [
+        reads_an_array_written_before, returns_arrays_that_were_written, returns_an_array_and_its_view,
+        works_in_a_scratch_array_of_the_outside, fills_a_trajectory,
+        reads_rows_while_others_are_written_and_all_is_read,
+    ],
+)  # fmt: skip
+def test_arrays_that_are_written_to(f, mode):
+    differences = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad(f, mode=mode)(X), differences, rtol=1e-7)
+    u = np.array([1.0, -0.5, 2.0])
+    second = [(grad(f)(X + e) - grad(f)(X - e)) @ u / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad(lambda x: np.dot(grad(f, mode=mode)(x), u))(X), second, rtol=1e-6)
+    np.testing.assert_allclose(jvp(grad(f, mode=mode), (X,), (u,))[1], second, rtol=1e-6)
+    np.testing.assert_allclose(hvp(f, X, X), hessian(f, mode="hessian")(X) @ X, rtol=1e-10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_array_written_inside_is_not_used_outside(mode):
+    def f(x):
+        kept = np.zeros(2)
+        checkpoint(lambda: kept.__setitem__(0, x * x))
+        return np.sum(kept)
+
+    with pytest.raises(EscapedValue, match="checkpoint"):
+        grad(f, mode=mode)(2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(mode):
+    def f(x):
+        kept = []
+        checkpoint(lambda: kept.append(x * x))
+        return kept[0]
+
+    with pytest.raises(EscapedValue):
+        grad(f, mode=mode)(2.0)
 
 
 def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints():

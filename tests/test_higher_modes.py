@@ -64,6 +64,7 @@ def test_taylor_against_nested_forward_mode(name):
         g = derivative(g) if name != "constant" else lambda t: 0.0
 
 
+@pytest.mark.eager
 def test_taylor_of_a_curve_to_high_order():
     # sin(t + t^2 / 2) against the composition of the polynomials.
     order = 12
@@ -73,6 +74,7 @@ def test_taylor_of_a_curve_to_high_order():
     np.testing.assert_allclose(series, expected.coef[: order + 1], atol=1e-14)
 
 
+@pytest.mark.eager
 def test_both_are_differentiable():
     def curvature(x):
         return second_order(lambda y: y**3 * x, x)[2]
@@ -108,6 +110,7 @@ def test_edge_pushing_of_floats_and_matrices():
     np.testing.assert_allclose(hessian(f, mode="hessian")(m), hessian(f)(m), rtol=1e-12)
 
 
+@pytest.mark.eager
 def test_a_sparse_hessian_has_only_the_pairs_that_interact():
     def rosenbrock(x):
         return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
@@ -126,6 +129,7 @@ def test_a_sparse_hessian_has_only_the_pairs_that_interact():
     assert large.shape == (2000, 2000) and large.nnz <= 3 * 2000
 
 
+@pytest.mark.eager
 def test_a_function_without_curvature():
     assert hessian(lambda x: np.sum(3 * x), sparse=True)(X).nnz == 0
     with pytest.raises(ValueError, match="hessian"):

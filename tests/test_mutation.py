@@ -126,7 +126,15 @@ def the_written_array_changes_later(x):
     return np.sum(a * a)
 
 
+def written_where_memory_goes_by_columns(x):
+    a = np.exp(np.reshape(x, (2, 3)).T)
+    a[0] = a[0] * 2
+    a[-1, -1] += a[0, 0]
+    return np.sum(np.sin(a))
+
+
 PROGRAMS = [
+    written_where_memory_goes_by_columns,
     the_written_array_changes_later,
     through_a_view, into_the_base_under_a_view, reshaped_and_transposed, filled, recurrence, stencil, swapped, masked,
     diagonal, with_out, repeated_index, inserted_rows, a_view_kept_while_the_array_is_rebound, moved_axes,

@@ -1,5 +1,6 @@
 """Machine code: the cache of kernels, and programs made at random."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -57,6 +58,51 @@ def test_a_folder_that_cannot_be_written_is_one_warning(fresh, monkeypatch):
     with pytest.warns(UserWarning, match="not kept"):
         run()
     compile(lambda x: np.cos(x) + x)(np.ones(3))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_folder_that_takes_no_files_is_one_warning(fresh, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(engine.os, "replace", refuse)
+    with pytest.warns(UserWarning, match=os.strerror(number)) as warned:
+        run()
+        np.testing.assert_allclose(compile(lambda x: np.cos(x) + x)(np.ones(3)), np.cos(1) + 1)
+    assert len(warned) == 1 and not list(fresh.iterdir())
+
+
+def test_a_file_of_another_kernel_is_not_executed(fresh, monkeypatch):
+    run()
+    compile(lambda x: np.cos(x) - x)(np.ones(3))
+    for path in fresh.iterdir():
+        path.write_bytes(b"\x7fELF" + b"\0" * 500)
+    assert compiled_again(monkeypatch) == 2
+
+
+PROGRAM = """
+import numpy as np, effgrad, sys
+x = np.random.default_rng(0).normal(size=(40, 30))
+f = effgrad.value_and_grad(lambda x: np.sum(np.exp(np.sin(x) @ np.cos(x).T) / (1 + np.sum(x * x, axis=1))))
+c = effgrad.compile(f)
+c(x)
+print([np.asarray(part).tobytes().hex() for part in c(x)])
+"""
+
+
+def test_processes_at_once_share_a_folder_and_agree_to_the_bit(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    folders = [tmp_path / "shared"] * 3 + [tmp_path / "alone"]
+    running = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env={**environment, "EFFGRAD_CACHE": str(folder)})
+        for folder in folders
+    ]  # fmt: skip
+    answers = [process.communicate(timeout=100) for process in running]
+    assert {error for _, error in answers} == {""}
+    assert len({answer for answer, _ in answers}) == 1 and len(answers[0][0]) > 1000
+    kept = [{path.name for path in folder.iterdir()} for folder in folders]
+    assert kept[0] == kept[-1] and all(name.endswith(".o") for name in kept[0])
 
 
 def test_equal_kernels_are_compiled_once():

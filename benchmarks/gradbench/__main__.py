@@ -168,7 +168,9 @@ def markdown(figures: list[Figure], described: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench gradbench", description=__doc__.split("\n")[0])
-    parser.add_argument("evaluations", nargs="*", help="evaluations, or workloads as gmm/2_5_1000 (default: all)")
+    parser.add_argument(
+        "evaluations", nargs="*", help=f"of {', '.join(WORKLOADS)}, or one workload, as gmm/2_5_1000 (default: all)"
+    )
     parser.add_argument("--peers", default=",".join(REQUIREMENTS), help="peers, separated by commas; '' for none")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long each is run, after its first run")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a measurement is given up")

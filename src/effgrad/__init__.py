@@ -1,5 +1,6 @@
 """effgrad: derivatives as effect handlers, for plain NumPy code."""
 
+from effgrad import loop
 from effgrad.api import (
     check_grad,
     debug_nans,
@@ -27,6 +28,7 @@ from effgrad.errors import (
     NotStaged,
     Overwritten,
 )
+from effgrad.fusion import fuse
 from effgrad.modes.comparison import compare
 from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function
@@ -51,12 +53,14 @@ __all__ = [
     "debug_nans",
     "explain",
     "function",
+    "fuse",
     "grad",
     "hessian",
     "hvp",
     "jacobian",
     "jvp",
     "kinks",
+    "loop",
     "second_order",
     "stage",
     "stop_gradient",

@@ -13,7 +13,6 @@ from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
 from effgrad.modes.higher_order import Function, function
 from effgrad.modes.second_order import SecondOrder
-from effgrad.modes.taped import Taped
 from effgrad.modes.taylor import Taylor
 from effgrad.modes.watch import Watch
 from effgrad.smooth import cotangents
@@ -21,7 +20,7 @@ from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import KINDS, LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -91,7 +90,7 @@ def value_and_grad(
             _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
         else:
             leaves, tree = flatten(pulled)
-            pulled = tree.unflatten([conj(leaf) for leaf in leaves])
+            pulled = tree.unflatten([leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in leaves])
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -113,7 +112,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
     with intercepted(), Forward() as forward:
         inputs = []
-        for leaf, direction in zip(leaves, directions, strict=True):
+        for leaf, direction in zip(map(ordinary, leaves), map(ordinary, directions), strict=True):
             if np.shape(plain(leaf)) != np.shape(plain(direction)):
                 raise NotDifferentiable(
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
@@ -148,16 +147,24 @@ def _function_output(
     )
 
 
-def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 
-    The function is run once; the pullback may be called any number of times.
+    The function is run once; the pullback may be called any number of times. Inputs and output are pytrees of numbers,
+    arrays and whatever else (integers, strings, None), of a structure that may depend on the inputs. `mode` is a
+    reverse mode that keeps its record: "taped", "delta", "higher_order" or "higher_order_checkpointed".
+    Krawiec et al. 2022, section 9.
 
     >>> value, pullback = vjp(lambda x: x * x, 3.0)
     >>> value, pullback(1.0)
     (9.0, (6.0,))
     """
-    return _record(f, primals)
+    recording = [name for name, reverse in REVERSE.items() if hasattr(reverse, "pull")]
+    if mode not in recording:
+        raise ValueError(
+            f"mode is {mode!r}; the reverse modes that keep their record are {', '.join(sorted(recording))}"
+        )
+    return _record(f, primals, mode)
 
 
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
@@ -192,20 +199,20 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         holomorphic = any(map(is_complex, leaves))
         if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
             columns = [
-                [_column(g, chosen, tree, direction, is_complex(leaves[k])) for direction in _directions(leaves, k)]
+                [_column(g, chosen, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
                 for k in range(len(leaves))
             ]
             blocks = [
-                [_joined([c[j] for c in columns[k]], -1, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                [joined([c[j] for c in columns[k]], -1, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
         else:
             rows = [
-                [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in _directions(outputs, j)]
+                [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in directions(outputs, j)]
                 for j in range(len(outputs))
             ]
             blocks = [
-                [_joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
+                [joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
         parts = [tree.unflatten(row) for row in blocks]
@@ -254,7 +261,7 @@ def hessian(
             where the Hessian is sparse.
         sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
 
-    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 4.2; Gower and Mello 2012.
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -300,7 +307,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
         direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
 
     Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
-    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 4.2.
+    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 5.1.
 
     >>> second_order(lambda x: x**3, 2.0)
     (8.0, 12.0, 12.0)
@@ -341,7 +348,12 @@ def stop_gradient(x: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
-    return optree.tree_map(lambda leaf: np.copy(plain(leaf))[()] if isinstance(leaf, Traced) else leaf, x)
+
+    def constant_of(leaf: Any) -> Any:
+        value = plain(leaf)
+        return value.copy() if isinstance(value, Traced) else np.copy(value)[()]
+
+    return optree.tree_map(lambda leaf: constant_of(leaf) if isinstance(leaf, Traced) else leaf, x)
 
 
 def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -454,22 +466,22 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
     return output_tree.unflatten(values), tree.unflatten(parts)
 
 
-def _record(f: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Run `f` once under `Taped`: its value, and a function that pulls a cotangent back, any number of times."""
+def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Run `f` once under a reverse mode: its value, and a function that pulls a cotangent back, any number of times."""
     leaves, tree = _flatten_inputs(primals)
-    with intercepted(), explained(), Taped() as taped:
-        inputs = [taped.variable(_input(leaf)) for leaf in leaves]
+    with intercepted(), explained(), REVERSE[mode]() as recorded:
+        inputs = [recorded.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
         outputs, output_tree = flatten(output)
         _check_outputs(outputs)
-        values = [constant(taped.primal(o)) for o in outputs]
-        names = [o.shadow if isinstance(o, Traced) and o.owner is taped else None for o in outputs]
+        values = [constant(recorded.primal(o)) for o in outputs]
+        names = [o.shadow if isinstance(o, Traced) and o.owner is recorded else None for o in outputs]
 
     def pull(cotangent: Any) -> Any:
         given = _seeds(cotangent, values, output_tree)
-        collected = taped.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None])
-        parts = [_like(cotangents.dense(collected[n]), leaf) for n, leaf in zip(sources, leaves, strict=True)]
+        pulled = recorded.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None], sources)
+        parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
         return tree.unflatten(parts)
 
     return output_tree.unflatten(values), pull
@@ -513,6 +525,8 @@ def _is_floating(leaf: Any) -> bool:
 def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
+    if _of_another_library(value):
+        return _given_back(_like(derivative, np.asarray(value)), value)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
@@ -524,6 +538,20 @@ def _like(derivative: Any, primal: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
     return value.__class__(derivative)
+
+
+def _of_another_library(value: Any) -> bool:
+    """Whether a value is an array of PyTorch, JAX or another library that exchanges memory."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+
+
+def _given_back(derivative: Any, value: Any) -> Any:
+    """A derivative as an array of the library that `value` is of; NumPy has computed it."""
+    if type(derivative) in KINDS:
+        return derivative
+    from array_api_compat import array_namespace
+
+    return array_namespace(value).asarray(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
@@ -575,14 +603,15 @@ def _release(tree: Any) -> Any:
     return optree.tree_map(released, tree)
 
 
-def _directions(leaves: list[Any], chosen: int) -> Any:
+def directions(leaves: list[Any], chosen: int) -> Any:
     """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
     zeros = [_like(None, leaf) for leaf in leaves]
     for basis in _basis(np.shape(plain(leaves[chosen]))):
         yield [*zeros[:chosen], _like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
 
 
-def _joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+    """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
     if not shape:
         return parts[0]
     return np.reshape(np.stack(parts, axis), shape) if parts else np.zeros(shape, np.result_type(plain(leaf)))

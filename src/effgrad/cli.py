@@ -1,6 +1,10 @@
-"""The command line: `effgrad gmm DATA.csv --components K --out DIR [--seed S]`.
+"""The command line.
 
-Fits a Gaussian mixture by L-BFGS-B on the exact gradient of the objective in `examples/gmm.py`. The points are
+    effgrad gmm DATA.csv --components K --out DIR [--seed S]
+    effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
+    effgrad verify [--programs N] [--seed S] [--jobs J] [--report FILE] [--counterexample FILE]
+
+`gmm` fits a Gaussian mixture by L-BFGS-B on the exact gradient of the objective in `examples/gmm.py`. The points are
 standardised for the fit and the result is reported in the units of the file. Results reach DIR only when the run is
 over.
 """
@@ -26,6 +30,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from effgrad.calculus.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
+from effgrad.calculus.syntax import CalculusError, pointed
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gmm.py"
 RESTARTS = 4
 GAMMA, M = 0.1, 0  # a weak prior on standardised data: it only keeps a component from shrinking onto a point
@@ -50,7 +57,7 @@ class Fit:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
-        run(options.data, options.components, options.out, options.seed)
+        options.command(options)
     except UserError as error:
         print(f"effgrad: error: {error}", file=sys.stderr)
         return 2
@@ -59,12 +66,66 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="effgrad", description="Derivatives of plain NumPy code.")
-    gmm = parser.add_subparsers(required=True, metavar="COMMAND").add_parser("gmm", help="fit a Gaussian mixture")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    gmm = commands.add_parser("gmm", help="fit a Gaussian mixture")
+    gmm.set_defaults(command=lambda options: run(options.data, options.components, options.out, options.seed))
     gmm.add_argument("data", type=Path, metavar="DATA.csv", help="numbers, one point a row; a header row is optional")
     gmm.add_argument("--components", type=int, required=True, metavar="K")
     gmm.add_argument("--out", type=Path, required=True, metavar="DIR", help="receives fit.png and parameters.json")
     gmm.add_argument("--seed", type=int, default=0, metavar="S")
+    calculus = commands.add_parser("calculus", help="run a program of one of the papers' languages")
+    calculus.set_defaults(command=run_calculus)
+    calculus.add_argument("action", choices=ACTIONS)
+    calculus.add_argument("file", type=Path, metavar="FILE", help=f"a program; ends in {', '.join(LANGUAGES)}")
+    calculus.add_argument("argument", nargs="?", metavar="ARGUMENT", help=".lam: a term to apply the program to")
+    calculus.add_argument("--translation", choices=TRANSLATIONS, help=".lam: the derivative by this translation")
+    calculus.add_argument("--steps", type=int, default=10**6, metavar="N", help="the limit (a million)")
+    verify = commands.add_parser("verify", help="differentiate generated programs by every means, and compare")
+    verify.set_defaults(command=run_verify)
+    verify.add_argument("--programs", type=int, default=1000, metavar="N")
+    verify.add_argument("--seed", type=int, default=0, metavar="S")
+    verify.add_argument("--jobs", type=int, default=1, metavar="J", help="processes")
+    verify.add_argument("--size", type=int, default=12, metavar="K", help="how large the programs are")
+    verify.add_argument("--report", type=Path, metavar="FILE", help="receives the report: .json, or Markdown")
+    verify.add_argument("--counterexample", type=Path, metavar="FILE", default=Path("counterexample.txt"))
     return parser
+
+
+def run_calculus(options: argparse.Namespace) -> None:
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {options.file}: {error}") from error
+    try:
+        language = language_of(options.file)
+        execute(Request(options.action, language, text, options.argument, options.translation, options.steps), print)
+    except CalculusError as error:
+        raise UserError(pointed(error, text)) from error
+    except ImportError as error:
+        raise UserError(str(error)) from error
+
+
+def run_verify(options: argparse.Namespace) -> None:
+    for name in ("programs", "jobs", "size"):
+        if getattr(options, name) < 1:
+            raise UserError(f"--{name} must be at least 1, not {getattr(options, name)}")
+    progress = _extra("rich.progress", "calculus")
+    from effgrad.calculus.verify.means import MEANS, PUBLIC
+    from effgrad.calculus.verify.verification import shrunk, verify
+
+    with progress.Progress() as bar:
+        task = bar.add_task("programs", total=options.programs)
+        report = verify(options.programs, options.seed, options.jobs, options.size,
+                        lambda report: bar.update(task, completed=report.programs))  # fmt: skip
+    text = "\n".join(report.lines())
+    print(text)
+    if options.report is not None:
+        command = f"effgrad verify --programs {options.programs} --seed {options.seed} --size {options.size}"
+        page = f"`{command}`\n\n{text}\n"
+        options.report.write_text(report.as_json() + "\n" if options.report.suffix == ".json" else page)
+    if report.failures:
+        options.counterexample.write_text(f"{shrunk(report.failures[0], MEANS | PUBLIC)}\n")
+        raise UserError(f"the means disagree on a program: see {options.counterexample}")
 
 
 def run(data: Path, components: int, out: Path, seed: int) -> None:
@@ -247,12 +308,12 @@ def _seconds(f: Callable[[], Any]) -> float:
 # What is shown and written
 
 
-def _extra(module: str) -> Any:
+def _extra(module: str, extra: str = "optimize") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.split(".")[0]
-        raise UserError(f"`effgrad gmm` needs {package}: pip install 'effgrad[optimize]'") from error
+        raise UserError(f"this command needs {package}: pip install 'effgrad[{extra}]'") from error
 
 
 class Progress(AbstractContextManager["Progress"]):

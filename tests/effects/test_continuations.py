@@ -1,6 +1,7 @@
 """Programs that need first-class continuations: one-shot (`@control`) and multi-shot (`@multi`)."""
 
 import asyncio
+import contextvars
 import functools
 import gc
 import threading
@@ -672,3 +673,35 @@ def test_a_handler_cannot_mix_control_and_multi():
 
     with pytest.raises(TypeError, match="both"):
         handle(Mixed(), lambda: None)
+
+
+def test_an_operation_that_runs_a_part_of_the_program_keeps_its_place_in_a_replay():
+    """Its answer came after those of the operations inside it, and was given to the first of these when run again."""
+
+    class Scope(Effect):
+        @operation
+        def run(self, part): ...
+
+    class Pick(Effect):
+        @operation
+        def pick(self, *options): ...
+
+    class Scoped(Handler[Scope]):
+        def run(self, part):
+            return ["run", part()]
+
+    class All(Handler[Pick]):
+        @multi
+        def pick(self, k, *options):
+            return [result for option in options for result in k(option)]
+
+        def return_(self, value):
+            return [value]
+
+    def program():
+        inside = contextvars.copy_context()
+        first = Scope.run(lambda: inside.run(lambda: (Pick.pick(1, 2), Pick.pick("a", "b"))))
+        return first, Pick.pick(True, False)
+
+    expected = [(["run", (n, c)], b) for n in (1, 2) for c in "ab" for b in (True, False)]
+    assert handle(Scoped(), lambda: handle(All(), program)) == expected

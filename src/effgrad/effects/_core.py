@@ -31,6 +31,7 @@ class Frame:
 
 
 _frame: ContextVar[Frame | None] = ContextVar("effgrad_frame", default=None)
+_observer: ContextVar[Callable[[Any], None] | None] = ContextVar("effgrad_observer", default=None)
 _serial = itertools.count()
 
 
@@ -200,8 +201,8 @@ def _engine(handler: type) -> str | None:
 
 
 @functools.cache
-def _clause_for_results(handler: type) -> str | None:
-    """A clause of a handler that needs the result of the program, if there is one."""
+def _needing_result(handler: type) -> str | None:
+    """A clause of a handler that needs the handled result, if there is one."""
     return next((name for name in dir(handler) if getattr(getattr(handler, name), "_needs_result", False)), None)
 
 
@@ -260,11 +261,13 @@ class Handler(Generic[*Effects]):
         activation.alive = True
         names = self._effects() if instance is None else (instance,)
         activation._frame = Frame(activation, names, _frame.get())
+        observer = _observer.get()
+        if observer is not None:
+            observer(activation)
         return activation
 
     def __enter__(self) -> Any:
-        name = _clause_for_results(type(self))  # type: ignore[arg-type]
-        if name is not None:
+        if (name := _needing_result(type(self))) is not None:  # type: ignore[arg-type]
             raise TypeError(
                 f"{type(self).__name__}.{name} needs the result of the program, which a with block does not have: "
                 "use handle(handler, f)"
@@ -403,6 +406,16 @@ def handled(effect: Any) -> bool:
     while frame is not None and effect not in frame.names:  # a frame that catches all, to pass most things on
         frame = frame.below
     return frame is not None
+
+
+@contextmanager
+def observed(observer: Callable[[Any], None]) -> Iterator[None]:
+    """Show every activation that is made in the block to `observer`, before anything runs under it."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 @contextmanager

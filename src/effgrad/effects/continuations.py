@@ -78,6 +78,8 @@ class Continuation:
 
 def perform(activation: Any, clause: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Hand an operation to the loop of its activation; returns what the continuation is resumed with."""
+    if activation._hub is None:
+        raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")
     return _switch(activation._hub, ("perform", (clause, args, kwargs, getcurrent())))
 
 

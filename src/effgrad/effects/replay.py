@@ -10,6 +10,11 @@ from typing import Any
 
 from effgrad.effects import _core
 from effgrad.effects._core import Abandoned, Frame
+from effgrad.effects.errors import ContinuationEscaped
+
+# An answer: whether it is an error, what it is, and the position after it. None stands for that of an operation which
+# runs a part of the program (a checkpoint), while that part runs: its own operations have the positions that follow.
+Answer = tuple[bool, Any, int]
 
 
 class _Capture(Abandoned):
@@ -22,23 +27,31 @@ class _Run:
 
     catches_all = True
 
-    def __init__(self, names: tuple[Any, ...], answers: list[tuple[bool, Any]]) -> None:
+    def __init__(self, names: tuple[Any, ...], answers: list[Answer | None]) -> None:
         self.names, self.answers, self.position = names, answers, 0
+        self.finished = False
 
     def perform(self, frame: Frame, name: Any, operation: str, args: Any, kwargs: Any) -> Any:
         clause = getattr(frame.activation, operation) if name in self.names else None
         if getattr(clause, "_defers", False):
             # What it does when the rest has run belongs to this run alone.
             return _core._perform_at(frame, operation, args, kwargs)
-        if self.position == len(self.answers):
+        if self.finished:
+            raise ContinuationEscaped(f"{name}.{operation} was performed when the program of its handler had finished")
+        place = self.position
+        if place == len(self.answers):
             if getattr(clause, "_engine", None) == "multi":
                 raise _Capture(self, clause, args, kwargs)
-            self.answers.append(self._answer(frame, name, operation, args, kwargs, clause))
-        raised, answer = self.answers[self.position]
+            self.answers.append(None)
         self.position += 1
+        answer = self.answers[place]
+        if answer is None:
+            raised, value = self._answer(frame, name, operation, args, kwargs, clause)
+            answer = self.answers[place] = (raised, value, self.position)
+        raised, value, self.position = answer
         if raised:
-            raise answer
-        return answer
+            raise value
+        return value
 
     def _answer(self, frame: Frame, name: Any, operation: str, args: Any, kwargs: Any, clause: Any) -> tuple[bool, Any]:
         try:
@@ -53,7 +66,7 @@ class _Run:
             return True, error
 
 
-def explore(activation: Any, program: Callable[[], Any], answers: list[tuple[bool, Any]]) -> Any:
+def explore(activation: Any, program: Callable[[], Any], answers: list[Answer | None]) -> Any:
     """Run the program with the answers given; the handled result."""
     names = activation._frame.names
     run = _Run(names, answers)
@@ -67,9 +80,10 @@ def explore(activation: Any, program: Callable[[], Any], answers: list[tuple[boo
         clause, args, kwargs = capture.clause, capture.args, capture.kwargs
     finally:
         activation._pending = outer
+        run.finished = True
     given = run.answers
 
     def k(value: Any = None) -> Any:
-        return explore(activation, program, [*given, (False, value)])
+        return explore(activation, program, [*given, (False, value, len(given) + 1)])
 
     return clause._clause(activation, k, *args, **kwargs)

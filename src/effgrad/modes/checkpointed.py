@@ -2,7 +2,7 @@
 
 The clause `run` runs its thunk twice: before it resumes, with operations that record nothing, and after the rest of the
 program has finished, with operations that do. Those are then the pending clauses that finish next, so the record of the
-part lives only while its own reverse pass runs. Sigal 2021, section 4; Sigal 2024, section 5.3.
+part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 """
 
 from collections.abc import Callable, Generator
@@ -11,11 +11,17 @@ from typing import Any
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.modes.reverse import Cell, Reverse
-from effgrad.smooth.traced import KINDS, Smooth, Traced
+from effgrad.smooth.traced import Smooth, Traced
 
 
 class _Unrecorded(Cell):
+    """The cell of a value that was computed without recording, and not returned."""
+
     __slots__ = ()
+
+    def accumulate(self, part: Any) -> None:
+        if part is not None:
+            raise leaked()
 
 
 class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
@@ -26,8 +32,6 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         if not self.recording:
             return Traced(self, primitive(*[self.primal(a) for a in args], **params), _Unrecorded())
-        if any(type(a) in KINDS and type(a.shadow) is _Unrecorded for a in args):
-            raise leaked()
         result: Traced = super().apply(primitive, *args, **params)
         return result
 
@@ -36,11 +40,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
 
     @around
     def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, recording=False)
         cells = []
         for part in region.parts:
             part.shadow = Cell()
@@ -50,3 +50,8 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
             # The clauses of this second run are pending now, and finish next.
             for part, cell in zip(region.again(), cells, strict=True):
                 part.shadow.accumulate(cell.cotangent)
+
+    def seed(self, value: Traced, cotangent: Any) -> None:
+        if type(value.shadow) is _Unrecorded:
+            raise leaked()
+        super().seed(value, cotangent)

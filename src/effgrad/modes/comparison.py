@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.modes.explain import Counting
+from effgrad.modes.hessian import EdgePushing
+from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.traced import KINDS
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,18 @@ def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any],
     def reverse(mode: str) -> Callable[[Any], Any]:
         return lambda x: np.sum(api.grad(f, mode=mode)(x))
 
+    def hessian(x: Any) -> Any:
+        with intercepted(), EdgePushing() as activation:
+            variable = activation.variable(x)
+            name, output = variable.shadow, f(variable)
+            cotangent = activation.pull(output)[0][name] if type(output) in KINDS else None
+        return 0.0 if cotangent is None else np.sum(cotangents.dense(cotangent))
+
     return {
         "evaluate": f,
         "forward": lambda x: api.jvp(f, (x,), (direction,))[1],
         **{mode: reverse(mode) for mode in REVERSE},
         "second_order": lambda x: api.second_order(f, x, direction)[1],
         "taylor": lambda x: api.taylor(f, [x, direction])[1],
+        "hessian": hessian,
     }

@@ -14,7 +14,7 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class Backpropagator:
@@ -62,11 +62,7 @@ class Continuation(Handler[Smooth, Checkpoint]):
         """A checkpoint: its backpropagators are made when its results' cotangents come."""
         if not self.recording:
             return thunk()
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: part.shadow is None)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: part.shadow is None, recording=False)
         received: list[Any] = [None] * len(region.parts)
 
         def again(_: Any) -> None:
@@ -108,6 +104,8 @@ class Continuation(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
+        if owned(value, self).shadow is None:
+            raise leaked()
         self.send(value.shadow, cotangent)
 
     def cotangents(self, variables: list[Backpropagator]) -> list[Any]:

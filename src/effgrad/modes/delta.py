@@ -19,17 +19,17 @@ from typing import Any
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Var:
     """The tangent bound to a name."""
 
     name: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scale:
     """A linear map of a tangent, by its transpose."""
 
@@ -37,14 +37,14 @@ class Scale:
     term: Var
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Add:
     """The sum of tangents; Zero if there is none."""
 
     terms: tuple[Scale, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rerun:
     """The tangents of a checkpointed part's results, as bindings that are made when they are needed."""
 
@@ -61,7 +61,7 @@ class Delta(Handler[Smooth, Checkpoint]):
     def enter(self) -> None:
         self.bindings: list[Add | Rerun] = []
         self.recording = True
-        self.seeds: list[tuple[int, Any]] = []
+        self.seeds: list[tuple[Var, Any]] = []
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
@@ -81,11 +81,7 @@ class Delta(Handler[Smooth, Checkpoint]):
         """A checkpoint: the bindings of its operations are made when the evaluation comes to it."""
         if not self.recording:
             return thunk()
-        self.recording = False
-        try:
-            region = Region(self, thunk, lambda part: part.shadow is None)
-        finally:
-            self.recording = True
+        region = Region(self, thunk, lambda part: part.shadow is None, recording=False)
         first = len(self.bindings) + 1
         self.bindings.append(Rerun(region, tuple(range(first, first + len(region.parts)))))
         for part in region.parts:
@@ -107,13 +103,19 @@ class Delta(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the evaluation begin with a cotangent of a value."""
-        self.seeds.append((value.shadow.name, cotangent))
+        if owned(value, self).shadow is None:
+            raise leaked()
+        self.seeds.append((value.shadow, cotangent))
 
     def cotangents(self, variables: list[Var]) -> list[Any]:
-        """Evaluate the terms; the cotangents of the variables."""
+        """The cotangents of the variables."""
+        return self.pull(self.seeds, variables)
+
+    def pull(self, seeds: list[tuple[Var, Any]], variables: list[Var]) -> list[Any]:
+        """The cotangents of the variables from those of some values; any number of times."""
         collected: list[Any] = [None] * len(self.bindings)
-        for name, cotangent in self.seeds:
-            collected[name] = cotangents.add(collected[name], cotangent)
+        for variable, cotangent in seeds:
+            collected[variable.name] = cotangents.add(collected[variable.name], cotangent)
         self.evaluate(collected, 0)
         return [collected[variable.name] for variable in variables]
 

@@ -20,19 +20,21 @@ class Dual(Traced):
 class Forward(Handler[Smooth]):
     """Forward mode; a traced value's shadow is its tangent."""
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Dual:
+    value: type[Traced] = Dual
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
         result = primitive(*primals, **params)  # performed in the handlers below
         tangents = [a.shadow if p is not a else None for p, a in zip(primals, args, strict=True)]
-        return Dual(self, result, primitive.push_all(tangents, result, primals, params))
+        return self.value(self, result, primitive.push_all(tangents, result, primals, params))
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""
         return value.primal if isinstance(value, Traced) and value.owner is self else value
 
-    def variable(self, primal: Any, tangent: Any) -> Dual:
+    def variable(self, primal: Any, tangent: Any) -> Traced:
         """An input of the program and its tangent."""
-        return Dual(self, primal, tangent)
+        return self.value(self, primal, tangent)
 
 
 float_operators(

@@ -4,11 +4,11 @@ The reverse pass keeps the cotangent of each value, and beside it the second der
 respect to pairs of values that are still to come: a sparse matrix, of which only pairs that interact are there. At an
 operation y = f(a, b) every pair with y becomes pairs with a and b (edges are pushed), and the curvature of f itself,
 times y's cotangent, adds pairs among a and b. At the end the pairs of variables are the Hessian.
-Sigal 2024, section 4.2; Gower and Mello 2012, A new framework for the computation of Hessians.
+Sigal 2024, section 5.1; Gower and Mello 2012, A new framework for the computation of Hessians.
 
-Values are arrays, so a pair is a block: a number where both are numbers, otherwise a SciPy sparse matrix. The Jacobian
-of an elementwise operation is diagonal, and its curvature too, and that of one that moves elements is found by moving
-their numbers; those of other primitives are found from their rules, a basis vector at a time.
+Values are arrays, so a pair is a block: a number where both have one element, otherwise a SciPy sparse matrix. The
+Jacobian of an elementwise operation is diagonal, and its curvature too, and that of one that moves elements is found by
+moving their numbers; those of other primitives are found from their rules, a basis vector at a time.
 """
 
 from collections import defaultdict
@@ -54,7 +54,7 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
         return Traced(self, result, len(self.tape) - 1)
 
     def pull(self, output: Traced) -> tuple[list[Any], dict[int, dict[int, Any]]]:
-        """The cotangents of the variables, and the second derivatives: for each name, its pairs with others."""
+        """The cotangents of the variables, and the second derivatives: for each name, its pairs with earlier ones."""
         collected: list[Any] = [None] * len(self.tape)
         collected[output.shadow] = 1.0
         pairs: dict[int, dict[int, Any]] = defaultdict(dict)
@@ -85,7 +85,6 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
         """Replace the pairs with `name` by pairs with the arguments of its operation."""
         for other, block in pairs.pop(name, {}).items():
             if other != name:
-                del pairs[other][name]
                 for source, jacobian in local.jacobians():
                     pushed = _times(_transposed(jacobian), block)
                     _add_pair(pairs, source, other, pushed)
@@ -99,13 +98,15 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
 
 
 def _add_pair(pairs: Any, first: int, second: int, block: Any) -> None:
-    """Add second derivatives with respect to two values; a pair of a value with itself is added with its transpose."""
+    """Add second derivatives with respect to two values; a pair of a value with itself is added with its transpose.
+
+    A pair is kept with the later of the two names, which is the first that the reverse pass comes to.
+    """
     if first == second:
         block = _sum(block, _transposed(block))
+    elif first < second:
+        first, second, block = second, first, _transposed(block)
     pairs[first][second] = block if second not in pairs[first] else _sum(pairs[first][second], block)
-    if first != second:
-        block = _transposed(block)
-        pairs[second][first] = block if first not in pairs[second] else _sum(pairs[second][first], block)
 
 
 class _Local:
@@ -113,6 +114,8 @@ class _Local:
 
     def __init__(self, primitive: Any, params: Any, primals: Any, names: Any, result: Any) -> None:
         self.primitive, self.params, self.primals, self.names, self.result = primitive, params, primals, names, result
+        # Of one number, elementwise: a block is a number, and nothing has a place.
+        self.number = primitive.kind == "elementwise" and np.ndim(plain(result)) == 0
         self.wanted = [index for index, source in enumerate(names) if source is not None]
         self._jacobians: list[tuple[int, Any]] | None = None
 
@@ -152,6 +155,8 @@ class _Local:
 
     def _diagonal(self, index: int, values: Any) -> Any:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
+        if self.number:
+            return 0.0 if values is None else values
         size, places = np.size(self.primals[index]), self._places(index)
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
@@ -165,7 +170,7 @@ class _Local:
         A pair of one name with itself is halved, since it is added with its transpose.
         """
         linear = self.primitive.kind == "linear"
-        if self.primitive.moves or self.primitive.pull_jointly is not None or (linear and len(self.wanted) == 1):
+        if self.primitive.moves or (linear and (self.primitive.pull_jointly is not None or len(self.wanted) == 1)):
             return
         for i, first in enumerate(self.wanted):
             for second in self.wanted[: i if linear else i + 1]:
@@ -181,8 +186,8 @@ class _Local:
             if not callable(partial):
                 return None
             weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
-            if weight is None:
-                return None
+            if weight is None or self.number:
+                return weight if weight is None else weight * cotangent
             places, shape = (self._places(first), self._places(second)), np.shape(self.result)
             sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
             return _scattered(weight * cotangent, *places, sizes, shape)
@@ -226,8 +231,9 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
 
 def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
     """A matrix with the values at places, those at one place added."""
-    if shape == (1, 1) and broadcast == ():
-        return 0.0 if values is None else np.reshape(values, ())[()]
+    if shape == (1, 1):
+        summed = values if values is None or broadcast == () else np.sum(np.broadcast_to(values, broadcast))
+        return 0.0 if summed is None else np.reshape(summed, ())[()]
     values = np.zeros(len(rows)) if values is None else np.ravel(np.broadcast_to(values, broadcast))
     if type(values) in KINDS:
         return scatter_add(values, shape=shape, indices=((rows, columns),))

@@ -3,7 +3,7 @@
 `checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
 comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. The
 innermost mode that records decides: one without checkpoints of its own records the part like the rest.
-Sigal 2021, section 4; Sigal 2024, section 5.3.
+Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 """
 
 import contextvars
@@ -15,7 +15,9 @@ import numpy as np
 
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
-from effgrad.smooth.traced import KINDS, example, plain
+from effgrad.smooth.interception import intercepted
+from effgrad.smooth.mutable import PARTS, Part, memory
+from effgrad.smooth.traced import KINDS, constant, example, plain
 from effgrad.trees import flatten
 
 
@@ -52,9 +54,6 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not handled(Checkpoint):
         return f(*args, **kwargs)
-    for leaf in flatten((args, kwargs))[0]:
-        # An array that was written to takes its elements together when it is read: not first inside, unrecorded.
-        plain(leaf)
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
     return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
@@ -63,18 +62,35 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 class Region:
     """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
 
-    `parts` are the unrecorded values in the results that the activation owns: leaves, or what values of inner
-    derivatives hold. A recorded one was there before, and only passes through.
+    `unrecording` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the
+    results that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before,
+    and only passes through.
     """
 
-    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool]) -> None:
+    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
-        self.result = thunk()
-        owned = self._owned(self.result)
-        first = {id(part): place for place, part in reversed(list(enumerate(owned))) if unrecorded(part)}
+        self.around, self.first = PARTS.get(), Part()
+        recording = {name: getattr(activation, name) for name in unrecording}
+        vars(activation).update(unrecording)
+        try:
+            self.result, self.values, values = self._run(self.first)
+        finally:
+            vars(activation).update(recording)
+        first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
-        self.parts = [owned[place] for place in self.places]
-        self.values = [plain(leaf) for leaf in flatten(self.result)[0]]
+        self.parts = [values[place] for place in self.places]
+
+    def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
+        """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
+        context: contextvars.Context = self.thunk.func.__self__
+        context.run(PARTS.set, (*self.around, part))
+        outside = PARTS.set((*self.around, part))
+        try:
+            result = self.thunk()
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], owned(self.activation, result)
+        finally:
+            PARTS.reset(outside)
+            part.end()
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -82,42 +98,52 @@ class Region:
         if told:
             Recompute.begin()
         try:
-            with revived(self.thunk.func.__self__):
-                result = self.thunk()
+            with intercepted(), revived(self.thunk.func.__self__):
+                _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:
                 Recompute.end()
-        values = [plain(leaf) for leaf in flatten(result)[0]]
         if len(values) != len(self.values) or not all(map(_same, values, self.values)):
             raise Irreproducible(
                 f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
                 "draws random numbers, or reads something that has changed; pass these in as arguments"
             )
-        owned = self._owned(result)
-        return [owned[place] for place in self.places]
+        return [parts[place] for place in self.places]
 
-    def _owned(self, result: Any) -> list[Any]:
-        found: list[Any] = []
 
-        def visit(value: Any) -> None:
-            if type(value) in KINDS:
-                if value.owner is self.activation:
-                    found.append(value)
-                else:
-                    visit(value.primal)
-                    visit(value.shadow)
-            elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
-                for part in value:
-                    visit(part)
+def owned(activation: Any, result: Any) -> list[Any]:
+    """The values of an activation in a result: leaves, or what values of inner derivatives hold."""
+    found: list[Any] = []
 
-        for leaf in flatten(result)[0]:
-            visit(leaf)
-        return found
+    def visit(value: Any) -> None:
+        if type(value) in KINDS:
+            value = memory(value)
+        if type(value) in KINDS:
+            if value.owner is activation:
+                found.append(value)
+            else:
+                visit(value.primal)
+                visit(value.shadow)
+        elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
+            for part in value:
+                visit(part)
+
+    for leaf in flatten(result)[0]:
+        visit(leaf)
+    return found
 
 
 def _same(value: Any, before: Any) -> bool:
     value, before = example(value), example(before)
+    if not isinstance(value, float | complex | int | np.generic | np.ndarray):
+        return indistinguishable(value, before)
     return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
+
+
+def indistinguishable(value: Any, before: Any) -> bool:
+    """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
+    equality: Any = type(value).__eq__
+    return equality is object.__eq__ or bool(value == before)
 
 
 def leaked() -> EscapedValue:

@@ -2,8 +2,8 @@
 
 The clause runs the operation, resumes the program with the result (`yield`), and when the rest of the program has
 finished, reads the result's cotangent and adds its arguments' shares. The clauses finish in the opposite order of the
-operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.3;
-de Vilhena and Pottier 2023, section 4.
+operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.2;
+de Vilhena and Pottier 2023, section 5.
 """
 
 from collections.abc import Callable, Generator
@@ -12,7 +12,7 @@ from typing import Any
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import Smooth, Traced, constant
+from effgrad.smooth.traced import Smooth, Traced, constant, owned
 
 
 class Cell:
@@ -59,7 +59,7 @@ class Reverse(Handler[Smooth, Checkpoint]):
 
     def seed(self, value: Traced, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        value.shadow.accumulate(cotangent)
+        owned(value, self).shadow.accumulate(cotangent)
 
     def cotangents(self, cells: list[Cell]) -> list[Any]:
         """The cotangents in the cells, when the activation has ended."""

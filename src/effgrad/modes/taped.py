@@ -3,7 +3,7 @@
 An operation on the tape holds the names (positions) of its arguments; a constant has none and leaves no trace. The
 cotangents lie in one list, indexed by name. This is the mode behind `grad`: its values compute with Python floats in
 operators written out from the rules (`effgrad.modes.floats`), whose entries on the tape are just names and partials.
-Sigal 2024, section 4.5 (taped reverse mode); the explicit stack of de Vilhena and Pottier 2023, section 3, is its
+Sigal 2024, section 4.4; the explicit stack of de Vilhena and Pottier 2023, section 3.3, is its
 scalar sibling.
 
 An entry is `()` for a variable, `(name, partial)` pairs for an operation on floats, `[region, names]` for a checkpoint,
@@ -19,7 +19,7 @@ from effgrad.modes.floats import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class TapedValue(Traced):
@@ -44,7 +44,7 @@ UNRECORDED = 1 << 60
 class Taped(Handler[Smooth, Checkpoint]):
     """Taped reverse mode; a traced value's shadow is its name on the tape."""
 
-    value = TapedValue
+    value: type[Traced] = TapedValue
 
     def enter(self) -> None:
         self.tape: Any = []
@@ -86,33 +86,30 @@ class Taped(Handler[Smooth, Checkpoint]):
         """A checkpoint: its entry on the tape is the part of the program itself."""
         if type(self.tape) is _Nowhere:
             return thunk()
-        tape, self.tape = self.tape, _Nowhere()
-        try:
-            region = Region(self, thunk, lambda part: part.shadow >= UNRECORDED)
-        finally:
-            self.tape = tape
+        region = Region(self, thunk, lambda part: part.shadow >= UNRECORDED, tape=_Nowhere())
         names: list[int] = []
-        tape.append([region, names])
+        self.tape.append([region, names])
         for part in region.parts:
-            names.append(len(tape))
-            part.shadow = len(tape)
-            tape.append(())
+            names.append(len(self.tape))
+            part.shadow = len(self.tape)
+            self.tape.append(())
         return region.result
 
     def seed(self, value: Any, cotangent: Any) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
-        self.seeds.append((value.shadow, cotangent))
+        self.seeds.append((owned(value, self).shadow, cotangent))
 
     def cotangents(self, names: list[int]) -> list[Any]:
         """The cotangents of the variables named."""
-        collected = self.pull(self.seeds)
-        return [collected[name] for name in names]
+        return self.pull(self.seeds, names)
 
-    def pull(self, seeds: list[tuple[int, Any]]) -> list[Any]:
-        """The cotangents of the variables, by name, from those of some values; any number of times."""
+    def pull(self, seeds: list[tuple[int, Any]], variables: list[int]) -> list[Any]:
+        """The cotangents of the variables from those of some values; any number of times."""
         self.protected.verify()
         collected: list[Any] = [None] * len(self.tape)
         for name, seed in seeds:
+            if name >= UNRECORDED:
+                raise leaked()
             collected[name] = cotangents.add(collected[name], seed)
         try:
             self._walk(collected, 0)
@@ -120,7 +117,7 @@ class Taped(Handler[Smooth, Checkpoint]):
             if any(name >= UNRECORDED for entry in self.tape for name in _sources(entry)):
                 raise leaked() from None
             raise
-        return collected
+        return [collected[name] for name in variables]
 
     def _walk(self, collected: list[Any], first: int) -> None:
         """The reverse pass over the tape from its end down to entry `first`."""

@@ -67,7 +67,8 @@ def _angle(z: Any, deg: bool = False) -> Any:
 
 
 def _real_if_close(a: Any, tol: float = 100) -> Any:
-    return np.real(a) if not np.iscomplexobj(np.real_if_close(plain(a), tol)) else a
+    small = tol * np.finfo(np.result_type(plain(a))).eps if tol > 1 else tol
+    return np.real(a) if np.all(np.abs(np.imag(plain(a))) < small) else a
 
 
 def require_real(x: Any, name: str) -> Any:

@@ -370,7 +370,8 @@ def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
         result = np.max(sums, axis=-1) if ord > 0 else np.min(sums, axis=-1)
     elif ord in (2, -2, "nuc"):
         s = np.linalg.svdvals(x)
-        result = np.sum(s, axis=-1) if ord == "nuc" else s[..., 0 if ord == 2 else -1]
+        # The absolute value is for singular values of 0, where it is flat; a tie for the largest is averaged.
+        result = np.sum(np.abs(s), -1) if ord == "nuc" else np.max(s, -1) if ord == 2 else np.min(s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return result[..., None, None] if keepdims else result

@@ -8,6 +8,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import scipy.special as sp
 
 from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
@@ -22,7 +23,10 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
     if decided(flat):
-        return 0.0 if flat else n * a ** (n - 1)
+        try:
+            return 0.0 if flat else n * a ** (n - 1)
+        except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
+            return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
 
@@ -65,7 +69,15 @@ divide = elementwise(operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y
 power = elementwise(operator.pow, _power_base, _power_exponent, name="power")
 negative = elementwise(operator.neg, -1, name="negative")
 absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute")
-mod = elementwise(operator.mod, 1, lambda y, a, b: -np.floor(plain(a) / plain(b)), name="mod")
+
+
+def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
+    # From the remainder, which is exact: the rounded quotient of numbers like 3 and 0.3 may be the next integer.
+    return -np.rint((plain(a) - plain(y)) / plain(b))
+
+
+mod = elementwise(operator.mod, 1, _minus_quotient, name="mod")
+fmod = elementwise(np.fmod, 1, _minus_quotient)
 
 maximum = elementwise(
     np.maximum,
@@ -117,17 +129,22 @@ def _sinc_partial(y: Any, x: Any) -> Any:
     return np.where(near, series, np.pi * (t * np.cos(t) - np.sin(t)) / t**2)
 
 
-def _logaddexp_partial(y: Any, a: Any) -> Any:
+def _logaddexp_partial(y: Any, a: Any, b: Any) -> Any:
     # y is -inf only where both arguments are: no weight to either.
     finite = plain(y) != -np.inf
-    return np.where(finite, np.exp(a - np.where(finite, y, 0.0)), 0.0)
+    return np.where(finite, sp.expit(np.where(finite, a, 0.0) - np.where(finite, b, 0.0)), 0.0)
+
+
+def _one_minus_square(x: Any) -> Any:
+    # The product has all digits near 1, and the derivative of the difference has them near 0.
+    return np.where(np.abs(plain(x)) < 0.5, 1 - x * x, (1 - x) * (1 + x))
 
 
 _UNARY = {
     np.positive: 1,
     np.exp: lambda y, x: y,
     np.exp2: lambda y, x: y * np.log(2.0),
-    np.expm1: lambda y, x: y + 1,
+    np.expm1: lambda y, x: np.exp(x),
     np.log: lambda y, x: np.reciprocal(x),
     np.log2: lambda y, x: np.reciprocal(x * np.log(2.0)),
     np.log10: lambda y, x: np.reciprocal(x * np.log(10.0)),
@@ -139,15 +156,15 @@ _UNARY = {
     np.sin: lambda y, x: np.cos(x),
     np.cos: lambda y, x: -np.sin(x),
     np.tan: lambda y, x: 1 + y * y,
-    np.arcsin: lambda y, x: 1 / np.sqrt(1 - x * x),
-    np.arccos: lambda y, x: -1 / np.sqrt(1 - x * x),
+    np.arcsin: lambda y, x: 1 / np.sqrt(_one_minus_square(x)),
+    np.arccos: lambda y, x: -1 / np.sqrt(_one_minus_square(x)),
     np.arctan: lambda y, x: 1 / (1 + x * x),
     np.sinh: lambda y, x: np.cosh(x),
     np.cosh: lambda y, x: np.sinh(x),
     np.tanh: lambda y, x: 1 - y * y,
     np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
-    np.arccosh: lambda y, x: 1 / np.sqrt(x * x - 1),
-    np.arctanh: lambda y, x: 1 / (1 - x * x),
+    np.arccosh: lambda y, x: 1 / np.sqrt((x - 1) * (x + 1)),
+    np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
     np.deg2rad: np.pi / 180,
     np.rad2deg: 180 / np.pi,
     np.radians: np.pi / 180,
@@ -159,8 +176,8 @@ UNARY = {function: elementwise(function, partial) for function, partial in _UNAR
 
 _BINARY = {
     np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
-    np.arctan2: (lambda y, a, b: b / (a * a + b * b), lambda y, a, b: -a / (a * a + b * b)),
-    np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a), lambda y, a, b: _logaddexp_partial(y, b)),
+    np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
+    np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
 }
 BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
@@ -176,7 +193,7 @@ UFUNCS.update(BINARY)
 UFUNCS.update({
     np.add: add, np.subtract: subtract, np.multiply: multiply, np.divide: divide, np.power: power,
     np.float_power: power, np.negative: negative, np.absolute: absolute, np.mod: mod, np.maximum: maximum,
-    np.minimum: minimum, np.fmax: fmax, np.fmin: fmin,
+    np.minimum: minimum, np.fmod: fmod, np.fmax: fmax, np.fmin: fmin,
 })  # fmt: skip
 CONSTANT.update({
     np.floor, np.ceil, np.rint, np.trunc, np.sign, np.isnan, np.isinf, np.isfinite, np.less, np.less_equal,

@@ -111,11 +111,15 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
     if len(funclist) == len(conditions) + 1:
         conditions.append(~np.any(conditions, axis=0))
+    if not shape_of(x):
+        return np.reshape(
+            _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
+        )
     result = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):
             result[condition] = f(x[condition], *args, **kw) if callable(f) else f
-    return result if result.ndim else result[()]
+    return result
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:

@@ -9,18 +9,61 @@ last writer; a loop that fills an array therefore takes linear time, and leaves 
 Until something is written, arrays are ordinary traced values: `alias` only notes which ones are views of which.
 """
 
+import itertools
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from effgrad.errors import Detached
+from effgrad.errors import Detached, Irreproducible
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
 from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
 
 Path = tuple[Callable[[Any], Any], ...]
+
+_clock = itertools.count(1)
+
+
+class Part:
+    """A run of a part of the program whose record is not kept: a checkpoint's first run, or `again` its second.
+
+    What it reads of arrays from before is not kept by them either. A second run sees these arrays as they were in the
+    first, and must not read elements that have been written to since.
+    """
+
+    latest = 0
+
+    def __init__(self, again: "Part | None" = None) -> None:
+        self.begun = Part.latest = next(_clock)
+        self.again, self.running = again, True
+        self.read: list[Handle] = []
+        self.rewound: dict[Storage, Any] = {}
+
+    def end(self) -> None:
+        self.running = False
+        for handle in self.read:
+            handle.version = -1
+        for storage, state in self.rewound.items():
+            storage.restore(state)
+        self.rewound.clear()
+
+
+# The parts without a record around, the innermost last. Inside a second run's own checkpoints, it may have ended.
+PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
+
+
+def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
+    """In second runs, let an array from before be as in the first, until the innermost ends; these runs."""
+    again = storage.second_runs(parts)
+    if again:
+        innermost = next(part for part in reversed(again) if part.running)
+        if storage not in innermost.rewound:
+            innermost.rewound[storage] = storage.state()
+            storage.rewind(min(part.again.begun for part in again if part.again is not None))
+    return again
 
 
 class Outermost:
@@ -41,17 +84,21 @@ def buffer(value: Any) -> Any:
     if type(value) is not np.ndarray or value.dtype.kind not in "fc":
         return value
     result: Any = Mutable(OUTERMOST, value, None)
-    Handle(Storage(np.ascontiguousarray(value))).attach(result)
+    Handle(Storage(np.ascontiguousarray(value), PARTS.get())).attach(result)
     return result
 
 
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
-    __slots__ = ("base", "addresses", "dtype", "version", "writes", "writer", "element", "unwritten", "borrowed")
+    __slots__ = (
+        "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
+        "borrowed", "made", "settled", "history", "rewound",
+    )  # fmt: skip
 
-    def __init__(self, base: Any) -> None:
-        self.base = base
+    def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
+        # The parts without a record in which it was made for certain.
+        self.base, self.parts = base, parts
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
@@ -60,6 +107,12 @@ class Storage:
         self.writer: Any = None
         self.element: Any = None
         self.unwritten: list[weakref.ref[Traced]] | None = []
+        # For each address, when it was last written to.
+        self.written: Any = None
+        # When it was made, and last settled; what it was before that, for parts that began before and run again.
+        self.made = self.settled = next(_clock)
+        self.history: Any = None
+        self.rewound = False
         self.borrowed = False
 
     def locate(self, path: Path) -> Any:
@@ -81,13 +134,51 @@ class Storage:
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
 
+    def second_runs(self, parts: tuple[Part, ...]) -> list[Part]:
+        """Those of the parts that run for the second time, and before which the memory was there."""
+        return [part for part in parts if part.again is not None and part not in self.parts and self.made < part.begun]
+
+    def state(self) -> dict[str, Any]:
+        names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.version = next(_clock)
+
+    def rewind(self, time: int) -> None:
+        """Be as at a time, apart from the writes since then."""
+        while self.history is not None and self.settled > time:
+            self.base, self.writes, self.writer, self.element, self.settled, self.history = self.history
+        self.version = next(_clock)
+        self.rewound = self.borrowed = True
+
+    def check(self, again: list[Part], addresses: Any) -> None:
+        """Whether second runs read only what the first could."""
+        for part in again:
+            times = 0 if self.written is None else self.written[addresses]
+            if part.again is not None and np.any((times > part.again.begun) & (times < part.begun)):
+                raise Irreproducible(
+                    "a checkpointed function reads an array that is written to later, and would see other numbers when "
+                    "it is run again: pass it a copy, or the elements themselves"
+                )
+
     def write(self, addresses: Any, value: Any) -> None:
+        if parts := PARTS.get():
+            rewind(self, parts)
+        if self.rewound:
+            self.writes, self.written, self.rewound = self.writes.copy(), copied(self.written), False
+            self.writer, self.element = copied(self.writer), copied(self.element)
         for ref in self.unwritten or ():
             view = ref()
             if view is not None:
                 become_mutable(view)
         self.unwritten = None
-        self.version += 1
+        self.version = next(_clock)
+        if self.written is None:
+            self.written = np.zeros(self.addresses.size, int)
+        self.written[addresses] = self.version
         if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
             if self.borrowed:
                 self.base, self.borrowed = self.base.copy(), False
@@ -103,12 +194,17 @@ class Storage:
     def settle(self) -> Any:
         """The whole value; the log of writes is empty afterwards."""
         if self.writes:
+            if self.settled < Part.latest:
+                before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
+                self.settled, self.history = next(_clock), before
             self.base = self.read(self.addresses)
             self.writes, self.writer, self.element = [], None, None
         return self.base
 
     def read(self, addresses: Any) -> Any:
         """The values at some addresses."""
+        if parts := PARTS.get():
+            self.check(rewind(self, parts), addresses)
         if not self.writes:
             return self._from_base(addresses)
         if np.ndim(addresses) == 0:
@@ -145,6 +241,10 @@ class Storage:
             # A Python float in an array of doubles stays one: its operations are faster.
             return value if np.result_type(kind) == self.dtype else value.astype(self.dtype)
         return np.asarray(value, self.dtype)[()]
+
+
+def copied(array: Any) -> Any:
+    return None if array is None else array.copy()
 
 
 def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
@@ -191,8 +291,12 @@ class Handle:
         return value
 
     def read(self) -> Any:
+        """The value now."""
         addresses, storage = self.located(), self.storage
-        if addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size:
+        passing = [part for part in PARTS.get() if part not in storage.parts]
+        for part in passing:
+            part.read.append(self)
+        if passing or (addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size):
             return storage.read(addresses)
         value = storage.settle()
         for step in self.path:
@@ -209,6 +313,8 @@ def _current(descriptor: Any) -> Any:
 
     def get(self: Any) -> Any:
         handle = self.handle
+        if parts := PARTS.get():
+            rewind(handle.storage, parts)
         if handle.version != handle.storage.version:
             value = handle.read()
             handle.version = handle.storage.version
@@ -265,6 +371,23 @@ class Mutable(Traced):
 
 
 LAYERS.discard(Mutable)
+
+
+def memory(array: Traced) -> Any:
+    """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
+    handle: Handle | None = getattr(array, "handle", None)
+    if handle is None:
+        return array
+    become_mutable(array)
+    handle.located()
+    storage = handle.storage
+    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
+
+
+def is_written(array: Any) -> bool:
+    """Whether an array, or one that shares its memory, has been written to."""
+    handle: Handle | None = getattr(array, "handle", None)
+    return handle is not None and handle.storage.written is not None
 
 
 def become_mutable(array: Traced) -> None:
@@ -326,7 +449,7 @@ def assign(array: Traced, value: Any) -> None:
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    result = np.array(base)
+    result = np.array(base, order="C")  # whose flat view is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value

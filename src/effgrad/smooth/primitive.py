@@ -78,18 +78,32 @@ class Primitive:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
-        if type(cotangent) is np.ndarray and self.kind == "elementwise" and not self.selects:
+        if self.kind == "elementwise" and not self.selects:
             # The rule of `elementwise` where nothing is known to be zero, without its calls.
-            parts = []
-            for index in wanted:
-                partial = self.partials[index]
-                if callable(partial):
-                    part = cotangent * partial(result, *args)
-                else:
-                    part = cotangent if partial == 1 else None if partial is None else cotangent * partial
-                parts.append(cotangents.unbroadcast(part, args[index]))
-            return parts
+            if type(cotangent) is float:
+                return [self._pull_number(index, cotangent, result, args) for index in wanted]
+            if type(cotangent) is np.ndarray:
+                return [self._pull_array(index, cotangent, result, args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
+
+    def _pull_number(self, index: int, cotangent: float, result: Any, args: list[Any]) -> Any:
+        partial = self.partials[index]
+        if not callable(partial):
+            return cotangent if partial == 1 else None if partial is None else cotangent * partial
+        factor = partial(result, *args)
+        if type(factor) is float:
+            part = cotangent * factor
+            if part == part:
+                return part
+        return cotangents.product(cotangent, factor)
+
+    def _pull_array(self, index: int, cotangent: Any, result: Any, args: list[Any]) -> Any:
+        partial = self.partials[index]
+        if callable(partial):
+            part = cotangent * partial(result, *args)
+        else:
+            part = cotangent if partial == 1 else None if partial is None else cotangent * partial
+        return cotangents.unbroadcast(part, args[index])
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"

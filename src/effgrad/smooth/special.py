@@ -13,14 +13,24 @@ second argument at (0, 0).
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
+import scipy.special
+from scipy.special import _ufuncs
 
 from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import UNARY, _power_base, _power_exponent, _sign
 from effgrad.smooth.primitive import Primitive, elementwise
 from effgrad.smooth.reductions import logsumexp
-from effgrad.smooth.traced import CONSTANT, UFUNCS, plain
+from effgrad.smooth.traced import CONSTANT, UFUNCS, composed, plain
 
+
+class _Compiled:
+    """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
+
+
+sp = _Compiled()
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
 
 
@@ -79,22 +89,29 @@ def _xlogy_second(y: Any, a: Any, b: Any) -> Any:
 
 # Error functions: chapter 7. Far out, the difference in the formula loses its digits, and a series has them all.
 
+FAR = 10.0
+# 1 3 5 ... (2 k + 1) / 2^k: from 10 on, 15 terms of the asymptotic series are enough.
+_INVERSE_POWERS = np.cumprod([1.0, *(k + 0.5 for k in range(1, 15))]).tolist()
+
 
 def _inverse_powers(x: Any, sign: float) -> Any:
     z = sign / (x * x)
-    return 1 + z * (3 / 2 + z * (15 / 4 + z * (105 / 8 + z * (945 / 16))))
+    total = _INVERSE_POWERS[-1]
+    for coefficient in _INVERSE_POWERS[-2::-1]:
+        total = coefficient + z * total
+    return total
 
 
 def _erfcx(y: Any, x: Any) -> Any:
     return _piecewise(
-        plain(x) > 50, x, 50.0, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
+        plain(x) > FAR, x, FAR, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
         0.0, lambda x: 2 * x * sp.erfcx(x) - 2 / SQRT_PI,
     )  # fmt: skip
 
 
 def _dawsn(y: Any, x: Any) -> Any:
     return _piecewise(
-        np.abs(plain(x)) > 50, x, 50.0, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
+        np.abs(plain(x)) > FAR, x, FAR, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
         0.0, lambda x: 1 - 2 * x * sp.dawsn(x),
     )  # fmt: skip
 
@@ -239,9 +256,40 @@ def _relative_exponential(x: Any) -> Any:
     return sp.hyp1f1(2.0, 3.0, x) / 2
 
 
-def _boxcox_power(x: Any, power: Any) -> Any:
-    # log(x)**2 exprel'(power log(x)), which is regular at power 0.
-    return np.log(x) ** 2 * _relative_exponential(power * np.log(x))
+def _boxcox_power(log: Any, power: Any) -> Any:
+    """The partial of `boxcox` in the power, from the logarithm of its argument; regular at power 0."""
+    return log**2 * _relative_exponential(power * log)
+
+
+def _log_inv_boxcox(x: Any, power: Any) -> Any:
+    """The logarithm of `inv_boxcox(x, power)`: that of 1 + power x, over power."""
+    t = power * x
+    ratio = _piecewise(
+        np.abs(plain(t)) < 0.1, t, 0.0, lambda t: sp.hyp2f1(1.0, 1.0, 2.0, -t), 1.0, lambda t: np.log1p(t) / t
+    )
+    return x * ratio
+
+
+def _e_below_1(rest: Any) -> Any:
+    return sp.ellipe(1 - rest)
+
+
+# E as a function of 1 - m, for m near 1, where m itself has lost the digits.
+e_below_1: Primitive = special(_e_below_1, lambda y, rest: (sp.ellipkm1(rest) - y) / (2 * (1 - rest)))
+
+
+def _ellipk_parameter(m: Any, rest: Any) -> Any:
+    """The derivative of the complete elliptic integral in its parameter m = 1 - rest."""
+
+    def near_1(rest: Any) -> Any:
+        # (E - rest K) / (2 m rest), which cancels for small m alone
+        return (e_below_1(rest) - rest * sp.ellipkm1(rest)) / (2 * (1 - rest) * rest)
+
+    return np.where(
+        plain(m) > 0.5,
+        near_1(np.where(plain(m) > 0.5, rest, 0.5)),
+        np.pi / 8 * sp.hyp2f1(1.5, 1.5, 2.0, np.where(plain(m) > 0.5, 0.0, m)),
+    )
 
 
 def _pseudo_huber_scale(y: Any, scale: Any, r: Any) -> Any:
@@ -373,7 +421,7 @@ _TABLE: dict[Any, Any] = {
     # logistic functions, exponentials and logarithms
     sp.expit: lambda y, x: y * sp.expit(-x),
     sp.log_expit: lambda y, x: sp.expit(-x),
-    sp.logit: lambda y, x: 1 / (x * (1 - x)),
+    sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
     sp.exp2: UNARY[np.exp2].partials,
     sp.exp10: lambda y, x: y * np.log(10.0).item(),
     sp.expm1: lambda y, x: np.exp(x),
@@ -383,12 +431,12 @@ _TABLE: dict[Any, Any] = {
     sp.cosm1: lambda y, x: -np.sin(x),
     sp.powm1: (
         lambda y, x, p: _power_base(y, x, p),
-        lambda y, x, p: _power_exponent(y + 1, x, p),
+        lambda y, x, p: _power_exponent(x**p, x, p),
     ),
     sp.sindg: lambda y, x: DEGREE * sp.cosdg(x),
     sp.cosdg: lambda y, x: -DEGREE * sp.sindg(x),
-    sp.tandg: lambda y, x: DEGREE * (1 + y * y),
-    sp.cotdg: lambda y, x: -DEGREE * (1 + y * y),
+    sp.tandg: lambda y, x: DEGREE / sp.cosdg(x) ** 2,
+    sp.cotdg: lambda y, x: -DEGREE / sp.sindg(x) ** 2,
     sp.radian: (DEGREE, DEGREE / 60, DEGREE / 3600),
     # entropies, losses and transformations of statistics
     sp.xlogy: (lambda y, a, b: np.log(b), _xlogy_second),
@@ -398,15 +446,15 @@ _TABLE: dict[Any, Any] = {
     sp.kl_div: (lambda y, a, b: np.log(a / b), lambda y, a, b: 1 - a / b),
     sp.huber: (_huber_scale, _huber),
     sp.pseudo_huber: (_pseudo_huber_scale, lambda y, scale, r: r / np.sqrt(1 + (r / scale) ** 2)),
-    sp.boxcox: (lambda y, x, p: x ** (p - 1), lambda y, x, p: _boxcox_power(x, p)),
-    sp.boxcox1p: (lambda y, x, p: np.exp((p - 1) * np.log1p(x)), lambda y, x, p: _boxcox_power(1 + x, p)),
+    sp.boxcox: (lambda y, x, p: x ** (p - 1), lambda y, x, p: _boxcox_power(np.log(x), p)),
+    sp.boxcox1p: (lambda y, x, p: np.exp((p - 1) * np.log1p(x)), lambda y, x, p: _boxcox_power(np.log1p(x), p)),
     sp.inv_boxcox: (
         lambda y, x, p: y ** (1 - p),
-        lambda y, x, p: -_boxcox_power(y, p) * y ** (1 - p),
+        lambda y, x, p: -_boxcox_power(_log_inv_boxcox(x, p), p) * y ** (1 - p),
     ),
     sp.inv_boxcox1p: (
         lambda y, x, p: (1 + y) ** (1 - p),
-        lambda y, x, p: -_boxcox_power(1 + y, p) * (1 + y) ** (1 - p),
+        lambda y, x, p: -_boxcox_power(_log_inv_boxcox(x, p), p) * (1 + y) ** (1 - p),
     ),
     sp.wrightomega: lambda y, x: y / (1 + y),
     # exponential integrals and the dilogarithm: chapters 6 and 25
@@ -415,8 +463,8 @@ _TABLE: dict[Any, Any] = {
     sp.expn: (unknown, _expn),
     sp.spence: _spence,
     # elliptic integrals: chapter 19, as hypergeometric functions of the parameter; hypergeometric functions: 15, 13
-    sp.ellipk: lambda y, m: np.pi / 8 * sp.hyp2f1(1.5, 1.5, 2.0, m),
-    sp.ellipkm1: lambda y, p: -np.pi / 8 * sp.hyp2f1(1.5, 1.5, 2.0, 1 - p),
+    sp.ellipk: lambda y, m: _ellipk_parameter(m, 1 - m),
+    sp.ellipkm1: lambda y, p: -_ellipk_parameter(1 - p, p),
     sp.ellipe: lambda y, m: -np.pi / 8 * sp.hyp2f1(0.5, 1.5, 2.0, m),
     sp.ellipkinc: (lambda y, phi, m: 1 / np.sqrt(1 - m * np.sin(phi) ** 2), unknown),
     sp.ellipeinc: (lambda y, phi, m: np.sqrt(1 - m * np.sin(phi) ** 2), unknown),
@@ -545,6 +593,8 @@ def _of_spherical(primitive: Primitive) -> Any:
 
     return rule
 
+
+composed({np.i0: sp.i0})
 
 RULES: dict[str, Any] = {
     "polygamma": _polygamma,

@@ -261,7 +261,7 @@ FUNCTIONS.update({
         _reshape(a, shape) if order == "C" else _moved(np.reshape)(a, shape, order=order)),
     np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
-    np.broadcast_to: lambda a, shape: broadcast_to(a, shape=shape),
+    np.broadcast_to: lambda array, shape, subok=False: broadcast_to(array, shape=shape),
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
         *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
     np.hstack: lambda arrays: _concatenate(

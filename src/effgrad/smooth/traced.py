@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Effect, operation
-from effgrad.errors import Detached, EscapedValue, NoRule
+from effgrad.errors import Detached, EscapedValue, NoRule, library_call
 
 
 class Smooth(Effect):
@@ -41,6 +41,10 @@ LAYERS: set[type] = set()
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 
 
+# The classes that a traced value passes for.
+NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -61,9 +65,10 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
+        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
         kind: type = self.primal.__class__
-        return kind
+        return kind if issubclass(kind, NUMERIC) else type(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
@@ -88,6 +93,9 @@ class Traced:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
+            name = library_call()[0]
+            if name is not None:
+                raise NoRule(refusal(name))
             raise Detached(
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
@@ -227,13 +235,24 @@ class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.index = array, 0
 
     def __len__(self) -> int:
         return int(self.array.size)
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.array))
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Any) -> Any:
         return np.ravel(self.array)[plain_tree(index)]
@@ -268,6 +287,8 @@ def _binary(name: str) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if type(other) not in ORDINARY:
+            if hasattr(other, "tocsr"):
+                return NotImplemented  # a sparse matrix knows what it does with a dense one
             other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
@@ -333,11 +354,21 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-    if owner is None and params:
-        owner = staging(tuple(params.values()))
+    if params:
+        # An index may belong to the body of a loop, and what it goes into come from around it.
+        inner = staging(tuple(params.values()))
+        if inner is not None and (owner is None or inner.serial > owner.serial):
+            owner = inner
     if owner is None:
         return primitive.function(*args, **params)
     return owner.apply(primitive, *args, **params)
+
+
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if type(value) not in KINDS or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
 
 
 def plain(value: Any) -> Any:
@@ -434,6 +465,22 @@ def no_rule(function: Any) -> NoRule:
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
+# Functions of libraries by their full names: why they have no rule, and those that have one.
+REASONS: dict[str, str] = {}
+RULED: set[str] = set()
+
+
+def refusal(name: str) -> str:
+    """What is said of a library's function that a traced value has reached without a rule."""
+    if name in RULED:
+        return (
+            f"{name} was looked up before the derivative began (imported by its name, or kept as a method), where its "
+            f"derivative rule does not reach: call it through its module or object inside the function"
+        )
+    reason = REASONS.get(name) or "no rule has been written for it"
+    return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"
+
+
 REDUCTIONS: dict[Any, Any] = {
     (np.add, "reduce"): np.sum,
     (np.multiply, "reduce"): np.prod,
@@ -452,6 +499,9 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             raise no_rule(ufunc)
         where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
         kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
+        if ufunc is np.vecdot and "axis" in kwargs:
+            axis = kwargs.pop("axis")
+            inputs = [np.moveaxis(x, axis, -1) for x in inputs]
         if dtype is not None:
             inputs = [x.astype(dtype) if type(x) in KINDS else np.asarray(x, dtype)[()] for x in inputs]
         if kwargs or type(target) is tuple:

@@ -17,10 +17,6 @@ def _logaddexp2(a: Any, b: Any) -> Any:
     return np.logaddexp(a * np.log(2.0), b * np.log(2.0)) / np.log(2.0)
 
 
-def _fmod(a: Any, b: Any) -> Any:
-    return a - np.trunc(plain(a) / plain(b)) * b
-
-
 def _divmod(a: Any, b: Any) -> Any:
     return np.floor_divide(a, b), np.mod(a, b)
 
@@ -94,7 +90,7 @@ def _logsumexp(a: Any, axis: Any = 0, keepdims: bool = False) -> Any:
 
 
 UFUNCS.update({
-    np.logaddexp2: _logaddexp2, np.fmod: _fmod, np.divmod: _divmod, np.modf: _modf, np.frexp: _frexp,
+    np.logaddexp2: _logaddexp2, np.divmod: _divmod, np.modf: _modf, np.frexp: _frexp,
     np.ldexp: lambda x, i: x * 2.0 ** plain(i),
     np.vecdot: lambda a, b: np.sum(conj(a) * b, axis=-1),
     np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],

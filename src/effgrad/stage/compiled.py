@@ -4,6 +4,7 @@ A program is one path through the function. Its guards say, at run time, where a
 when it is first taken, and found again by the answers that the guards gave.
 """
 
+import contextlib
 import functools
 import gc
 import os
@@ -11,7 +12,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
     return outputs
 
 
-@contextmanager
+@contextlib.contextmanager
 def _collection_paused() -> Iterator[None]:
     """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third."""
     enabled = gc.isenabled()
@@ -179,11 +179,20 @@ class Compiled:
             return self.function(*args, **kwargs)
         start = time.perf_counter()
         with _collection_paused():
-            graph, values = staged(self.function, leaves, tree)
+            with self._settings():
+                graph, values = staged(self.function, leaves, tree)
             graph = optimised(graph)
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
         return optree.tree_unflatten(graph.tree, _owned(values, inputs))
+
+    def _settings(self) -> contextlib.AbstractContextManager[None]:
+        """The floating-point settings of the program, for its first run, by NumPy."""
+        if self.backend != "native" or not self.flush_subnormals:
+            return contextlib.nullcontext()
+        from effgrad.stage.native.engine import flushed
+
+        return flushed()
 
     def path(self, *args: Any, **kwargs: Any) -> Path:
         """The path that these arguments take, staged and compiled now if it is not known."""

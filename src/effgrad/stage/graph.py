@@ -16,6 +16,8 @@ INPUT = Primitive("input", lambda: None, "input", (), ())
 GUARD = Primitive("guard", lambda value: value, "guard", (), ())
 
 
+_FLOAT = np.dtype(float)
+
 # The kind of primitives whose results must be checked to have the recorded shape and type.
 UNRULED = "unruled"
 
@@ -47,8 +49,10 @@ class Node:
     ) -> None:
         self.primitive, self.args, self.params, self.slots = primitive, args, params, slots
         self.kind: type = like.__class__
-        self.shape: tuple[int, ...] = np.shape(like)
-        self.dtype: np.dtype[Any] = np.result_type(like)
+        self.shape: tuple[int, ...]
+        self.dtype: np.dtype[Any]
+        # Of numbers, what NumPy's functions would say more slowly.
+        self.shape, self.dtype = ((), _FLOAT) if type(like) is float else (np.shape(like), np.result_type(like))
         self.expected: Any = None
         self.run = 0
 

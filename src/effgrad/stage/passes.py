@@ -1,7 +1,8 @@
 """Optimisation: graphs that mean the same and cost less; results stay within rounding of the program as written.
 
-A rule looks at one node whose arguments are done, and gives what stands for it: a node or a constant. It may `add`
-other nodes before it. `simplified` runs rules over a graph; `common` and `dead` look at the graph as a whole.
+A rule looks at one node whose arguments are done, and gives what stands for it: the node itself, or another, to which
+the rules apply again, or a constant. It may `add` other nodes before it. `simplified` runs rules over a graph in one
+walk; `common` and `dead` look at the graph as a whole.
 """
 
 import functools
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.elementwise import multiply, negative
+from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
-from effgrad.smooth.structure import broadcast_to, reshape, transpose
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
 
-Add = Callable[[Node], Node]
+Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
 
 # A folded constant larger than its ingredients is kept as the operation that makes it.
@@ -37,23 +38,23 @@ def constants(node: Node, add: Add) -> Any:
         return node.primitive.function(*node.args, **node.params)
 
 
-def common(graph: Graph) -> Graph:
-    """An operation that was done before, on the same arguments, is not done again."""
+def repeated() -> Rule:
+    """The rule that an operation that was done before, on the same arguments, is not done again."""
     seen: dict[Any, Node] = {}
 
     def rule(node: Node, add: Add) -> Any:
-        key = (
-            node.primitive,
-            node.kind,
-            node.run,
-            *map(_key, node.args),
-            _key(node.params),
-            node.slots,
-            _key(node.expected),
-        )
+        args = tuple([a if type(a) is Node else _key(a) for a in node.args])
+        key: Any = (node.primitive, node.kind, node.run, args)
+        if node.params or node.primitive is GUARD:
+            key = (*key, _key(node.params), node.slots, _key(node.expected))
         return seen.setdefault(key, node)
 
-    return _rewritten(graph, rule)
+    return rule
+
+
+def common(graph: Graph) -> Graph:
+    """The graph with every operation done once."""
+    return simplified(graph, repeated())
 
 
 def dead(graph: Graph) -> Graph:
@@ -98,17 +99,30 @@ RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
 
 def simplified(graph: Graph, *rules: Rule) -> Graph:
-    """The graph with each node, its arguments already new, replaced by what the rules make of it in turn."""
+    """The graph with each node, its arguments already new, replaced by what the rules make of it."""
+    new: dict[Node, Any] = {node: node for node in graph.inputs}
+    nodes: list[Node] = []
+    present: set[Node] = set(graph.inputs)
 
-    def chained(node: Node, add: Add) -> Any:
-        result: Any = node
-        for rule in rules:
-            result = rule(result, add)
-            if type(result) is not Node:
-                break
-        return result
+    def add(node: Any) -> Any:
+        """What stands for a node, which is now among the nodes of the graph, or a constant."""
+        while type(node) is Node and node not in present:
+            for rule in rules:
+                result = rule(node, add)
+                if result is not node:
+                    break
+            else:
+                present.add(node)
+                nodes.append(node)
+                return node
+            node = result
+        return node
 
-    return _rewritten(graph, chained)
+    for node in graph.nodes:
+        result = new[node] = add(_replaced(node, new))
+        if type(result) is np.ndarray:
+            result.flags.writeable = False
+    return graph.with_nodes(nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
 
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
@@ -118,40 +132,19 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 }
 
 
-def optimised(graph: Graph, rules: tuple[Rule, ...] = RULES) -> Graph:
-    """The graph after all of it, twice: what one rule leaves, another may take up."""
-    for _ in range(2):
-        graph = dead(common(simplified(graph, *rules)))
-    return graph
-
-
-def _rewritten(graph: Graph, rule: Rule) -> Graph:
-    """The graph with each node, its arguments already new, replaced by what `rule` gives: a node, a constant, None."""
-    new: dict[Node, Any] = {node: node for node in graph.inputs}
-    nodes: list[Node] = []
-    present: set[Node] = set(graph.inputs)
-
-    def add(node: Node) -> Node:
-        if node not in present:
-            present.add(node)
-            nodes.append(node)
-        return node
-
-    for node in graph.nodes:
-        result = rule(_replaced(node, new), add)
-        if type(result) is Node:
-            add(result)
-        elif isinstance(result, np.ndarray):
-            result.flags.writeable = False
-        new[node] = result
-    return graph.with_nodes(nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
+def optimised(graph: Graph) -> Graph:
+    """The graph after all of it."""
+    return dead(simplified(graph, *RULES, repeated()))
 
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:
     """A node with new arguments; where a slot's node became a constant, the constant goes into the parameter."""
     args = tuple([new[a] if type(a) is Node else a for a in node.args])
     if not node.slots:
-        return node if all(map(operator.is_, args, node.args)) else node.changed(args=args)
+        for a, b in zip(args, node.args, strict=True):
+            if a is not b:
+                return node.changed(args=args)
+        return node
     values = [new[s] for s in node.slots]
     slots = tuple(v for v in values if type(v) is Node)
     if len(slots) < len(values):
@@ -171,7 +164,11 @@ def _key(value: Any) -> Any:
         return type(value), *map(_key, value)
     if type(value) is dict:
         return tuple((k, _key(v)) for k, v in value.items())
-    return type(value), repr(value)
+    told = value is None or value is Ellipsis or isinstance(value, _TOLD_BY_REPR)
+    return type(value), repr(value) if told else id(value)
+
+
+_TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -208,11 +205,19 @@ def _is(value: Any, number: float) -> bool:
 
 def _add(node: Node, add: Add) -> Any:
     a, b = node.args
-    return b if _is(a, 0) else a if _is(b, 0) else None
+    if _is(a, 0) or _is(b, 0):
+        return b if _is(a, 0) else a
+    for one, other in ((a, b), (b, a)):
+        if type(other) is Node and other.primitive is negative:
+            return node.changed(primitive=subtract, args=(one, other.args[0]))
+    return None
 
 
 def _subtract(node: Node, add: Add) -> Any:
-    return node.args[0] if _is(node.args[1], 0) else None
+    a, b = node.args
+    if type(b) is Node and b.primitive is negative:
+        return node.changed(primitive=plus, args=(a, b.args[0]))
+    return a if _is(b, 0) else None
 
 
 def _multiply(node: Node, add: Add) -> Any:
@@ -274,7 +279,10 @@ def _reshape(node: Node, add: Add) -> Any:
         return None
     while a.primitive is reshape and type(a.args[0]) is Node:
         a = a.args[0]
-    return a if a.shape == node.shape else node.changed(args=(a,), params={"shape": node.shape})
+    if a.shape == node.shape:
+        return a
+    done = a is node.args[0] and node.params["shape"] == node.shape
+    return None if done else node.changed(args=(a,), params={"shape": node.shape})
 
 
 def _transpose(node: Node, add: Add) -> Any:
@@ -284,7 +292,10 @@ def _transpose(node: Node, add: Add) -> Any:
     axes = _axes(node)
     if a.primitive is transpose and type(a.args[0]) is Node:
         axes, a = tuple(_axes(a)[i] for i in axes), a.args[0]
-    return a if axes == tuple(range(len(axes))) else node.changed(args=(a,), params={"axes": axes})
+    if axes == tuple(range(len(axes))):
+        return a
+    done = a is node.args[0] and node.params["axes"] == axes
+    return None if done else node.changed(args=(a,), params={"axes": axes})
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -309,7 +320,7 @@ def _sum(node: Node, add: Add) -> Any:
 
 
 def _scatter_add(node: Node, add: Add) -> Any:
-    """Pieces at one place are added first; one piece put over the whole array is that piece."""
+    """Pieces at one place are added first; one piece put over the whole array is that piece, or rearranges it."""
     if len(node.args) > 1:
         return _gathered(node, add)
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
@@ -319,7 +330,21 @@ def _scatter_add(node: Node, add: Add) -> Any:
     if all(i is None or i is Ellipsis or i == slice(None) for i in parts if not isinstance(i, np.ndarray | list)):
         if not any(isinstance(i, np.ndarray | list) for i in parts):
             return node.changed(primitive=reshape, params={"shape": node.shape})
-    return None
+    return _rearranged(node, index, add)
+
+
+def _rearranged(node: Node, index: Any, add: Add) -> Any:
+    """One piece whose elements go to all places, one to each: every place reads its element."""
+    (piece,) = node.args
+    if piece.size != node.size or piece.dtype != node.dtype:
+        return None
+    places = np.arange(node.size).reshape(node.shape)[index]
+    order = np.argsort(places, axis=None)
+    if places.shape != piece.shape or (places.ravel()[order] != np.arange(node.size)).any():
+        return None
+    flat = add(piece.changed(primitive=reshape, args=(piece,), params={"shape": (piece.size,)}, slots=(),
+                             shape=(piece.size,), kind=np.ndarray))  # fmt: skip
+    return node.changed(primitive=getitem, args=(flat,), params={"index": order.reshape(node.shape)})
 
 
 def _gathered(node: Node, add: Add) -> Any:
@@ -357,14 +382,14 @@ def _unbroadcast_arguments(node: Node) -> Node:
             shorter = [*args[:i], a.args[0], *args[i + 1 :]]
             if np.broadcast_shapes(*map(_shape, shorter)) == node.shape:
                 args = shorter
-    return node.changed(args=tuple(args))
+    return node if all(map(operator.is_, args, node.args)) else node.changed(args=tuple(args))
 
 
 def _strong_array(value: Any) -> bool:
     return bool(_weak(value.kind if type(value) is Node else type(value)) == "strong")
 
 
-def _as_product(node: Node, add: Add) -> Node:
+def _as_product(node: Node, add: Add) -> Any:
     inputs, output = node.params["subscripts"].split("->")
     left, right = inputs.split(",")
     a, b = node.args
@@ -378,10 +403,10 @@ def _as_product(node: Node, add: Add) -> Node:
     if not summed or alone[0] or alone[1]:
         return node
 
-    def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Node:
+    def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
         return add(node.changed(primitive=primitive, args=args, params=params, shape=size, kind=np.ndarray))
 
-    def arranged(x: Any, names: str, *groups: list[str]) -> Node:
+    def arranged(x: Any, names: str, *groups: list[str]) -> Any:
         order = [s for group in groups for s in group]
         axes = tuple(names.index(s) for s in order)
         x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=axes)

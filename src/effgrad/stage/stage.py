@@ -26,7 +26,15 @@ from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, 
 from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
-SHAPE_ONLY = {np.result_type, np.can_cast, np.may_share_memory, np.shares_memory, np.iscomplexobj}
+SHAPE_ONLY = {
+    np.result_type,
+    np.can_cast,
+    np.may_share_memory,
+    np.shares_memory,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.common_type,
+}
 SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
@@ -143,19 +151,20 @@ traced.LAYERS.discard(Staged)
 
 def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Apply a primitive at the staging activation that owns one of its arguments."""
-    values = tuple(traced.plain(a) for a in args)
-    owners = sorted((v.owner for v in values if type(v) is Staged), key=lambda owner: -owner.serial)
-    if not owners:
+    values = [traced.plain(a) for a in args]
+    owner = None
+    for value in values:
+        if type(value) is Staged and (owner is None or value.owner.serial > owner.serial):
+            owner = value.owner
+    if owner is None:
         return primitive.function(*values, **params)
-    for arg in args:
-        if type(arg) in KINDS:
-            owners[0].refuse_outer(arg)
-    if not owners[0].alive:
+    values = [owner.outer(a) if owner.is_outer(a) else value for a, value in zip(args, values, strict=True)]
+    if not owner.alive:
         raise EscapedValue(
             f"{primitive.name} was applied to a value of a staged program that has already ended; "
             "return it from the staged function instead of keeping it"
         )
-    return owners[0].apply(primitive, *values, **params)
+    return owner.apply(primitive, *values, **params)
 
 
 def _example(value: Any) -> Any:
@@ -192,12 +201,20 @@ class Stage(Handler[Smooth, Recompute]):
         slots: list[Staged] = []
         inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
         values = {key: _examples(value, slots) for key, value in inside.items()}
-        result = primitive.function(*[_example(a) for a in args], **values)
-        if not isinstance(result, np.ndarray | np.generic | float | int | complex):
+        examples, kept = [], []
+        for a in args:
+            if type(a) in KINDS and a.owner is not self and self.is_outer(a):
+                a = self.outer(a)
+            if type(a) is Staged and a.owner is self:
+                examples.append(a.primal)
+                kept.append(a.shadow)
+            else:
+                examples.append(_example(a))
+                kept.append(self.argument(a))
+        result = primitive.function(*examples, **values)
+        if type(result) is not float and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
-        node = Node(
-            primitive, tuple(self.argument(a) for a in args), inside, tuple(s.shadow for s in slots), result
-        )  # fmt: skip
+        node = Node(primitive, tuple(kept), inside, tuple([s.shadow for s in slots]), result)
         node.run = self.open[-1]
         self.nodes.append(node)
         return Staged(self, result, node)
@@ -215,9 +232,9 @@ class Stage(Handler[Smooth, Recompute]):
 
     def argument(self, value: Any) -> Any:
         """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
-        if type(value) in KINDS:
-            self.refuse_outer(value)
-            value = traced.plain(value)
+        if self.is_outer(value):
+            value = self.outer(value)
+        value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
         if not isinstance(value, np.ndarray):
@@ -229,13 +246,16 @@ class Stage(Handler[Smooth, Recompute]):
             self.constants[id(value)] = value, kept
         return kept
 
-    def refuse_outer(self, value: Any) -> None:
-        """A value of a derivative (or program) around this one would be taken as a constant."""
-        if 0 <= value.owner.serial < self.serial:
-            raise NotStaged(
-                "a staged function closes over a value of a derivative, or of another staged function, around it; pass "
-                "it as an argument"
-            )
+    def is_outer(self, value: Any) -> bool:
+        """Whether a value belongs to a derivative, or a program, around this one."""
+        return type(value) in KINDS and 0 <= value.owner.serial < self.serial
+
+    def outer(self, value: Any) -> Staged:
+        """A value from around this program, which would be taken as a constant."""
+        raise NotStaged(
+            "a staged function closes over a value of a derivative, or of another staged function, around it; pass it "
+            "as an argument"
+        )
 
     def guard(self, value: Staged) -> Any:
         """Answer Python's question about a value from the example, and record that the path depends on it."""

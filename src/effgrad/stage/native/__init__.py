@@ -21,9 +21,9 @@ MOST_COMPILED = 20_000
 class Native:
     """A compiled program: called with the leaves of the inputs, it returns those of the outputs."""
 
-    def __init__(self, graph: Graph, flush_subnormals: bool = False) -> None:
+    def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
-        plan = self.plan = Plan(graph)
+        plan = self.plan = Plan(graph, repeated)
         self.lock = threading.Lock()
         self.arena = np.zeros(plan.arena + 64, np.uint8)
         start = -self.arena.__array_interface__["data"][0] % 64
@@ -39,7 +39,9 @@ class Native:
         self.load()
         self.segments = self.segmented()
         self.inputs: list[Any] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
-        self.results = [self.result(o, kind) for o, kind in zip(plan.outputs, graph.outputs, strict=True)]
+        # A loop reads the outputs of its body where they are.
+        results = zip(plan.outputs, graph.outputs, strict=True) if not repeated else ()
+        self.results = [self.result(o, kind) for o, kind in results]
         self.fresh = [(i, make) for i, make in enumerate(self.results) if make.__name__ == "fresh"]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
 

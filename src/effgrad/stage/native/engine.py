@@ -4,6 +4,7 @@ Objects are kept on disk, under the hash of their text, the versions and the pro
 compiled again.
 """
 
+import contextlib
 import ctypes
 import ctypes.util
 import hashlib
@@ -12,7 +13,7 @@ import pathlib
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -148,8 +149,13 @@ class Engine:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(data)
-            os.replace(file.name, path)
+                try:
+                    file.write(data)
+                    file.flush()
+                    os.replace(file.name, path)
+                except OSError:
+                    os.unlink(file.name)
+                    raise
         except OSError as error:
             if not self.warned:
                 self.warned = True
@@ -214,6 +220,20 @@ def control() -> tuple[Callable[[], int], Callable[[int], None]]:
     addresses = engine().addresses
     flush = ctypes.CFUNCTYPE(ctypes.c_int32)(addresses["effgrad_flush"])
     return flush, ctypes.CFUNCTYPE(None, ctypes.c_int32)(addresses["effgrad_restore"])
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """A context in which subnormal numbers are zero, where the processor can do so."""
+    if not X86:
+        yield
+        return
+    flush, restore = control()
+    before = flush()
+    try:
+        yield
+    finally:
+        restore(before)
 
 
 def driver() -> Callable[[int, int, int, int], int]:

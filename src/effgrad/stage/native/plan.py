@@ -7,6 +7,7 @@ beforehand, and reused where its value is no longer needed.
 
 import functools
 import heapq
+import itertools
 import math
 import zlib
 from typing import Any, cast
@@ -126,10 +127,13 @@ class Call:
 
 
 class Plan:
-    """The steps of a graph in order, and the storage of its values."""
+    """The steps of a graph in order, and the storage of its values.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    A `repeated` program is the body of a loop: all its inputs and outputs are in the arena, and none lies on another.
+    """
+
+    def __init__(self, graph: Graph, repeated: bool = False) -> None:
+        self.graph, self.repeated = graph, repeated
         self.steps: list[Fused | Product | Call] = []
         self.storage: dict[int, Storage] = {}
         self.available: dict[Node, int] = {}
@@ -140,6 +144,8 @@ class Plan:
         self.wanted = _wanted(graph)
         self.inside = _inside(graph)
         self.rooms: dict[Node, Storage] = {}
+        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        self.cleared: dict[Node, int] = {}
         self.rows_in_range: dict[tuple[Node, int], Node] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
@@ -149,7 +155,10 @@ class Plan:
             self.storage[id(node)], self.available[node] = buffer, -1
         for node in graph:
             self.place(node)
-        self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
+        if repeated:
+            self.outputs = [self.stored(self.copied(o)) for o in graph.outputs]
+        else:
+            self.outputs = [self.stored(o) if type(o) is Node else o for o in graph.outputs]
         self.finish()
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
@@ -203,8 +212,7 @@ class Plan:
         elif node.primitive is broadcast_to:
             view = np.broadcast_to(view, node.shape)
         else:
-            index = _tuple(node.params["index"])
-            view = view[index if any(i is Ellipsis for i in index) else (*index, ...)]
+            view = view[_open(node.params["index"])]
         self.storage[id(node)], self.available[node] = Storage(base.buffer, view), self.available[source]
         return True
 
@@ -243,15 +251,17 @@ class Plan:
         first = 0
         for arg in args:
             if type(arg) is Node:
-                group = self.member.get(arg)
-                inside = group is not None and group.kernel.shape == shape == arg.shape
-                first = max(first, self.available[arg] + (0 if inside else 1))
+                step = self.available[arg]
+                if step >= first:
+                    group = self.member.get(arg)
+                    inside = group is not None and group.kernel.shape == shape == arg.shape
+                    first = step if inside else step + 1
         return first
 
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        for group in reversed(self.groups.get(shape, [])[-16:]):
+        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
             if group.number < first:
                 break
             if not group.full:
@@ -272,11 +282,12 @@ class Plan:
         group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
 
-    def copied(self, source: Node) -> Node:
+    def copied(self, source: Any) -> Node:
         """A copy of a value, in one piece of memory."""
-        copy = source.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        like = source if type(source) is Node else Node(COPY, (), {}, (), source)
+        copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
-        self.fuse(copy, source.shape)
+        self.fuse(copy, copy.shape)
         self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
         return copy
 
@@ -363,13 +374,8 @@ class Plan:
         parts = self.parts(node)
         if parts is None:
             return False
-        room, last = self.room(node), 0
-        if sum(math.prod(shape) for shape, _ in parts) < node.size:
-            zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
-            self.kept.append(zero)
-            self.fuse(zero, node.shape)
-            self.member[zero].stored[zero] = self.storage[id(zero)] = room
-            last = self.available[zero] + 1
+        room = self.room(node)
+        last = self.cleared[node]
         ends = [last]
         for piece, (shape, index) in zip(node.args, parts, strict=True):
             view = room.view[index]
@@ -403,7 +409,21 @@ class Plan:
                     part = part.view()
                     part.shape = node.shape
                     self.rooms[node] = Storage(around.buffer, part)
+                    self.cleared[node] = self.cleared[outer]
+            if not self.cleared.get(node):
+                self.cleared[node] = self.clear(node)
         return self.rooms[node]
+
+    def clear(self, node: Node) -> int:
+        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        parts = self.parts(node)
+        if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
+            return 0
+        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
+        self.kept.append(zero)
+        self.fuse(zero, node.shape)
+        self.member[zero].stored[zero] = self.storage[id(zero)] = self.rooms[node]
+        return self.available[zero] + 1
 
     def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
         """Whether a value lies in this part of a buffer already."""
@@ -439,7 +459,7 @@ class Plan:
     def piece(self, piece: Node, index: Any, total: np.ndarray) -> tuple[np.ndarray, Operand, Any] | None:
         """Where a piece goes: a part of the memory, or the place of each of its elements."""
         if _basic(index):
-            view = total[(*_tuple(index), ...)] if Ellipsis not in _tuple(index) else total[index]
+            view = total[_open(index)]
             if view.shape != piece.shape:
                 return None
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
@@ -528,7 +548,9 @@ class Plan:
         for buffer in self.buffers:
             if buffer.source is not None:
                 buffer.first = 0
-        small = {b for b in self.buffers if b.size < LARGE or b in called}
+                if self.repeated:
+                    buffer.used(len(self.steps))
+        small = {b for b in self.buffers if b.size < LARGE or b in called or self.repeated}
         # Large arguments and results that only machine code touches are used where they are.
         self.direct = [
             b for b in self.buffers if b not in small and b.array is None
@@ -548,11 +570,12 @@ class Plan:
         seen: set[tuple[int, bool]] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if (
-                (id(arg), indirect) in seen
-                or (type(arg) is Node and arg in step.members)
-                or not (type(arg) is Node or np.ndim(arg))
-            ):
+            if type(arg) is Node:
+                if arg in step.members:
+                    return
+            elif not np.ndim(arg):
+                return
+            if (id(arg), indirect) in seen:
                 return
             seen.add((id(arg), indirect))
             storage = self.stored(arg)
@@ -655,7 +678,15 @@ def _typed(*values: Any) -> bool:
 
 
 def _tuple(index: Any) -> tuple[Any, ...]:
-    return index if type(index) is tuple else (index,)
+    """An index as a tuple, in which an integer array without axes is the integer that it means."""
+    items = index if type(index) is tuple else (index,)
+    return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
+
+
+def _open(index: Any) -> tuple[Any, ...]:
+    """A basic index that gives an array, never a number."""
+    items = _tuple(index)
+    return items if any(i is Ellipsis for i in items) else (*items, ...)
 
 
 def _basic(index: Any) -> bool:

@@ -30,19 +30,25 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
         rows.append((seconds, _flops(step), _bytes(program, step), _name(step)))
     del held
     bandwidth, arithmetic = ceilings()
+    outside = sum(buffer.size for buffer in program.plan.direct if buffer.source is None)
+    peak = program.plan.arena + outside + sum(np.asarray(leaf).nbytes for leaf in leaves)
     total = sum(row[0] for row in rows)
     flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
     lines = [
         f"{len(rows)} steps, {program.kernels} different kernels, "
         f"{sum(isinstance(s, Call) for s in program.plan.steps)} calls of NumPy",
-        f"staged and compiled in {seconds_to_compile:.3g} s; memory {(program.plan.arena) / 1e6:.3g} MB",
+        f"staged and compiled in {seconds_to_compile:.3g} s; "
+        f"peak memory {_scaled(peak)}B, arguments and results included",
         f"{_scaled(flops)}flop, {_scaled(moved)}B moved, {total * 1e3:.3g} ms: "
         f"{_scaled(flops / total)}flop/s of {_scaled(arithmetic)}, {_scaled(moved / total)}B/s of {_scaled(bandwidth)}",
-        f"{'us':>10} {'share':>6} {'flop':>8} {'bytes':>8}  step",
+        f"{'us':>10} {'share':>6} {'flop':>8} {'bytes':>8} {'ceiling':>8}  step",
     ]
     for seconds, operations, traffic, name in sorted(rows, key=lambda row: -row[0])[:_ROWS]:
         share = f"{seconds / total:.1%}"
-        lines.append(f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8}  {name[:70]}")
+        # The time that the machine needs at the least, of the time that the step takes.
+        ceiling = f"{max(operations / arithmetic, traffic / bandwidth) / seconds:.0%}"
+        figures = f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8} {ceiling:>8}"
+        lines.append(f"{figures}  {name[:70]}")
     return "\n".join(lines)
 
 
@@ -71,6 +77,9 @@ def _flops(step: Fused | Product | Call) -> int:
         return (counted + sum(bool(o.reduction) for _, o in kernel.writes)) * math.prod(kernel.shape)
     if isinstance(step, Product):
         return 2 * step.node.size * int(step.operands[0].view.shape[-1])
+    loop = step.node.params.get("loop")
+    if loop is not None:  # the steps of the body, as often as they are known to run
+        return (loop.length or 1) * sum(map(_flops, loop.steps.native.plan.steps))
     return step.node.size
 
 
@@ -85,7 +94,7 @@ def _name(step: Fused | Product | Call) -> str:
         reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
         names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]
         return f"{list(step.kernel.shape)} {' '.join([*names, *reductions])}"
-    library = "BLAS" if isinstance(step, Product) else "NumPy"
+    library = "BLAS" if isinstance(step, Product) else "loop" if "loop" in step.node.params else "NumPy"
     return f"{list(step.node.shape)} {step.node.primitive.name} ({library})"
 
 

@@ -226,7 +226,12 @@ LOGICAL: dict[str, Emitter] = {
 _NEEDS_BOOLS = {"and_", "or_", "xor", "bitwise_and", "bitwise_or", "bitwise_xor", "invert"}
 
 
+_DOUBLE = np.dtype(float)
+
+
 def dtype_of(value: Any) -> np.dtype[Any]:
+    if type(value) in (tuple, list):  # not one number: a list of axes, or of places
+        return np.dtype(object)
     return value.dtype if type(value) is Node else np.result_type(value)
 
 
@@ -243,6 +248,9 @@ def _common(args: tuple[Any, ...]) -> np.dtype[Any]:
 def supported(node: Node) -> bool:
     """Whether a node is elementwise and has an emitter for its types."""
     name, dtype = node.primitive.name, node.dtype
+    if dtype is _DOUBLE and not node.params and (name in FLOATING or name in ARITHMETIC):
+        if all([a.dtype is _DOUBLE if type(a) is Node else type(a) is float for a in node.args]):
+            return True  # what long programs consist of, decided without asking further
     if node.params or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
     if name in FLOATING:

@@ -1,0 +1,101 @@
+"""Delta terms: what the reverse translations make of a program's tangents, and how they are evaluated.
+
+`evaluate` visits each piece of a term once and adds to a map from names to cotangents: linear in the size of the term.
+It keeps its own list of what is left to do, since a program of n operations makes a chain of n nested `Let`.
+Krawiec et al. 2022, figures 7, 8 and 11.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """No change."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """A change of the input in one place, counted from 1."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    factor: Any
+    delta: "Delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    left: "Delta"
+    right: "Delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """The delta that is bound to a name."""
+
+    name: int
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    name: int
+    bound: "Delta"
+    body: "Delta"
+
+
+Delta = Zero | OneHot | Scale | Add | Var | Let
+
+
+@dataclass
+class State:
+    """The state of the monad M: the next free name, and the bindings so far, the oldest first."""
+
+    free: int
+    bindings: list[tuple[int, Delta]] = field(default_factory=list)
+
+    def let(self, delta: Delta) -> int:
+        """`deltaLet`: bind a delta to a fresh name."""
+        name, self.free = self.free, self.free + 1
+        self.bindings.append((name, delta))
+        return name
+
+    def wrapped(self, delta: Delta) -> Delta:
+        """A delta inside all the bindings, the newest innermost."""
+        for name, bound in reversed(self.bindings):
+            delta = Let(name, bound, delta)
+        return delta
+
+
+def evaluate(factor: Any, delta: Delta, given: dict[int, Any], visit: Callable[[], None]) -> dict[int, Any]:
+    """`eval`: the map with what a delta, times a factor, contributes to its free names; `visit` counts the work."""
+    collected = dict(given)
+    todo: list[tuple[Any, Delta]] = [(factor, delta)]
+    while todo:
+        factor, delta = todo.pop()
+        visit()
+        if isinstance(factor, _Pending):
+            if factor.name not in collected:
+                continue
+            factor = collected.pop(factor.name)
+        match delta:
+            case Scale(by, inner):
+                todo.append((factor * by, inner))
+            case Add(left, right):
+                todo += [(factor, right), (factor, left)]
+            case Var(name) | OneHot(name):
+                collected[name] = collected[name] + factor if name in collected else factor
+            case Let(name, bound, body):
+                todo += [(_Pending(name), bound), (factor, body)]
+    return collected
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """The factor of a binding: what its body will have collected under its name."""
+
+    name: int

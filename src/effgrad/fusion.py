@@ -1,0 +1,130 @@
+"""Fusion: a function whose derivative is accumulated where it is called, and leaves one operation behind.
+
+A call of a fused function on traced values runs it under a tape of its own, pulls that back at once, and performs one
+operation whose partials are the result: what the mode around records does not grow with the function. To the modes it
+is a primitive like others. Its rule, asked at other arguments than those of the call (as modes of higher order do, with
+arguments that are traced themselves), finds the partials there, so derivatives of any order nest.
+Krawiec et al. 2022, section 8.7, figure 15.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.api import directions, joined, vjp
+from effgrad.errors import Detached
+from effgrad.modes.evaluate import Evaluate
+from effgrad.smooth.complexes import is_complex
+from effgrad.smooth.cotangents import dense
+from effgrad.smooth.mutable import Mutable, is_written
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.traced import KINDS, LAYERS, constant, perform, plain
+from effgrad.trees import Structure, flatten
+
+
+def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` with its derivative accumulated at every call; also a decorator.
+
+    Arguments:
+        f: a function of pytrees that returns a pytree of numbers and arrays.
+
+    A call takes the memory of `f`'s record only while it runs, and leaves one operation for each output, with a partial
+    for each pair of an output element and an input element. So it saves memory where `f` does much and has few of both;
+    it does not save time. Krawiec et al. 2022, section 8.7.
+
+    >>> f = fuse(lambda x: x * np.sin(x))
+    >>> round(grad(lambda x: f(f(x)))(0.5), 12) == round(grad(lambda x: (y := x * np.sin(x)) * np.sin(y))(0.5), 12)
+    True
+    """
+
+    @functools.wraps(f)
+    def fused(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        leaves = [x.copy() if type(x) is Mutable and x.owner.serial >= 0 else x for x in leaves]
+        owners = [leaf.owner for leaf in leaves if type(leaf) in LAYERS and leaf.owner.serial >= 0]
+        innermost = max(owners, key=lambda owner: owner.serial, default=None)
+        if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
+            return f(*args, **kwargs)
+        moving = [type(leaf) in LAYERS and leaf.owner is innermost for leaf in leaves]
+        fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
+        inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
+
+        def inner(*inputs: Any) -> Any:
+            given = iter(inputs)
+            full = [next(given) if moves else leaf for leaf, moves in zip(fixed, moving, strict=True)]
+            args, kwargs = tree.unflatten(full)
+            result = f(*args, **kwargs)
+            if any(map(is_written, inputs)):
+                raise Detached("a fused function writes into its argument, which the caller would not see: copy it")
+            return result
+
+        values, partials, output_tree = _accumulated(inner, [x.primal for x in inputs])
+        if any(type(v) in LAYERS and v.owner.serial >= innermost.serial for v in values):
+            raise Detached("a fused function closes over a traced value, whose derivative would be lost: pass it in")
+        at = [x.primal for x in inputs]
+        calls = [Call(inner, place, at, value) for place, value in enumerate(values)]
+        return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
+
+    return fused
+
+
+def locked(value: Any) -> Any:
+    """A constant argument as it may be read: what is written to the copy would not reach the caller."""
+    if isinstance(value, np.ndarray) and type(value) not in KINDS:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], list[list[Any]], Structure]:
+    """The outputs of `f`, and for each the partials with respect to the inputs, of output shape + input shape."""
+    result, pullback = vjp(f, *inputs)
+    values, tree = flatten(result)
+    partials = []
+    for place, value in enumerate(values):
+        rows = [pullback(tree.unflatten(seed)) for seed in directions(values, place)]
+        shape = np.shape(plain(value))
+        partials.append([
+            joined([row[k] for row in rows], 0, shape + np.shape(plain(x)), x) for k, x in enumerate(inputs)
+        ])  # fmt: skip
+    return values, partials, tree
+
+
+class Call:
+    """One output of a fused function as a function of the inputs; at those of the call, its value is known."""
+
+    def __init__(self, f: Callable[..., Any], place: int, at: list[Any], value: Any) -> None:
+        self.f, self.place, self.at, self.value = f, place, at, value
+
+    def __call__(self, *args: Any) -> Any:
+        return self.value if self.is_at(args) else flatten(fuse(self.f)(*args))[0][self.place]
+
+    def is_at(self, args: Any) -> bool:
+        return all(given is at for given, at in zip(args, self.at, strict=True))
+
+
+class Fused(Primitive):
+    """One output of a call of a fused function, as a primitive; its partials at the call's inputs are known."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, call: Call, known: list[Any]) -> None:
+        super().__init__("fused", call, "general", None, None)
+        self.known = known
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return self.function(*args)  # which performs operations of its own, where the arguments are not the call's
+
+    def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+        partial, dimensions = self._partials(args)[index], np.ndim(plain(args[index]))
+        return partial * tangent if dimensions == 0 else np.tensordot(partial, tangent, dimensions)
+
+    def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+        partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), np.ndim(plain(result))
+        return cotangent * partial if dimensions == 0 else np.tensordot(cotangent, partial, dimensions)
+
+    def _partials(self, args: Any) -> list[Any]:
+        call: Any = self.function
+        return self.known if call.is_at(args) else _accumulated(call.f, list(args))[1][call.place]

@@ -1,0 +1,148 @@
+"""Two translations on the way to `delta`, right and slow, to see what its names are for.
+
+* `Vectors`: dual numbers whose tangent is the vector of the derivatives with respect to all inputs. One pass gives the
+  gradient, and each of its operations costs as much as there are inputs.
+* `Trees`: the tangent is a delta term, evaluated once at the end. That costs as much as the term is large, and a value
+  used twice has its term in there twice: n doublings make 2^n terms.
+
+Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, sections 5.1 and 5.2. Both are for programs
+on numbers; `costs` counts what they do beside what `delta` does.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from effgrad.effects import Handler
+from effgrad.modes.delta import Delta
+from effgrad.modes.explain import Counting
+from effgrad.smooth.traced import KINDS, Smooth, Traced
+
+
+class Duals(Handler[Smooth]):
+    """Dual numbers with tangents of some kind; `scaled` and `added` say what is done with them, and count it."""
+
+    def enter(self) -> None:
+        self.count = 0
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        primals = [a.primal if self.owns(a) else a for a in args]
+        result = primitive(*primals, **params)
+        tangent = None
+        for index, arg in enumerate(args):
+            partial = primitive.push(index, 1.0, result, *primals, **params) if self.owns(arg) else None
+            if partial is not None:
+                part = self.scaled(arg.shadow, partial)
+                tangent = part if tangent is None else self.added(tangent, part)
+        return Traced(self, result, self.zero if tangent is None else tangent)
+
+    def owns(self, value: Any) -> bool:
+        return type(value) in KINDS and value.owner is self
+
+    def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
+        """The gradient of a function of numbers, and the count of what was done for it."""
+        raise NotImplementedError
+
+    def scaled(self, tangent: Any, partial: Any) -> Any:
+        raise NotImplementedError
+
+    def added(self, first: Any, second: Any) -> Any:
+        raise NotImplementedError
+
+    zero: Any = None
+
+
+class Vectors(Duals):
+    """Section 5.1: a tangent is a vector, one number for each input; the count is of these numbers."""
+
+    def scaled(self, tangent: Any, partial: Any) -> Any:
+        self.count += np.size(tangent)
+        return tangent * partial
+
+    def added(self, first: Any, second: Any) -> Any:
+        self.count += np.size(first)
+        return first + second
+
+    def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
+        with self as activation:
+            activation.zero = np.zeros(len(inputs))
+            one_hot = np.eye(len(inputs))
+            output = f(*[Traced(activation, x, u) for x, u in zip(inputs, one_hot, strict=True)])
+            tangent = output.shadow if activation.owns(output) else activation.zero
+        return list(map(float, tangent)), activation.count
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """The tangent of an input."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A multiple of a tangent."""
+
+    factor: Any
+    term: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """The sum of two tangents."""
+
+    first: Any
+    second: Any
+
+
+class Trees(Duals):
+    """Section 5.2: a tangent is a term without names; the count is of terms evaluated."""
+
+    def scaled(self, tangent: Any, partial: Any) -> Any:
+        return Scale(partial, tangent)
+
+    def added(self, first: Any, second: Any) -> Any:
+        return Add(first, second)
+
+    def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
+        with self as activation:
+            output = f(*[Traced(activation, x, OneHot(place)) for place, x in enumerate(inputs)])
+            gradient = [0.0] * len(inputs)
+            pending = [(1.0, output.shadow)] if activation.owns(output) else []
+            while pending:
+                cotangent, term = pending.pop()
+                activation.count += 1
+                match term:
+                    case OneHot(place):
+                        gradient[place] += cotangent
+                    case Scale(factor, inner):
+                        pending.append((cotangent * factor, inner))
+                    case Add(first, second):
+                        pending += [(cotangent, second), (cotangent, first)]
+        return gradient, activation.count
+
+
+def costs(f: Callable[..., Any], inputs: Sequence[float]) -> dict[str, int]:
+    """What the gradient of a function of numbers costs each translation.
+
+    Operations of the program; numbers that `Vectors` computes for tangents; terms that `Trees` and `Delta` evaluate.
+
+    >>> def doubled(x, times=20):
+    ...     for _ in range(times):
+    ...         x = x + x
+    ...     return x
+    >>> costs(doubled, [1.0])
+    {'operations': 20, 'vectors': 60, 'trees': 4194301, 'delta': 40}
+    """
+    with Counting() as counting:
+        f(*map(counting.variable, inputs))
+    with Delta() as delta:
+        f(*map(delta.variable, inputs))
+    return {
+        "operations": len(counting.performed),
+        "vectors": Vectors().gradient(f, inputs)[1],
+        "trees": Trees().gradient(f, inputs)[1],
+        "delta": sum(len(term.terms) for term in delta.bindings if not hasattr(term, "region")),
+    }

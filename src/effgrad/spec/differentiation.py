@@ -1,0 +1,149 @@
+"""`diff`: the derivative of an expression, as an expression, by any mode of the library.
+
+The library's own modes run here, not copies of them. Their values are opaque: a `Number` holds a value of the
+dictionary's kind, its operators call the dictionary, and a mode that adds and multiplies (by performing `Smooth`) does
+nothing else. De Vilhena and Pottier 2023, figure 1 (`diff : exp -> exp`).
+
+Where a dictionary is made of Python's own operators, values are used as they are. So floats reach the operators that
+modes write out for them, and `diff(diff(e))` nests two modes as two `grad` nest: the inner sees the values of the
+outer. `diff(opaque(diff(e)))` keeps them apart by a wall of `Number`s, which is how the paper nests.
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from effgrad.effects import Handler
+from effgrad.modes import REVERSE
+from effgrad.modes.forward import Forward
+from effgrad.modes.region import Checkpoint, indistinguishable
+from effgrad.modes.second_order import SecondOrder
+from effgrad.smooth import cotangents
+from effgrad.smooth.traced import KINDS
+from effgrad.spec.expressions import Dictionary, Expression, Numbers
+
+
+class Number:
+    """A number of a dictionary, with operators."""
+
+    __slots__ = ("dictionary", "value")
+
+    def __init__(self, dictionary: Numbers, value: Any) -> None:
+        self.dictionary, self.value = dictionary, value
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, Number):
+            return NotImplemented
+        return Number(self.dictionary, self.dictionary.add(self.value, other.value))
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, Number):
+            return NotImplemented
+        return Number(self.dictionary, self.dictionary.mul(self.value, other.value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and indistinguishable(self.value, other.value)
+
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[Any]:
+        """What is inside: a checkpoint of a mode below looks there for the values that it owns."""
+        yield self.value
+
+    def __repr__(self) -> str:
+        return f"Number({self.value!r})"
+
+
+def diff(e: Expression, mode: Any = "taped") -> Expression:
+    """The derivative of an expression, by a mode of `MODES` or by a class like them.
+
+    >>> from effgrad.spec import FREE, X, monomial
+    >>> diff(monomial(3))(FREE, X), diff(diff(monomial(3), "forward"), "continuation")(FREE, X)
+    (3 X^2, 6 X)
+    """
+    if mode == "stack":
+        return stack(e)
+    handler = MODES[mode] if isinstance(mode, str) else mode
+    run = _reverse if hasattr(handler, "seed") else _forward
+
+    def derivative(dictionary: Dictionary[Any], x: Any) -> Any:
+        if dictionary.add is operator.add and dictionary.mul is operator.mul:
+            return run(handler, e, dictionary, x)
+        zero, one, x = (Number(dictionary, value) for value in (dictionary.zero, dictionary.one, x))
+        return run(handler, e, Dictionary(zero, one, operator.add, operator.mul), x).value
+
+    return derivative
+
+
+def _forward(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
+    with handler() as activation:
+        y = e(dictionary, activation.variable(x, dictionary.one))
+    if type(y) not in KINDS or y.owner is not activation:
+        return dictionary.zero
+    tangent = y.shadow[0] if type(y.shadow) is tuple else y.shadow  # the first of two derivatives
+    return dictionary.zero if tangent is None else tangent
+
+
+def _reverse(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
+    with handler() as activation:
+        variable = activation.variable(x)
+        shadow = variable.shadow
+        y = e(dictionary, variable)
+        if type(y) in KINDS and y.owner is activation:
+            activation.seed(y, dictionary.one)
+    (cotangent,) = activation.cotangents([shadow])
+    return dictionary.zero if cotangent is None else cotangents.dense(cotangent)
+
+
+def stack(e: Expression) -> Expression:
+    """The derivative by a reverse mode with a stack, which uses nothing of the library: the modes' reference.
+
+    A vertex has a value, and the pending derivative of the result with respect to it. De Vilhena and Pottier 2023,
+    figure 5. Products keep the order of their factors.
+    """
+
+    def derivative(dictionary: Dictionary[Any], x: Any) -> Any:
+        add, mul = dictionary.add, dictionary.mul
+        bindings: list[tuple[_Vertex, Callable[[Any], tuple[tuple[_Vertex, Any], ...]]]] = []
+
+        def vertex(value: Any) -> _Vertex:
+            return _Vertex(value, dictionary.zero)
+
+        def plus(a: _Vertex, b: _Vertex) -> _Vertex:
+            u = vertex(add(a.value, b.value))
+            bindings.append((u, lambda g: ((a, g), (b, g))))
+            return u
+
+        def times(a: _Vertex, b: _Vertex) -> _Vertex:
+            u = vertex(mul(a.value, b.value))
+            bindings.append((u, lambda g: ((a, mul(g, b.value)), (b, mul(a.value, g)))))
+            return u
+
+        variable = vertex(x)
+        with _Recorded():
+            y = e(Dictionary(vertex(dictionary.zero), vertex(dictionary.one), plus, times), variable)
+        y.pending = add(y.pending, dictionary.one)
+        for u, shares in reversed(bindings):
+            for target, share in shares(u.pending):
+                target.pending = add(target.pending, share)
+        return variable.pending
+
+    return derivative
+
+
+class _Recorded(Handler[Checkpoint]):
+    """A checkpoint inside is recorded like the rest: run again for a mode outside, it would be on the stack twice."""
+
+    def run(self, thunk: Callable[[], Any]) -> Any:
+        return thunk()
+
+
+class _Vertex:
+    __slots__ = ("value", "pending")
+
+    def __init__(self, value: Any, pending: Any) -> None:
+        self.value, self.pending = value, pending
+
+
+# The modes that need no more of their numbers than a semiring has. (Taylor series divide by the order.)
+MODES: dict[str, Any] = {"forward": Forward, "second_order": SecondOrder, "stack": stack, **REVERSE}

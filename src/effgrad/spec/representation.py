@@ -1,0 +1,188 @@
+"""`represents(e, E)`: whether a runtime expression denotes a mathematical one.
+
+De Vilhena and Pottier 2023, statement 2.2: for every semiring, every protocol of effects and every point, evaluating
+`e` gives the value of `E`, and performs the effects of the dictionary's operations and no others. Tried here
+
+* in the free semiring, exactly: for an expression that is polymorphic this decides all semirings;
+* in a random prime field at random points, with a bound on the probability of a wrong answer (Schwartz 1980; Zippel
+  1979), which takes any degree;
+* in the semirings of a list, exactly at chosen points;
+* with operations that perform effects, answered by a handler outside.
+"""
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from effgrad.effects import Effect, Handler, handle, operation
+from effgrad.errors import EffgradError
+from effgrad.spec.expressions import FREE, Dictionary, Expression, Polynomial, X
+from effgrad.spec.semirings import SEMIRINGS, Semiring
+
+
+class Counterexample(EffgradError, AssertionError):
+    """An expression does not denote what it should: the semiring, the point, and both values."""
+
+    code = "S1"
+
+    def __init__(self, semiring: str, point: Any, expected: Any, actual: Any) -> None:
+        self.semiring, self.point, self.expected, self.actual = semiring, point, expected, actual
+        super().__init__(f"in the semiring of {semiring}, at {point}: the value is {actual}, and should be {expected}")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One way in which an expression was found to denote a polynomial; `error`: how probably that is wrong."""
+
+    semiring: str
+    points: int
+    error: float = 0.0
+
+    def __str__(self) -> str:
+        many = f"{self.points} point" + ("s" if self.points > 1 else "")
+        kind = "exact" if not self.error else f"error below 2^{math.ceil(math.log2(self.error))}"
+        return f"{self.semiring}: {many}, {kind}"
+
+
+# Dense polynomials beyond this degree take too long; the prime field takes over.
+EXACT_DEGREE = 400
+
+# The degree of what an expression computes, and the number of binary digits of its value at 1: bounds, from above.
+_DEGREE: Dictionary[Any] = Dictionary(-math.inf, 0, max, lambda a, b: a + b)
+_DIGITS: Dictionary[int] = Dictionary(0, 1, lambda a, b: max(a, b) + 1, lambda a, b: a + b)
+
+
+def represents(
+    e: Expression, polynomial: Polynomial, semirings: Iterable[Semiring] = SEMIRINGS, seed: int = 0
+) -> list[Evidence]:
+    """Check that an expression denotes a polynomial; the evidence, or a `Counterexample`.
+
+    Arguments:
+        e: the expression, a function of a dictionary and a value.
+        polynomial: what it should denote, made of `X` and natural numbers.
+        semirings: in which to try it at points, beside the free one and a prime field.
+        seed: of the random points.
+
+    >>> from effgrad.spec import X, diff, monomial
+    >>> for evidence in represents(diff(monomial(3)), 3 * X**2):  # doctest: +ELLIPSIS
+    ...     print(evidence)
+    free semiring: 1 point, exact
+    prime field of 128 bits: 1 point, error below 2^-...
+    """
+    rng = random.Random(seed)
+    evidence = []
+    degree = max(e(_DEGREE, 1), polynomial(_DEGREE, 1))
+    if degree <= EXACT_DEGREE:
+        _compare("polynomials, the free one", e(FREE, X), polynomial, "X")
+        evidence.append(Evidence("free semiring", 1))
+    digits = max(e(_DIGITS, 1), polynomial(_DIGITS, 1))
+    evidence.append(_in_prime_field(e, polynomial, int(max(degree, 1)), digits, rng))
+    for semiring in semirings:
+        points = semiring.points(rng)
+        for x in points:
+            expected, actual = polynomial(semiring.dictionary, x), e(semiring.dictionary, x)
+            if not semiring.check(e, polynomial, x, expected, actual):
+                raise Counterexample(semiring.name, x, expected, actual)
+        evidence.append(Evidence(semiring.name, len(points)))
+    evidence.append(_with_effects(e, polynomial, rng))
+    return evidence
+
+
+def _compare(semiring: str, actual: Any, expected: Any, point: Any) -> None:
+    if actual != expected:
+        raise Counterexample(semiring, point, expected, actual)
+
+
+def _in_prime_field(e: Expression, polynomial: Polynomial, degree: int, digits: int, rng: random.Random) -> Evidence:
+    """Compare values modulo a random prime p of b bits, at a random point.
+
+    A difference of the two that is not zero stays hidden if p divides all its coefficients, each of at most `digits`
+    binary digits and so with at most digits/(b-1) such divisors among more than 2^(b-2)/b primes; if the point is one
+    of its at most `degree` zeros; or if p, the first of about `bits` candidates to pass the test, is not a prime.
+    """
+    bits = max(128, degree.bit_length() + 64, digits.bit_length() + 64)
+    p = _random_prime(bits, rng)
+    field: Dictionary[int] = Dictionary(0, 1, lambda a, b: (a + b) % p, lambda a, b: a * b % p)
+    x = rng.randrange(p)
+    name = f"prime field of {bits} bits"
+    _compare(f"integers modulo the prime {p}", e(field, x), polynomial(field, x), x)
+    error = degree / 2 ** (bits - 1) + digits * bits / (bits - 1) / 2 ** (bits - 2) + bits * 4.0**-_ROUNDS
+    return Evidence(name, 1, error)
+
+
+_ROUNDS = 40
+
+
+def _random_prime(bits: int, rng: random.Random) -> int:
+    while True:
+        p = rng.getrandbits(bits) | 1 | 1 << (bits - 1)
+        if all(_passes(p, rng.randrange(2, p - 1)) for _ in range(_ROUNDS)):
+            return p
+
+
+def _passes(n: int, base: int) -> bool:
+    """One round of the test of Miller and Rabin: a composite number passes with probability 1/4 at most."""
+    odd = n - 1
+    twos = (odd & -odd).bit_length() - 1
+    odd >>= twos
+    power = pow(base, odd, n)
+    return power == 1 or any(pow(power, 1 << i, n) == n - 1 for i in range(twos))
+
+
+class Arithmetic(Effect):
+    """The effect of a dictionary whose operations ask a handler what they mean."""
+
+    @operation
+    def add(self, a: Any, b: Any) -> Any:
+        """The sum."""
+
+    @operation
+    def mul(self, a: Any, b: Any) -> Any:
+        """The product."""
+
+
+class Outside(Handler[Arithmetic]):
+    """Answers the operations of a dictionary, and keeps a list of all effects that come out of an expression."""
+
+    # Takes every effect that nothing inside handles, whatever its name.
+    catches_all = True
+
+    def __init__(self, dictionary: Dictionary[Any]) -> None:
+        self.dictionary = dictionary
+
+    def enter(self) -> None:
+        self.arrived: list[tuple[str, Any]] = []
+        self._frame.special = self
+
+    def perform(self, frame: Any, name: Any, operation: str, args: Any, kwargs: Any) -> Any:
+        self.arrived.append((f"{name}.{operation}", args))
+        if name is not Arithmetic:
+            raise Counterexample("effects", args, "only those of the dictionary", f"{name}.{operation}")
+        return getattr(self.dictionary, operation)(*args)
+
+    def return_(self, value: Any) -> Any:
+        return value, self.arrived
+
+
+def _with_effects(e: Expression, polynomial: Polynomial, rng: random.Random) -> Evidence:
+    """The operations perform effects: those, and only those, come out, untouched and in order."""
+    performed: list[tuple[str, Any]] = []
+
+    def performing(operation: str, perform: Any) -> Any:
+        def asked(a: Any, b: Any) -> Any:
+            performed.append((f"Arithmetic.{operation}", (a, b)))
+            return perform(a, b)
+
+        return asked
+
+    p = 2**61 - 1  # integers of any degree would grow
+    dictionary: Dictionary[int] = Dictionary(0, 1, lambda a, b: (a + b) % p, lambda a, b: a * b % p)
+    inside = Dictionary(0, 1, performing("add", Arithmetic.add), performing("mul", Arithmetic.mul))
+    x = rng.randrange(p)
+    value, arrived = handle(Outside(dictionary), e, inside, x)
+    if arrived != performed:
+        raise Counterexample("effects", x, f"the effects {performed}", f"the effects {arrived}")
+    _compare("operations that perform effects", value, polynomial(dictionary, x), x)
+    return Evidence("operations that perform effects", 1)

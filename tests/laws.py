@@ -1,0 +1,55 @@
+"""Laws that every differentiable function keeps, for the coverage tests: `f` takes `x`, a matrix, to a real array."""
+
+import numpy as np
+
+from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
+
+U, V = np.cos(np.arange(24.0).reshape(2, 3, 4))
+
+
+def scalar(f):
+    return lambda x: np.sum(np.sin(f(x)))
+
+
+def forward_and_reverse_are_transposes(f, x):
+    value, tangent = jvp(f, (x,), (U,))
+    np.testing.assert_allclose(value, f(x), rtol=1e-12, atol=1e-14)
+    value, pullback = vjp(f, x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-12, atol=1e-14)
+    cotangent = np.sin(np.arange(np.size(value))).reshape(np.shape(value))
+    np.testing.assert_allclose(np.sum(cotangent * tangent), np.sum(pullback(cotangent)[0] * U), rtol=1e-8, atol=1e-10)
+
+
+def derivatives_agree_with_differences(f, x, tolerance):
+    f, step = scalar(f), 1e-5
+    check_grad(f, x, tolerance=tolerance)
+    second = grad(lambda x: np.sum(grad(f)(x) * U))(x)
+    difference = (grad(f)(x + step * U) - grad(f)(x - step * U)) / (2 * step)
+    np.testing.assert_allclose(second, difference, rtol=tolerance, atol=tolerance)
+
+
+def orders_of_nesting_agree(f, x):
+    f = scalar(f)
+    along_u, along_v = hvp(f, x, U), hvp(f, x, V)
+    np.testing.assert_allclose(np.sum(along_u * V), np.sum(along_v * U), rtol=1e-6, atol=1e-7)
+    twice_forward = jvp(lambda x: jvp(f, (x,), (U,))[1], (x,), (U,))[1]
+    np.testing.assert_allclose(twice_forward, np.sum(along_u * U), rtol=1e-6, atol=1e-7)
+
+
+def reverse_modes_agree(f, x):
+    f = scalar(f)
+    expected = grad(f)(x)
+    for mode in ("reverse", "continuation", "delta", "checkpointed"):
+        np.testing.assert_allclose(grad(f, mode=mode)(x), expected, rtol=1e-10, atol=1e-12, err_msg=mode)
+
+
+def single_precision_stays(f, x):
+    assert grad(scalar(f))(x.astype(np.float32)).dtype == np.float32
+
+
+def compiled_programs_agree(f, x, backend):
+    f = value_and_grad(scalar(f))
+    compiled = compile(f, backend)
+    for at in (x, x, x[::-1] ** 1.1):  # the last may take another path
+        for value, expected in zip(compiled(at), f(at), strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-7, atol=1e-9)

@@ -1,0 +1,430 @@
+"""Contracts hold for every mode, and every broken copy of a mode is caught, by the contracts or by the specification.
+
+A mutant is a mode with one piece of its source replaced. The table says what is wrong with it and who catches it.
+"""
+
+import inspect
+import operator
+import pathlib
+import types
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from test_spec import PROGRAMS, denotation
+
+import effgrad
+from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, second_order, vjp
+from effgrad.effects import Handler, ResumedTwice, _core, control, handle
+from effgrad.modes import REVERSE
+from effgrad.smooth.interception import intercepted
+from effgrad.smooth.traced import Smooth, Traced
+from effgrad.spec import (
+    MODES,
+    ContractBroken,
+    Counterexample,
+    Dictionary,
+    Number,
+    X,
+    contracts,
+    diff,
+    opaque,
+    represents,
+)
+from effgrad.spec.semirings import FLOATS, INTEGERS
+
+SOURCES = pathlib.Path(modes.__file__).parent
+
+
+def scalars(x):
+    y = x * x
+    for _ in range(3):
+        y = y * y + x * y
+    return y * x
+
+
+def arrays(x):
+    a = np.zeros(4)
+    for i in range(3):
+        a[i] = np.sin(x[i]) * x[i + 1]
+    a[1:] += x[1:] ** 2
+    return np.sum(np.maximum(a * a, x) * np.cumsum(a)) + np.linalg.norm(np.sort(x)) + np.sum(x[::2] @ x[1::2])
+
+
+def marked(x):
+    def part(y):
+        z = np.sin(y) * x
+        return z * 0.5, z + y, np.cos(y)
+
+    first, second, _ = checkpoint(part, x)
+    third, *_ = checkpoint(lambda: checkpoint(part, first * second))
+    return np.sum(third * second)
+
+
+def confusing(mode):
+    """x times the derivative of y -> x + y, which is 1: a mode that mixes its levels up says otherwise."""
+    return lambda d, x: d.mul(x, diff(lambda inner, y: inner.add(x, y), mode)(d, d.one))
+
+
+POINT = np.array([0.3, 0.5, -0.2, 1.0])
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("f", [arrays, marked])
+def test_the_reverse_modes_keep_their_contracts(mode, f):
+    expected = grad(f, mode=mode)(POINT)
+    with contracts():
+        np.testing.assert_allclose(grad(f, mode=mode)(POINT), expected, rtol=1e-12)
+        value, pull = vjp(f, POINT)
+        for _ in range(2):
+            np.testing.assert_allclose(pull(1.0)[0], expected, rtol=1e-12)
+
+
+def test_the_other_modes_and_nested_derivatives_keep_their_contracts():
+    with contracts():
+        for f in (arrays, marked):
+            jvp(f, (POINT,), (POINT,))
+            second_order(f, POINT, POINT)
+            np.testing.assert_allclose(hessian(f)(POINT), hessian(f)(POINT).T, rtol=1e-9, atol=1e-12)
+        jacobian(lambda x: np.sin(x) * checkpoint(lambda: x**2))(POINT)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_of_the_specification_keep_the_contracts(mode):
+    with contracts():
+        for e in PROGRAMS.values():
+            represents(diff(e, mode), denotation(e).derivative(), [INTEGERS, FLOATS])
+        if mode != "stack":  # whose values mean nothing to another dictionary
+            represents(diff(confusing(mode), mode), X.derivative(), [INTEGERS, FLOATS])
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is wrong, in which file, the text and what stands there instead, and who catches it."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+    caught: str
+
+    def __str__(self):
+        return f"{self.file}: {self.name}"
+
+
+CONTRACTS, REPRESENTS = "contracts", "represents"
+RANGE = "range(len(self.tape) - 1, first - 1, -1)"
+TERMS = "range(len(self.bindings) - 1, first - 1, -1)"
+YIELD = "yield result  # the rest of the program runs here\n"
+PASS = """        if cell.cotangent is not None:
+            targets = {index: target for index, target in enumerate(cells) if target is not None}
+            parts = primitive.pull_all(list(targets), cell.cotangent, primal, primals, params)
+            for target, part in zip(targets.values(), parts, strict=True):
+                target.accumulate(part)
+"""
+MUTANTS = [
+    Mutant(
+        "dropped accumulation",
+        "taped",
+        "collected[names[index]] = cotangents.add(collected[names[index]], part)",
+        "collected[names[index]] = part",
+        CONTRACTS,
+    ),
+    Mutant("first to last", "taped", RANGE, "range(first, len(self.tape))", CONTRACTS),
+    Mutant("last operation forgotten", "taped", RANGE, "range(len(self.tape) - 2, first - 1, -1)", CONTRACTS),
+    Mutant("first operations forgotten", "taped", RANGE, "range(len(self.tape) - 1, first + 4, -1)", CONTRACTS),
+    Mutant("one name for two values", "taped", "name = len(self.tape)", "name = max(0, len(self.tape) - 1)", CONTRACTS),
+    Mutant(
+        "confused perturbation",
+        "taped",
+        "if type(arg) in KINDS and arg.owner is self",
+        "if type(arg) in KINDS",
+        REPRESENTS,
+    ),
+    Mutant(
+        "only the first argument", "taped", "in zip(wanted, parts, strict=True)", "in zip(wanted[:1], parts)", CONTRACTS
+    ),
+    Mutant(
+        "floats: dropped accumulation",
+        "taped",
+        "collected[source] = part if before is None else before + part",
+        "collected[source] = part",
+        REPRESENTS,
+    ),
+    Mutant(
+        "floats: partials swapped",
+        "taped",
+        "((x.shadow, {0}), (y.shadow, {1}))",
+        "((x.shadow, {1}), (y.shadow, {0}))",
+        REPRESENTS,
+    ),
+    Mutant(
+        "checkpoint: results seeded one off",
+        "taped",
+        "for part, cotangent in zip(parts, given, strict=True)",
+        "for part, cotangent in zip(parts[1:], given)",
+        CONTRACTS,
+    ),
+    Mutant(
+        "checkpoint: dropped if one result is unused",
+        "taped",
+        "if all(cotangent is None",
+        "if any(cotangent is None",
+        CONTRACTS,
+    ),
+    Mutant("dropped accumulation", "reverse", "cotangents.add(self.cotangent, part)", "part", CONTRACTS),
+    Mutant(
+        "aliased cell",
+        "reverse",
+        "primitive(*primals, **params), Cell())",
+        "primitive(*primals, **params), next(filter(None, cells), None) or Cell())",
+        CONTRACTS,
+    ),
+    Mutant(
+        "reverse pass before the rest", "reverse", YIELD + PASS, PASS.lstrip() + "        yield result\n", CONTRACTS
+    ),
+    Mutant("resumed twice", "reverse", YIELD, YIELD + "        yield result\n", CONTRACTS),
+    Mutant(
+        "only the first argument",
+        "reverse",
+        "in zip(targets.values(), parts, strict=True)",
+        "in [*zip(targets.values(), parts)][:1]",
+        CONTRACTS,
+    ),
+    Mutant(
+        "lost sharing",
+        "reverse",
+        "{index: target for index, target in enumerate(cells) if target is not None}",
+        "{i: t for t, i in {t: i for i, t in enumerate(cells) if t is not None}.items()}",
+        CONTRACTS,
+    ),
+    Mutant(
+        "passed on twice",
+        "reverse",
+        "                target.accumulate(part)\n",
+        "                target.accumulate(part)\n" * 2,
+        CONTRACTS,
+    ),
+    Mutant(
+        "confused perturbation",
+        "reverse",
+        "if isinstance(a, Traced) and a.owner is self else None",
+        "if isinstance(a, Traced) else None",
+        REPRESENTS,
+    ),
+    Mutant("oldest first", "continuation", "self.age > other.age", "self.age < other.age", CONTRACTS),
+    Mutant("dropped accumulation", "continuation", "cotangents.add(target.waiting, part)", "part", CONTRACTS),
+    Mutant(
+        "lost sharing: called with every share",
+        "continuation",
+        "if target.waiting is None:\n                heappush(self.pending, target)",
+        "if target.call is not _keep:\n                return target.call(part)",
+        CONTRACTS,
+    ),
+    Mutant(
+        "passed on twice",
+        "continuation",
+        "                self.send(target, part)\n\n",
+        "                self.send(target, part)\n                self.send(target, part)\n\n",
+        CONTRACTS,
+    ),
+    Mutant("stops early", "continuation", "while self.pending:", "while len(self.pending) > 1:", CONTRACTS),
+    Mutant(
+        "confused perturbation",
+        "continuation",
+        "if type(a) in KINDS and a.owner is self}",
+        "if type(a) in KINDS}",
+        REPRESENTS,
+    ),
+    Mutant(
+        "dropped accumulation",
+        "delta",
+        "collected[target] = cotangents.add(collected[target], part)",
+        "collected[target] = part",
+        CONTRACTS,
+    ),
+    Mutant("first to last", "delta", TERMS, "range(first, len(self.bindings))", CONTRACTS),
+    Mutant(
+        "one name for two terms",
+        "delta",
+        "Var(len(self.bindings) - 1)",
+        "Var(max(0, len(self.bindings) - 2))",
+        CONTRACTS,
+    ),
+    Mutant("transpose of another argument", "delta", "primitive.pull_all([index]", "primitive.pull_all([0]", CONTRACTS),
+    Mutant(
+        "a sum without its last term", "delta", "for scale in term.terms:", "for scale in term.terms[:1]:", CONTRACTS
+    ),
+    Mutant(
+        "tangents swapped", "forward", "primitive.push_all(tangents,", "primitive.push_all(tangents[::-1],", CONTRACTS
+    ),
+    Mutant(
+        "only the first tangent",
+        "forward",
+        "push_all(tangents,",
+        "push_all(tangents[:1] + [None] * len(tangents[1:]),",
+        CONTRACTS,
+    ),
+    Mutant(
+        "tangent of another value",
+        "forward",
+        "result = primitive(*primals, **params)",
+        "result = primitive(*primals[::-1], **params)",
+        CONTRACTS,
+    ),
+    Mutant("floats: sign of the second tangent", "forward", "s * {0} + t * {1}", "s * {0} - t * {1}", REPRESENTS),
+    Mutant(
+        "confused perturbation",
+        "forward",
+        "if isinstance(value, Traced) and value.owner is self else",
+        "if isinstance(value, Traced) else",
+        REPRESENTS,
+    ),
+    Mutant(
+        "the thesis's listing: no square of the first derivative",
+        "second_order",
+        "bent if curved is None else curved + bent",
+        "bent",
+        REPRESENTS,
+    ),
+    Mutant(
+        "no second derivative of the argument",
+        "second_order",
+        "curved if bent is None else",
+        "curved if True else",
+        REPRESENTS,
+    ),
+    Mutant(
+        "results seeded in another order",
+        "checkpointed",
+        "zip(region.again(), cells, strict=True)",
+        "zip(region.again(), cells[::-1], strict=True)",
+        CONTRACTS,
+    ),
+    Mutant(
+        "cotangents passed on though there is none",
+        "checkpointed",
+        "if any(cell.cotangent is not None for cell in cells)",
+        "if all(cell.cotangent is None for cell in cells)",
+        CONTRACTS,
+    ),
+]
+CLASSES = {
+    "taped": "Taped", "reverse": "Reverse", "continuation": "Continuation", "delta": "Delta", "forward": "Forward",
+    "second_order": "SecondOrder", "checkpointed": "Checkpointed",
+}  # fmt: skip
+
+
+def mutated(mutant):
+    source = (SOURCES / f"{mutant.file}.py").read_text()
+    assert source.count(mutant.text) >= 1, f"the text of the mutant is not in {mutant.file}.py"
+    module = types.ModuleType(f"effgrad.modes.{mutant.file}")
+    exec(compile(source.replace(mutant.text, mutant.instead), f"<{mutant}>", "exec"), module.__dict__)
+    return module.__dict__[CLASSES[mutant.file]]
+
+
+def run_contracts(mode):
+    with contracts():
+        for e in PROGRAMS.values():
+            diff(e, mode)(FLOATS.dictionary, 0.5)
+        if hasattr(mode, "seed"):
+            for f in (arrays, marked):
+                grad(f, mode="mutant")(POINT)
+        elif mode.__name__ == "Forward":
+            with intercepted(), mode() as activation:
+                arrays(activation.variable(POINT, POINT))
+
+
+def run_specification(mode):
+    for wall in (opaque, lambda e: e):
+        e = PROGRAMS["state"]
+        represents(diff(wall(diff(e, mode)), mode), denotation(e).derivative().derivative())
+    represents(diff(confusing(mode), mode), X.derivative())
+    if mode.__name__ == "SecondOrder":
+        for e in PROGRAMS.values():
+            represents(curvature(e, mode), denotation(e).derivative().derivative(), [INTEGERS])
+
+
+def curvature(e, mode):
+    """The second derivative, where the mode has it."""
+
+    def expression(d, x):
+        class Second(mode):
+            def apply(self, primitive, *args, **params):
+                result = super().apply(primitive, *args, **params)
+                return Traced(self, result.primal, result.shadow)
+
+        zero, one, x = (Number(d, value) for value in (d.zero, d.one, x))
+        with Second() as activation:
+            y = e(Dictionary(zero, one, operator.add, operator.mul), activation.variable(x, one))
+        second = y.shadow[1] if type(y) is Traced else None
+        return d.zero if second is None else second.value
+
+    return expression
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_a_mutant_is_caught(mutant, monkeypatch):
+    mode = mutated(mutant)
+    monkeypatch.setitem(REVERSE, "mutant", mode)
+    if mutant.caught == CONTRACTS:
+        with pytest.raises((ContractBroken, ResumedTwice)):
+            run_contracts(mode)
+    else:
+        with pytest.raises(Counterexample):
+            run_specification(mode)
+
+
+@pytest.mark.parametrize("file", CLASSES)
+def test_the_unchanged_copy_of_a_mode_is_not_caught(file, monkeypatch):
+    mode = mutated(Mutant("unchanged", file, "", "", ""))
+    monkeypatch.setitem(REVERSE, "mutant", mode)
+    run_contracts(mode)
+    run_specification(mode)
+
+
+@pytest.mark.parametrize(
+    "text, instead",
+    [("pending.pop()", "pending.pop(0)"), ("while pending:", "while len(pending) > 1:")],
+    ids=["first clause first", "one clause forgotten"],
+)
+def test_a_mutant_of_the_unwinding_of_clauses_is_caught(text, instead, monkeypatch):
+    source = inspect.getsource(_core._unwind)
+    assert text in source
+    names = dict(vars(_core))
+    exec(source.replace(text, instead), names)
+    monkeypatch.setattr(_core, "_unwind", names["_unwind"])
+    with pytest.raises(ContractBroken, match="backward invariant"), contracts():
+        grad(scalars, mode="reverse")(0.5)
+
+
+class Twice(Handler[Smooth]):
+    """Resumes the rest of the program twice."""
+
+    @control
+    def apply(self, k, primitive, *args, **params):
+        values = [a.primal if isinstance(a, Traced) else a for a in args]
+        k(Traced(self, primitive(*values, **params), None))
+        return k(Traced(self, primitive(*values, **params), None))
+
+
+def test_a_mode_that_resumes_twice_is_caught():
+    def program():
+        return Smooth.apply(effgrad.smooth.elementwise.add, 1.0, 2.0)
+
+    with pytest.raises(ResumedTwice):
+        handle(Twice(), program)
+
+
+def test_a_broken_contract_names_the_invariant_and_the_operation(monkeypatch):
+    monkeypatch.setitem(REVERSE, "mutant", mutated(MUTANTS[0]))
+    message = r"backward invariant: the cotangent that waits at an argument of operation \d+, \w+ is .*, and should be"
+    with pytest.raises(ContractBroken, match=message), contracts():
+        grad(arrays, mode="mutant")(POINT)
+
+
+def test_contracts_end_with_their_block():
+    with contracts():
+        pass
+    with modes.Taped() as taped:
+        assert type(taped) is modes.Taped

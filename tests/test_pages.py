@@ -1,0 +1,36 @@
+"""The generated pages are those of the library as it is, and every function of NumPy with a rule is tested."""
+
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from docs.generate import coverage  # noqa: E402
+from docs.generate.__main__ import PAGES, text  # noqa: E402
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_current(name):
+    def body(page):  # the versions of another installation are its own affair
+        return re.sub(r"NumPy [0-9.]+, SciPy [0-9.]+", "", page)
+
+    assert body((ROOT / "docs" / f"{name}.md").read_text()) == body(text(name)), "run ./dev pages"
+
+
+@pytest.mark.parametrize("namespace", ["numpy", "numpy.linalg", "numpy.fft"])
+def test_every_function_with_a_rule_is_in_the_table_of_calls(namespace):
+    table = (ROOT / "tests" / "numpy_cases.py").read_text()
+    called = set(re.findall(r"np\.(?:linalg\.|fft\.)?(\w+)", table))
+    differentiable = {
+        f"{name}"
+        for name, f in coverage.functions(namespace).items()
+        if name not in coverage.AROUND
+        and coverage.status(name, f, set())[0] == "differentiable"
+        and not isinstance(f, np.ufunc)
+    }
+    assert differentiable - called == set()
