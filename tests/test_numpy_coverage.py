@@ -1,8 +1,11 @@
 """Every function of the table in every mode and order, with its dtype, staged and compiled."""
 
 import laws
+import numpy as np
 import pytest
 from numpy_cases import CASES, X
+
+from effgrad import grad, hessian
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP = {"gradient2": 1e-4, "matrix_power": 1e-4}
@@ -38,3 +41,18 @@ def test_single_precision_stays(name):
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_programs_agree(name, backend):
     laws.compiled_programs_agree(CASES[name], X, backend)
+
+
+@pytest.mark.eager
+def test_derivatives_that_depend_on_the_choice_of_eigenvectors_are_nan():
+    weights = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+    def spectral(a):
+        w, v = np.linalg.eigh(a)
+        return np.sum((v / w) @ v.T * weights)
+
+    assert np.isnan(grad(spectral)(np.eye(2))).all()
+    # The vectors of another eigenvalue, and the eigenvalues themselves, do not depend on it.
+    assert np.isfinite(grad(lambda a: np.sum(np.linalg.eigh(a)[1][:, 0]))(np.diag([1.0, 2.0, 2.0]))).all()
+    np.testing.assert_array_equal(grad(lambda a: np.sum(np.linalg.eigvalsh(a)))(np.eye(2)), np.eye(2))
+    assert np.isnan(hessian(lambda a: np.sum(np.log(np.linalg.eigvalsh(a))))(np.eye(2))).any()

@@ -25,11 +25,15 @@ def _adjoint(x: Any) -> Any:
     return conj(mT(x))
 
 
-def _inverse_differences(w: Any) -> Any:
-    """1 / (w_j - w_i), and 0 where the two are equal to rounding."""
-    difference = w[..., None, :] - w[..., :, None]
+def _over_differences(product: Any, w: Any) -> Any:
+    """`product` over w_j - w_i.
+
+    Where the two are equal to rounding it is 0 if the product is 0 too, and otherwise NaN: what is asked for depends on
+    which vectors of their common space LAPACK has chosen.
+    """
     equal = evaluated(_equal, w)
-    return np.where(equal, 0.0, 1.0 / np.where(equal, 1.0, difference))
+    quotient = np.where(equal, 0.0, product / np.where(equal, 1.0, w[..., None, :] - w[..., :, None]))
+    return np.where(evaluated(_undefined, equal, product), np.nan, quotient)
 
 
 def _equal(w: Any) -> Any:
@@ -37,6 +41,15 @@ def _equal(w: Any) -> Any:
         return np.ones((*w.shape, w.shape[-1]), bool)
     tolerance = 4 * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1)[..., None, None]
     return np.abs(w[..., None, :] - w[..., :, None]) <= tolerance
+
+
+def _undefined(equal: Any, product: Any) -> Any:
+    return equal & ~np.eye(equal.shape[-1], dtype=bool) & _more_than_rounding(product)
+
+
+def _more_than_rounding(x: Any) -> Any:
+    size = np.abs(x)
+    return size > 100 * np.finfo(size.dtype).eps * np.max(size, axis=(-2, -1), keepdims=True, initial=0.0)
 
 
 def _diagonal(x: Any) -> Any:
@@ -54,14 +67,14 @@ def _eigh_value(a: Any) -> Any:
 def _eigh_jvp(t: Any, y: Any, a: Any) -> Any:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     inner = np.matmul(np.matmul(_adjoint(v), 0.5 * (t + _adjoint(t))), v)
-    turned = np.matmul(v, _inverse_differences(w) * inner)
+    turned = np.matmul(v, _over_differences(inner, w))
     return np.concatenate([np.real(_diagonal(inner))[..., None, :], turned], axis=-2)
 
 
 def _eigh_vjp(g: Any, y: Any, a: Any) -> Any:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv = np.real(g[..., 0, :]), conj(g[..., 1:, :])
-    middle = _inverse_differences(w) * np.matmul(_adjoint(v), gv) + gw[..., None, :] * np.eye(w.shape[-1])
+    middle = _over_differences(np.matmul(_adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
     result = np.matmul(np.matmul(v, middle), _adjoint(v))
     return conj(0.5 * (result + _adjoint(result)))
 
@@ -100,7 +113,7 @@ def _eig_value(a: Any) -> Any:
 def _eig_jvp(t: Any, y: Any, a: Any) -> Any:
     w, v = y[..., 0, :], y[..., 1:, :]
     inner = np.linalg.solve(v, np.matmul(t, v))
-    turned = np.matmul(v, _inverse_differences(w) * inner)
+    turned = np.matmul(v, _over_differences(inner, w))
     # LAPACK's eigenvectors have length 1, and their largest element is real.
     length = np.real(np.sum(conj(v) * turned, axis=-2, keepdims=True))
     phase = np.imag(np.sum(turned * _over_largest(v), axis=-2, keepdims=True))
@@ -125,7 +138,7 @@ def _eig_vjp(g: Any, y: Any, a: Any) -> Any:
     gw, gv = g[..., 0, :], g[..., 1:, :]
     along = np.sum(v * gv, axis=-2, keepdims=True)
     gv = gv - conj(v) * np.real(along) - 1j * np.imag(along) * _over_largest(v)
-    middle = _inverse_differences(w) * np.matmul(mT(v), gv) + gw[..., None, :] * np.eye(w.shape[-1])
+    middle = _over_differences(np.matmul(mT(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
     return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
 
 
@@ -168,29 +181,29 @@ def _unpack(y: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     return np.reshape(u, (*batch, m, k)), s, np.reshape(vt, (*batch, k, n))
 
 
-def _svd_factors(s: Any) -> tuple[Any, Any, Any]:
-    """The inverse differences of squares, s as a row, and 1/s, which is 0 where s is."""
-    zero = plain(s) == 0
-    inverse = np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, s))
-    return _inverse_differences(s) * _inverse_sums(s), s[..., None, :], inverse[..., None, :]
-
-
-def _inverse_sums(s: Any) -> Any:
+def _over_squares(product: Any, s: Any) -> Any:
+    """`product` over the differences of squares."""
     total = s[..., None, :] + s[..., :, None]
-    zero = plain(total) == 0
-    return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, total))
+    return _over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
+
+
+def _over_values(outside: Any, s: Any) -> Any:
+    """What is outside the singular vectors over the singular values; of one that is 0, 0 over 0 is 0."""
+    zero = plain(s)[..., None, :] == 0
+    quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
+    return np.where(zero & evaluated(_more_than_rounding, outside), np.nan, quotient)
 
 
 def _svd_jvp(t: Any, y: Any, a: Any) -> Any:
     u, s, vt = _unpack(y, np.shape(plain(a)))
     v = mT(vt)
-    f, row, inverse = _svd_factors(s)
+    row = s[..., None, :]
     inner = np.matmul(np.matmul(mT(u), t), v)
-    du = np.matmul(u, f * (inner * row + mT(row) * mT(inner)))
-    dv = np.matmul(v, f * (mT(row) * inner + mT(inner) * row))
+    du = np.matmul(u, _over_squares(inner * row + mT(row) * mT(inner), s))
+    dv = np.matmul(v, _over_squares(mT(row) * inner + mT(inner) * row, s))
     outside_u = np.matmul(t, v) - np.matmul(u, inner)
     outside_v = np.matmul(mT(t), u) - np.matmul(v, mT(inner))
-    return _pack(du + outside_u * inverse, _diagonal(inner), mT(dv + outside_v * inverse))
+    return _pack(du + _over_values(outside_u, s), _diagonal(inner), mT(dv + _over_values(outside_v, s)))
 
 
 def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
@@ -198,12 +211,12 @@ def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
     u, s, vt = _unpack(y, shape)
     gu, gs, gvt = _unpack(g, shape)
     v, gv = mT(vt), mT(gvt)
-    f, row, inverse = _svd_factors(s)
+    row = s[..., None, :]
     # The transpose of each line of the rule going forward.
-    pu, pv = f * np.matmul(mT(u), gu), f * np.matmul(mT(v), gv)
+    pu, pv = _over_squares(np.matmul(mT(u), gu), s), _over_squares(np.matmul(mT(v), gv), s)
     middle = (pu + mT(pu)) * row + mT(row) * (pv + mT(pv)) + gs[..., None, :] * np.eye(s.shape[-1])
     result = np.matmul(np.matmul(u, middle), vt)
-    outside_u, outside_v = gu * inverse, gv * inverse
+    outside_u, outside_v = _over_values(gu, s), _over_values(gv, s)
     outside_u = outside_u - np.matmul(u, np.matmul(mT(u), outside_u))
     outside_v = outside_v - np.matmul(v, np.matmul(mT(v), outside_v))
     return result + np.matmul(outside_u, vt) + np.matmul(u, mT(outside_v))

@@ -51,6 +51,11 @@ def _refused(self: Any, other: Any, **_: Any) -> Any:
     raise NoRule("a sparse matrix of traced elements has no derivative rule; use .toarray() before")
 
 
+def _is_number(x: Any) -> bool:
+    """Where SciPy asks, it would add a number that happens to be 0 by forgetting it."""
+    return bool(np.ndim(plain(x)) == 0 and _refused(None, x))
+
+
 # The methods that the operators end in: a class whose operators are replaced costs Python a hundred times more.
 METHODS = {
     "_matmul_dispatch": _times, "_rmatmul_dispatch": lambda self, other: _times(self.T, other.T).T, "dot": _times,
@@ -65,3 +70,4 @@ CLASSES = (
 RULES: list[tuple[Any, str, Any]] = [
     (owner, name, rule) for owner in CLASSES for name, rule in METHODS.items() if name in vars(owner)
 ]
+RULES += [(module, "isscalarlike", _is_number) for module in (sparse._base, sparse._dok)]
