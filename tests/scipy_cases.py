@@ -219,7 +219,6 @@ SIGNAL = {
     "gauss_spline": lambda x: signal.gauss_spline(x, 2),
     "tf2zpk": lambda x: np.real(signal.tf2zpk(x[0], x[1])[1]),
     "freqz": lambda x: np.abs(signal.freqz(x[0], x[1], worN=5)[1]),
-    "wiener": lambda x: signal.wiener(x, 3),
     "deconvolve": lambda x: signal.deconvolve(x[0], x[1, :2])[0],
 }  # fmt: skip
 
@@ -363,7 +362,6 @@ STATS = {
     "sem": lambda x: stats.sem(x),
     "iqr": lambda x: stats.iqr(x, axis=1),
     "boxcox": lambda x: stats.boxcox(x, 0.7),
-    "rankdata": lambda x: x * stats.rankdata(x[0]),
     "gmean": lambda x: stats.gmean(x),
     "hmean": lambda x: stats.hmean(x, axis=1),
     "entropy": lambda x: stats.entropy(x),

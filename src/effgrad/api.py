@@ -330,7 +330,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
     Returns the coefficients y0, ..., y_order, pytrees of the structure of `f`'s output; k! y_k is the k-th derivative
     in t. Griewank and Walther 2008, chapter 13.
 
-    >>> [float(c) for c in taylor(np.exp, [0.0, 1.0], order=4)]
+    >>> list(map(float, taylor(np.exp, [0.0, 1.0], order=4)))
     [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]
     """
     last = len(coefficients) - 1 if order is None else order

@@ -50,8 +50,3 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
             # The clauses of this second run are pending now, and finish next.
             for part, cell in zip(region.again(), cells, strict=True):
                 part.shadow.accumulate(cell.cotangent)
-
-    def seed(self, value: Traced, cotangent: Any) -> None:
-        if type(value.shadow) is _Unrecorded:
-            raise leaked()
-        super().seed(value, cotangent)

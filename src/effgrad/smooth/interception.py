@@ -83,7 +83,7 @@ def _creating(original: Any) -> Any:
 
 def explain(error: BaseException) -> None:
     """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
-    if type(error) not in (TypeError, AttributeError, ValueError) or error.__traceback__ is None:
+    if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
         return
     if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
         return
