@@ -2,9 +2,11 @@
 
 In the modules of `COMPILED`, each test runs a second time with the derivatives that the module imports replaced by
 compiled ones: machine code, or where there are very many functions, NumPy source. A test marked `eager` is about what
-happens while Python runs (errors, numbers of calls, values of an outer derivative) and runs as it is.
+happens while Python runs (errors, numbers of calls, values of an outer derivative) and runs as it is. The option
+`--contracts` runs the tests under contracts.
 """
 
+import contextlib
 import os
 import tempfile
 
@@ -13,11 +15,22 @@ os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp(prefix="effgrad-test-")
 import pytest  # noqa: E402
 
 import effgrad  # noqa: E402
+from effgrad.spec import contracts  # noqa: E402
 
 COMPILED = {
     **dict.fromkeys(["test_complex", "test_checkpoint", "test_hard_cases", "test_higher_modes"], "native"),
     **dict.fromkeys(["test_mutation", "test_numpy_coverage", "test_primitives", "test_special"], "numpy"),
 }
+
+
+def pytest_addoption(parser):
+    parser.addoption("--contracts", action="store_true", help="check every derivative step by step (slow)")
+
+
+@pytest.fixture(autouse=True)
+def _contracts(request):
+    with contracts() if request.config.getoption("--contracts") else contextlib.nullcontext():
+        yield
 
 
 def pytest_configure(config):

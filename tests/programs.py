@@ -1,4 +1,4 @@
-"""Random programs: directed acyclic graphs with sharing, branches, loops, closures, mutation, checkpoints.
+"""Random programs: directed acyclic graphs with sharing, branches, loops, closures, mutation, checkpoints, fusion.
 
 A program is data, a list of steps, and each step makes one new number out of those before it. `run` runs it, over NumPy
 or over numbers of high precision (mpmath), whose differences are exact to far below a float's precision.
@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
-from effgrad import checkpoint, function
+from effgrad import checkpoint, function, fuse
 
 INPUTS = 3
 EDGE = np.pi / 100  # where programs branch: no generated number is near it
@@ -77,6 +77,29 @@ def recomputed(xp, a, b, c):
     return checkpoint(lambda: d * checkpoint(xp.sin, d) + a)
 
 
+def trajectory(xp, a, b, c):
+    states = xp.zeros(4)
+    states[0] = a
+    for i in range(1, 4):
+        states[i] = checkpoint(lambda i=i: xp.sin(states[i - 1]) * b + c * checkpoint(lambda: states[0]))
+    return states[1] * states[3]
+
+
+def scratch_memory(xp, a, b, c):
+    scratch = xp.zeros(2)
+
+    def part(k):
+        scratch[0] = xp.sin(a) * k
+        scratch[1] = scratch[0] * b
+        return scratch[1] + k
+
+    return checkpoint(part, c) * checkpoint(part, 0.5)
+
+
+def fused(xp, a, b, c):
+    return fuse(lambda p, q: xp.tanh(p * q) + checkpoint(xp.sin, p))(a, q=b) * c
+
+
 STEPS = {
     "add": lambda xp, a, b, c: a + b,
     "subtract": lambda xp, a, b, c: 1.0 - a - b,
@@ -93,6 +116,9 @@ STEPS = {
     "functions": function_values,
     "mutation": mutation,
     "checkpoint": recomputed,
+    "trajectory": trajectory,
+    "scratch": scratch_memory,
+    "fused": fused,
 }
 
 

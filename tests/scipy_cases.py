@@ -360,6 +360,8 @@ STATS = {
     "kurtosis": lambda x: stats.kurtosis(x, axis=1),
     "moment": lambda x: stats.moment(x, 3),
     "sem": lambda x: stats.sem(x),
+    "iqr": lambda x: stats.iqr(x, axis=1),
+    "boxcox": lambda x: stats.boxcox(x, 0.7),
     "gmean": lambda x: stats.gmean(x),
     "hmean": lambda x: stats.hmean(x, axis=1),
     "entropy": lambda x: stats.entropy(x),

@@ -1,5 +1,7 @@
 """Checkpoints change nothing but memory and the number of evaluations."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -90,30 +92,38 @@ def test_an_unused_region_is_not_run_again(mode):
     assert grad(f, mode=mode)(2.0) == 3.0 and len(runs) == 1
 
 
-def test_peak_record_of_a_chain_with_square_root_marks():
-    from effgrad.modes import Taped
+def chain(x, steps, evaluations):
+    for _ in range(steps):
+        evaluations.append(1)
+        x = np.sin(x)
+    return x
 
-    n, peak = 400, []
 
-    class Measured(Taped):
-        def _walk(self, collected, first):
-            peak.append(len(self.tape))
-            super()._walk(collected, first)
-
-    def chain(x, steps):
-        for _ in range(steps):
-            x = np.sin(x) * 1.1
-        return x
+def peak_and_evaluations(n, parts, mode):
+    """Of the gradient of a chain of n steps on arrays of 10 kB, in equal parts with a mark each."""
+    evaluations = []
 
     def f(x):
-        for _ in range(20):
-            x = checkpoint(chain, x, n // 20)
-        return x
+        for _ in range(parts):
+            x = checkpoint(chain, x, n // parts, evaluations) if parts > 1 else chain(x, n, evaluations)
+        return np.sum(x)
 
-    with Measured() as taped:
-        y = f(taped.variable(1.0))
-    taped.pull([(y.shadow, 1.0)], [])
-    assert max(peak) <= 41 + 2 * 20  # the marks, and one region of 20 steps of two operations
+    x = np.ones(1250)
+    tracemalloc.start()
+    grad(f, mode=mode)(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, len(evaluations)
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("mode", MODES)
+def test_memory_of_a_chain_grows_as_the_square_root_with_square_root_marks(mode):
+    plain = [peak_and_evaluations(n, 1, mode) for n in (64, 256)]
+    marked = [peak_and_evaluations(n, parts, mode) for n, parts in ((64, 8), (256, 16))]
+    assert plain[1][0] / plain[0][0] > 3.5 and [runs for _, runs in plain] == [64, 256]
+    assert marked[1][0] / marked[0][0] < 2.5 and marked[1][0] < plain[1][0] / 2
+    assert [runs for _, runs in marked] == [2 * 64, 2 * 256]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -219,6 +229,7 @@ def reads_rows_while_others_are_written_and_all_is_read(x):
     return total
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("mode", MODES)
 def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(mode):
     def f(x):
@@ -271,3 +282,17 @@ def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an
 
     with pytest.raises(EscapedValue):
         grad(f, mode=mode)(2.0)
+
+
+def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints():
+    x = np.linspace(0.0, 1.0, 20_000)
+
+    def f(a):
+        scale = np.zeros(2)
+        scale[0], scale[1] = a, a * a
+        return sum(checkpoint(lambda s, block: np.sum(s[0] * np.sin(s[1] * block)), scale, block)
+                   for block in np.split(x, 4))  # fmt: skip
+
+    expected = grad(lambda a: np.sum(a * np.sin(a * a * x)))(0.7)
+    np.testing.assert_allclose(grad(f)(0.7), expected, rtol=1e-12)
+    assert x.flags.writeable

@@ -8,9 +8,12 @@ import pytest
 
 import effgrad
 from effgrad import api
+from effgrad.modes import REVERSE
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, PAGES = ROOT / "README.md", ROOT / "docs"
+MODES = sorted(path.name for path in (PAGES / "modes").glob("*.md"))
+WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) if "```python" in path.read_text()]
 
 
 @pytest.mark.parametrize("name", effgrad.__all__)
@@ -26,9 +29,25 @@ def test_readme_example_runs():
     assert scope["gradient"].shape == (2,)
 
 
-@pytest.mark.parametrize("page", sorted(p.name for p in PAGES.glob("*.md") if "```python" in p.read_text()))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(PAGES)) for path in WITH_CODE))
 def test_code_of_a_page_runs(page):
     scope = {"__name__": page}
     for code in re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL):
         if "--8<--" not in code:  # a part of the source, shown
             exec(code, scope)
+
+
+@pytest.mark.parametrize("page", MODES)
+def test_pages_of_modes_are_complete(page):
+    text = (PAGES / "modes" / page).read_text()
+    assert f"modes/{page}" in (ROOT / "mkdocs.yml").read_text()
+    shown = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    included = re.findall(r"^--8<-- \"(.*?)\"", text, re.MULTILINE)
+    assert shown and included
+    for path in [PAGES / "modes" / name for name in shown] + [ROOT / name for name in included]:
+        assert path.exists()
+
+
+def test_every_mode_has_a_page():
+    others = ("evaluate", "forward", "second_order", "taylor", "hessian")
+    assert {f"{name}.md" for name in (*REVERSE, *others)} <= set(MODES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from programs import Numpy
 from test_modes import OPERATORS, OTHERS, close, exact, nested_program, points
 
-from effgrad import Detached, checkpoint, fuse, grad, hessian, jacobian, jvp, second_order, taylor
+from effgrad import Detached, checkpoint, compile, fuse, grad, hessian, jacobian, jvp, second_order, taylor
 from effgrad.modes import REVERSE, Taped
 
 X = np.array([0.3, 0.7, -0.4])
@@ -99,3 +99,36 @@ def test_writing_into_an_argument_is_an_error():
 
     with pytest.raises(Detached, match="writes into its argument"):
         grad(lambda x: fuse(f)(x * 1.0))(X)
+
+    def g(x, buffer):
+        buffer[0] = 2.0
+        return np.sum(x) * buffer[0]
+
+    with pytest.raises(ValueError, match="read-only"):
+        grad(lambda x: fuse(g)(x, np.ones(1)))(X)
+    buffer = np.ones(1)
+    with pytest.raises(ValueError, match="read-only"):
+        grad(lambda x: fuse(g)(x, buffer))(X)
+    assert buffer[0] == 1.0 and buffer.flags.writeable
+
+
+def test_an_array_that_was_filled_is_an_argument():
+    f = fuse(lambda a, b: np.sum(np.sin(a) * b))
+
+    def loss(x):
+        a = np.zeros(3)
+        a[:2] = x[1:] * x[0]
+        return f(a, x) * f(x, a[1:2])
+
+    differences = [(loss(X + e) - loss(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad(loss)(X), differences, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_compiled(backend):
+    f = fuse(lambda x: np.sum(np.sin(x) ** 2) * x[0])
+    for derivative in (grad, hessian):
+        exact = derivative(lambda x: f(x) * f(2 * x))
+        compiled = compile(exact, backend)
+        for x in (X, X + 1.0):
+            np.testing.assert_allclose(compiled(x), exact(x), rtol=1e-12)

@@ -8,6 +8,7 @@ import json
 import math
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import effgrad
-from effgrad_gradbench import EVALS, ba, descent, ht, ode, particle, saddle
+from effgrad_gradbench import EVALS, ba, descent, gmm, ht, ode, particle, saddle
 from effgrad_gradbench.tool import MODES, answer, evaluation
 
 DATA = Path(__file__).parent / "data" / "gradbench"
@@ -123,6 +124,11 @@ def test_nested_modes_of_particle_agree(outer, inner):
 def test_nested_modes_of_saddle_differentiate_through_the_inner_descent(outer, inner):
     slope = descent.GRADIENT[outer](lambda x: saddle.highest(x, [1.0, 1.0], inner))([0.3, -0.2])
     np.testing.assert_allclose(slope, [0.6, -0.4], rtol=1e-9)
+
+
+def test_saddle_point_of_the_suite_is_found_in_compiled_parts():
+    response = ask("saddle", "rr", INPUTS["saddle"], MODES["compiled"])
+    assert_agree(response["output"], [8.246324826140356e-06] * 4)
 
 
 def test_as_many_runs_as_asked():
@@ -233,3 +239,19 @@ def test_a_session():
     assert start == {"id": 0, "tool": "effgrad"} and define == {"id": 1, "success": True}
     assert oops["success"] is False and analysis == {"id": 3}
     assert double["output"] == 4.0 and double["timings"][0]["name"] == "evaluate"
+
+
+@pytest.mark.parametrize("memory", [1e6, 4e6])
+def test_gmm_keeps_to_a_memory_limit(memory):
+    rng = np.random.default_rng(0)
+    n, k, d = 4000, 10, 8
+    parameters = rng.normal(size=k), rng.normal(size=(k, d)), rng.normal(size=(k, d)), rng.normal(size=(k, 28))
+    rest = rng.normal(size=(n, d)), 1.0, 2
+    whole = gmm.jacobian(*parameters, *rest)
+    tracemalloc.start()
+    limited = gmm.jacobian(*parameters, *rest, memory)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    for name in whole:
+        np.testing.assert_allclose(limited[name], whole[name], rtol=1e-9, atol=1e-9)
+    assert peak < memory + 1e6 < 8 * n * k * d * gmm.ARRAYS

@@ -1,12 +1,46 @@
 """Functions that no NumPy protocol reaches are replaced while a derivative runs, and only then."""
 
+import asyncio
+import importlib
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
+import scipy
+import scipy.fft
+import scipy.integrate
+import scipy.interpolate
+import scipy.linalg
+import scipy.ndimage
+import scipy.optimize
+import scipy.signal
+import scipy.sparse
+import scipy.sparse.linalg
+import scipy.spatial.distance
 import scipy.special
+import scipy.stats
+from scipy.linalg import expm as bound_before
 
-from effgrad import check_grad, grad
+from effgrad import check_grad, grad, jvp
+from effgrad.errors import Detached, NoRule
+from effgrad.smooth import interception
 
-ORIGINALS = np.array, scipy.special.logsumexp
+ORIGINALS = np.array, scipy.special.logsumexp, scipy.linalg.expm, scipy.stats.rv_continuous.logpdf
+A = np.array([[1.0, 2.0], [0.5, 3.0]])
+
+
+def current():
+    return np.array, scipy.special.logsumexp, scipy.linalg.expm, scipy.stats.rv_continuous.logpdf
+
+
+def everything():
+    """Every function that any table replaces, as it is now."""
+    rules = [*interception.RULES, *((owner, name, None) for owner, name in interception.CREATORS)]
+    for module in interception.MODULES.values():
+        rules += importlib.import_module(module).RULES
+    return {(owner, name): vars(owner)[name] for owner, name, _ in rules}
 
 
 def rotation_energy(x):
@@ -34,6 +68,153 @@ def test_the_originals_are_back_after_a_derivative_and_after_an_exception():
         assert np.array is not ORIGINALS[0]
         raise ValueError("mine")
 
+    before = everything()
     with pytest.raises(ValueError, match="mine"):
         grad(fails)(1.0)
-    assert (np.array, scipy.special.logsumexp) == ORIGINALS
+    assert current() == ORIGINALS
+    assert everything() == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError])
+def test_the_originals_are_back_after_any_exception_however_deep(error):
+    def fails(x):
+        def inner(y):
+            raise error
+
+        return grad(lambda y: jvp(inner, (y,), (1.0,))[1])(x)
+
+    before = everything()
+    with pytest.raises(error):
+        grad(fails)(1.0)
+    assert everything() == before
+
+
+def test_another_thread_sees_plain_functions_while_a_derivative_runs_here():
+    inside, done, results = threading.Event(), threading.Event(), []
+
+    def other():
+        assert inside.wait(10)
+        # No activation here: new arrays are plain, values are SciPy's, and there is no error.
+        results.append(type(np.zeros(3)) is np.ndarray)
+        results.append(np.array_equal(scipy.linalg.expm(A), expected))
+        results.append(scipy.stats.norm.logpdf(0.5) == density)
+        done.set()
+
+    expected, density = scipy.linalg.expm(A), scipy.stats.norm.logpdf(0.5)
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    def f(x):
+        inside.set()
+        assert done.wait(10)
+        return np.sum(scipy.linalg.expm(A * x))
+
+    grad(f)(0.3)
+    thread.join()
+    assert results == [True, True, True]
+    assert current() == ORIGINALS
+
+
+def test_derivatives_in_many_threads_at_once_agree_and_leave_the_originals():
+    def work(k):
+        for i in range(5):
+            x = 0.1 * (k + i)
+            answers[k, i] = grad(lambda x: np.sum(scipy.linalg.expm(A * x)) + scipy.stats.norm.logpdf(x))(x), x
+
+    answers = {}
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 30
+    for answer, x in answers.values():
+        np.testing.assert_allclose(answer, np.sum(A @ scipy.linalg.expm(A * x)) - x, rtol=1e-12)
+    assert current() == ORIGINALS
+
+
+def test_tasks_that_take_turns_inside_their_derivatives():
+    async def task(x):
+        with interception.intercepted():
+            await asyncio.sleep(0)
+            answer = grad(lambda x: np.sum(scipy.linalg.expm(A * x)))(x)
+            await asyncio.sleep(0)
+            return answer
+
+    async def both():
+        return await asyncio.gather(*(task(x) for x in (0.1, 0.2, 0.3)))
+
+    for answer, x in zip(asyncio.run(both()), (0.1, 0.2, 0.3), strict=True):
+        np.testing.assert_allclose(answer, np.sum(A @ scipy.linalg.expm(A * x)), rtol=1e-12)
+    assert current() == ORIGINALS
+
+
+def test_a_name_bound_before_says_how_to_call_it():
+    with pytest.raises(NoRule, match=r"scipy\.linalg\.expm.* call it through its module"):
+        grad(lambda x: np.sum(bound_before(A * x)))(0.3)
+
+
+def test_a_class_bound_before_has_its_rules_and_a_method_says_how_to_call_it():
+    from scipy.stats import norm
+
+    check_grad(lambda x: norm.logpdf(x, 0.5, 2.0), 0.3)
+    with pytest.raises(NoRule, match="call it through its module or object inside"):
+        grad(norm.logpdf)(0.3)
+
+
+def test_a_module_imported_inside_a_derivative_has_its_rules():
+    program = (
+        "import sys, numpy as np\n"
+        "from effgrad import grad\n"
+        "def f(x):\n"
+        "    import scipy.signal\n"
+        "    return np.sum(scipy.signal.convolve(x, x))\n"
+        "assert 'scipy.signal' not in sys.modules\n"
+        "print(grad(f)(np.array([1.0, 2.0])))\n"
+        "import scipy.signal\n"
+        "print(scipy.signal.convolve.__module__)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert result.stdout.split("\n")[:2] == ["[6. 6.]", "scipy.signal._signaltools"], result.stderr
+
+
+V = np.array([0.3, 0.5, 0.7, 0.2])
+M = np.outer(V, V) + np.eye(4)
+REFUSED = {
+    "linalg.schur": lambda x: scipy.linalg.schur(M * x[0])[0],
+    "linalg.hessenberg": lambda x: scipy.linalg.hessenberg(M * x[0]),
+    "linalg.null_space": lambda x: scipy.linalg.null_space(x[None]),
+    "linalg.orth": lambda x: scipy.linalg.orth(M * x[0]),
+    "linalg.qz": lambda x: scipy.linalg.qz(M * x[0], M)[0],
+    "linalg.ldl": lambda x: scipy.linalg.ldl(M * x[0])[1],
+    "linalg.funm": lambda x: scipy.linalg.funm(M * x[0], np.sin),
+    "linalg.solve_discrete_are": lambda x: scipy.linalg.solve_discrete_are(M * x[0], M, M, M),
+    "signal.medfilt": lambda x: scipy.signal.medfilt(x),
+    "signal.lsim": lambda x: scipy.signal.lsim(([1.0], [1.0, 1.0]), x, [0, 1, 2, 3])[1],
+    "signal.cspline1d": lambda x: scipy.signal.cspline1d(x),
+    "signal.find_peaks": lambda x: scipy.signal.find_peaks(x)[0] * x[0],
+    "ndimage.median_filter": lambda x: scipy.ndimage.median_filter(x, 3),
+    "ndimage.grey_erosion": lambda x: scipy.ndimage.grey_erosion(x, 3),
+    "ndimage.spline_filter": lambda x: scipy.ndimage.spline_filter(x),
+    "ndimage.rotate": lambda x: scipy.ndimage.rotate(M * x[0], 10),
+    "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
+    "stats.gaussian_kde": lambda x: scipy.stats.gaussian_kde(x)(0.3),
+    "stats.wasserstein_distance": lambda x: scipy.stats.wasserstein_distance(x, V),
+    "interpolate.Akima1DInterpolator": lambda x: scipy.interpolate.Akima1DInterpolator(range(4), x)(0.3),
+    "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
+    "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
+    "integrate.solve_ivp": lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x).y[:, -1],
+    "integrate.odeint": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1])[-1],
+    "sparse.linalg.cg": lambda x: scipy.sparse.linalg.cg(M, x)[0],
+    "sparse.linalg.eigsh": lambda x: scipy.sparse.linalg.eigsh(M * x[0], 1)[0],
+    "optimize.nnls": lambda x: scipy.optimize.nnls(M, x)[0],
+    "spatial.distance.directed_hausdorff": lambda x: scipy.spatial.distance.directed_hausdorff(M * x[0], M)[0],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_function_without_a_rule_is_named(name):
+    with pytest.raises((NoRule, Detached), match=name.split(".")[-1]) as caught:
+        grad(lambda x: np.sum(REFUSED[name](x)))(V)
+    assert "test_interception.py" in str(caught.value)
+    assert current() == ORIGINALS

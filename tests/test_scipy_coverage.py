@@ -1,8 +1,15 @@
 """Every function of the table in every mode and order, with its dtype, staged and compiled."""
 
 import laws
+import numpy as np
 import pytest
+import scipy.stats
+from scipy.stats._distr_params import distcont
 from scipy_cases import CASES, X
+
+from effgrad import grad
+from effgrad.errors import Detached, NoRule
+from effgrad.smooth import scipy_rules
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP: dict[str, float] = {}
@@ -37,3 +44,50 @@ def test_single_precision_stays(name):
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_programs_agree(name, backend):
     laws.compiled_programs_agree(CASES[name], X, backend)
+
+
+SHAPES = {name: shapes for name, shapes in distcont if isinstance(name, str) and name != "levy_stable"}
+
+
+@pytest.mark.parametrize("method", ["logpdf", "cdf", "sf", "ppf"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_distribution_of_scipy_has_its_derivative_or_says_that_it_has_no_rule(name, method):
+    distribution, shapes, step = getattr(scipy.stats, name), SHAPES[name], 1e-6
+    x = np.array([0.23, 0.61])
+    if method != "ppf":
+        x = distribution.ppf(x, *shapes)
+
+    def f(x):
+        return np.sum(np.sin(getattr(distribution, method)(x, *shapes)))
+
+    try:
+        derivative = grad(f)(x)
+    except (NoRule, Detached):
+        smooth = scipy_rules.status(f"scipy.stats.{name}")[0] == "differentiable"
+        assert method != "logpdf" or not smooth
+        return
+    differences = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
+    np.testing.assert_allclose(derivative, differences, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for names in scipy_rules.WRITTEN_IN_NUMPY.items() for n in [
+    f"{names[0]}.{leaf}" for leaf in names[1].split()] if n != "interpolate.BPoly"])  # fmt: skip
+def test_what_is_listed_as_written_in_numpy_has_a_case(name):
+    assert any(case == name or case.startswith(name + " ") for case in CASES)
+
+
+def test_every_function_has_a_status():
+    statuses = {name: scipy_rules.status(name) for name in scipy_rules.functions()}
+    assert len(statuses) > 900
+    assert all(word in ("differentiable", "constant") or reason for word, reason in statuses.values())
+    counted = [word for word, _ in statuses.values()]
+    assert counted.count("differentiable") > 400
+
+
+@pytest.mark.parametrize("space", scipy_rules.NAMESPACES)
+def test_a_case_is_of_a_function_listed_as_differentiable(space):
+    listed = {name: word for name, (word, _) in ((n, scipy_rules.status(n)) for n in scipy_rules.functions())}
+    for case in CASES:
+        name = "scipy." + case.split(" ")[0]
+        if case.startswith(space + ".") and name in listed:
+            assert listed[name] in ("differentiable", "constant"), case

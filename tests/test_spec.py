@@ -1,7 +1,9 @@
 """Every mode meets the specification: the derivative of an expression that denotes E denotes E'."""
 
 import doctest
+import pathlib
 import random
+import re
 import sys
 
 import pytest
@@ -329,3 +331,10 @@ def test_the_documented_examples_run():
         sys.modules["effgrad.spec.contracts"],
     ):
         assert doctest.testmod(module, extraglobs={"represents": represents, **vars(spec)}).failed == 0
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = pathlib.Path(__file__).parents[1] / "docs" / "correctness.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out.startswith("free semiring: 1 point, exact\n")

@@ -2,7 +2,7 @@
 
 Each measurement has a process of its own, pinned to one core with one thread; all tools get the same inputs, and their
 results are compared with each other. Peers are installed in virtual environments of their own. Writes the figures as
-JSON, as Markdown tables and as charts; evaluations that are not measured keep the figures that they had.
+JSON, as Markdown tables and as charts; what is not measured keeps the figures that it had.
 """
 
 import argparse
@@ -118,11 +118,9 @@ def compared(figure: Figure, result: str, reference: str) -> Figure:
     return figure
 
 
-def measured(chosen, tools, options) -> list[Figure]:
-    """All figures, with a progress bar."""
-    table = SCALING if options.scaling else WORKLOADS
-    jobs = [(e, w, t) for e in chosen for w in table[e] for t in tools]
-    figures = []
+def measured(chosen, tools, options, keep) -> None:
+    """Measure, with a progress bar; each figure is kept as soon as it is there."""
+    jobs = [(e, w, t) for e, w in chosen for t in tools]
     columns = TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns) as progress, tempfile.TemporaryDirectory() as folder:
         task = progress.add_task("", total=len(jobs))
@@ -135,9 +133,8 @@ def measured(chosen, tools, options) -> list[Figure]:
                     figure = compared(figure, result, reference)
                 else:
                     os.rename(result, reference)  # the first to answer is whom the others are compared with
-            figures.append(figure)
+            keep(figure)
             progress.advance(task)
-    return figures
 
 
 def machine() -> str:
@@ -171,7 +168,9 @@ def markdown(figures: list[Figure], described: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench gradbench", description=__doc__.split("\n")[0])
-    parser.add_argument("evaluations", nargs="*", help=f"of {', '.join(WORKLOADS)} (default: all)")
+    parser.add_argument(
+        "evaluations", nargs="*", help=f"of {', '.join(WORKLOADS)}, or one workload, as gmm/2_5_1000 (default: all)"
+    )
     parser.add_argument("--peers", default=",".join(REQUIREMENTS), help="peers, separated by commas; '' for none")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long each is run, after its first run")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a measurement is given up")
@@ -179,12 +178,15 @@ def main() -> int:
     parser.add_argument("--scaling", action="store_true", help="how ours grow with the workload, instead of the table")
     options = parser.parse_args()
     console = Console()
-    chosen = options.evaluations or list(SCALING if options.scaling else WORKLOADS)
-    unknown = [name for name in chosen if name not in WORKLOADS]
+    table = SCALING if options.scaling else WORKLOADS
+    asked = [tuple(name.split("/", 1)) for name in options.evaluations or table]
+    chosen = [(name, w) for name, *one in asked for w in one or table.get(name, ())]
     peers = [] if options.scaling else [name for name in options.peers.split(",") if name]
+    unknown = [name for name, *_ in asked if name not in table]
+    unknown += [f"{e}/{w}" for e, w in chosen if w not in table[e]]
     unknown += [name for name in peers if name not in REQUIREMENTS]
     if unknown:
-        console.print(f"there is no evaluation or peer {unknown[0]!r}")
+        console.print(f"there is no evaluation, workload or peer {unknown[0]!r}")
         return 2
     tools = dict.fromkeys(OURS, sys.executable)
     for peer in peers:
@@ -193,19 +195,27 @@ def main() -> int:
                 tools[peer] = environment(peer)
         except subprocess.CalledProcessError as error:
             console.print(f"{peer} cannot be installed: {error.stderr.decode().strip().splitlines()[-1]}")
-    stem = "gradbench-scaling" if options.scaling else "gradbench"
-    stored = ROOT / "benchmarks" / "results" / f"{stem}.json"
+    stored = ROOT / "benchmarks" / "results" / ("gradbench-scaling.json" if options.scaling else "gradbench.json")
     known = json.loads(stored.read_text())["figures"] if stored.exists() else []
-    figures = [Figure(**f) for f in known if f["evaluation"] not in chosen] + measured(chosen, tools, options)
-    order = list(WORKLOADS)
-    figures.sort(key=lambda f: order.index(f.evaluation))
-    stored.write_text(json.dumps({"machine": machine(), "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
-    written = charts.scaling(figures) if options.scaling else markdown(figures, machine())
-    (ROOT / "docs" / f"{stem}-table.md").write_text(written)
+    figures = {(f["evaluation"], f["workload"], f["tool"]): Figure(**f) for f in known}
+
+    def ordered() -> list[Figure]:
+        places = {(e, w): place for place, (e, w) in enumerate((e, w) for e in table for w in table[e])}
+        return sorted(figures.values(), key=lambda f: places[f.evaluation, f.workload])
+
+    def keep(figure: Figure) -> None:
+        figures[figure.evaluation, figure.workload, figure.tool] = figure
+        stored.write_text(
+            json.dumps({"machine": machine(), "figures": [asdict(f) for f in ordered()]}, indent=1) + "\n"
+        )
+
+    measured(chosen, tools, options, keep)
+    written = charts.scaling(ordered()) if options.scaling else markdown(ordered(), machine())
+    stored.with_suffix(".md").write_text(written)
     if not options.scaling:
-        charts.draw(figures, ROOT / "docs", OURS)
+        charts.draw(ordered(), ROOT / "docs", OURS)
     console.print(written, markup=False, highlight=False)
-    failed = [f for f in figures if f.note.startswith("differs")]
+    failed = [f for f in ordered() if f.note.startswith("differs")]
     for f in failed:
         console.print(f"{f.evaluation} {f.workload}: {f.tool} {f.note}")
     return 1 if failed else 0

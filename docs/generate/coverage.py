@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from effgrad.smooth import scipy_rules
 from effgrad.smooth.interception import CREATORS, RULES
 from effgrad.smooth.traced import CONSTANT, FUNCTIONS, UFUNCS
 
@@ -77,11 +78,24 @@ def status(name: str, function: Any, intercepted: set[Any]) -> tuple[str, str]:
     return "no rule", "not written"
 
 
+def of_scipy() -> dict[str, dict[str, tuple[str, str]]]:
+    """The same of the namespaces that are reached by interception, whose tables are in the library."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for name in scipy_rules.functions():
+        namespace, _, leaf = name.rpartition(".")
+        if namespace not in NAMESPACES:
+            found.setdefault(namespace, {})[leaf] = scipy_rules.status(name)
+    return found
+
+
 def page() -> str:
     intercepted = {getattr(owner, name) for owner, name, *_ in [*RULES, *CREATORS]}
+    spaces = {
+        namespace: {name: status(name, f, intercepted) for name, f in functions(namespace).items()}
+        for namespace in NAMESPACES
+    } | of_scipy()
     counts, tables = [], []
-    for namespace in NAMESPACES:
-        found = {name: status(name, f, intercepted) for name, f in functions(namespace).items()}
+    for namespace, found in spaces.items():
         count = Counter(kind for kind, _ in found.values())
         counts.append(f"| `{namespace}` | {count['differentiable']} | {count['constant']} | {count['no rule']} |")
         tables.append(f"## {namespace}\n\n| function | status | why |\n|---|---|---|")

@@ -20,7 +20,7 @@ from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import KINDS, LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -90,7 +90,7 @@ def value_and_grad(
             _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
         else:
             leaves, tree = flatten(pulled)
-            pulled = tree.unflatten([conj(leaf) for leaf in leaves])
+            pulled = tree.unflatten([leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in leaves])
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -112,7 +112,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
     with intercepted(), Forward() as forward:
         inputs = []
-        for leaf, direction in zip(leaves, directions, strict=True):
+        for leaf, direction in zip(map(ordinary, leaves), map(ordinary, directions), strict=True):
             if np.shape(plain(leaf)) != np.shape(plain(direction)):
                 raise NotDifferentiable(
                     f"a tangent has shape {np.shape(plain(direction))}, its primal {np.shape(plain(leaf))}"
@@ -261,7 +261,7 @@ def hessian(
             where the Hessian is sparse.
         sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
 
-    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 4.2; Gower and Mello 2012.
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -307,7 +307,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
         direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
 
     Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
-    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 4.2.
+    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 5.1.
 
     >>> second_order(lambda x: x**3, 2.0)
     (8.0, 12.0, 12.0)
@@ -330,7 +330,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
     Returns the coefficients y0, ..., y_order, pytrees of the structure of `f`'s output; k! y_k is the k-th derivative
     in t. Griewank and Walther 2008, chapter 13.
 
-    >>> [float(c) for c in taylor(np.exp, [0.0, 1.0], order=4)]
+    >>> list(map(float, taylor(np.exp, [0.0, 1.0], order=4)))
     [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]
     """
     last = len(coefficients) - 1 if order is None else order
@@ -525,6 +525,8 @@ def _is_floating(leaf: Any) -> bool:
 def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
+    if _of_another_library(value):
+        return _given_back(_like(derivative, np.asarray(value)), value)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
@@ -536,6 +538,20 @@ def _like(derivative: Any, primal: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
     return value.__class__(derivative)
+
+
+def _of_another_library(value: Any) -> bool:
+    """Whether a value is an array of PyTorch, JAX or another library that exchanges memory."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+
+
+def _given_back(derivative: Any, value: Any) -> Any:
+    """A derivative as an array of the library that `value` is of; NumPy has computed it."""
+    if type(derivative) in KINDS:
+        return derivative
+    from array_api_compat import array_namespace
+
+    return array_namespace(value).asarray(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:

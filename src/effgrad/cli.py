@@ -121,7 +121,7 @@ def run_verify(options: argparse.Namespace) -> None:
     print(text)
     if options.report is not None:
         command = f"effgrad verify --programs {options.programs} --seed {options.seed} --size {options.size}"
-        page = f"# {command}\n\n{text}\n"
+        page = f"`{command}`\n\n{text}\n"
         options.report.write_text(report.as_json() + "\n" if options.report.suffix == ".json" else page)
     if report.failures:
         options.counterexample.write_text(f"{shrunk(report.failures[0], MEANS | PUBLIC)}\n")

@@ -5,22 +5,67 @@ Every error has a short code, points at the line of the user's program, and has 
 
 import linecache
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
 
+LIBRARIES = ("numpy", "scipy", "optree", "sklearn")
+
+
 def user_line() -> str | None:
-    """The innermost line of the running program that is neither ours nor NumPy's, as `file:line: text`."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
-        inside = file.startswith((_PACKAGE, "<")) or name.partition(".")[0] in ("numpy", "scipy", "optree")
-        if not inside:
-            text = linecache.getline(file, frame.f_lineno).strip()
-            return f"{file}:{frame.f_lineno}: {text}"
-        frame = frame.f_back  # type: ignore[assignment]
+    """The innermost line of the running program that is neither ours nor a library's, as `file:line: text`."""
+    for frame in _running():
+        if not _inside(frame):
+            text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}: {text}"
     return None
+
+
+def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None, list[FrameType]]:
+    """The public name of the library's function that the program has called, and the library's frames since.
+
+    `frames` are those of a traceback, outermost first; without them, those of the running program.
+    """
+    inside: list[FrameType] = []
+    for frame in reversed(frames) if frames is not None else _running():
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn"):
+            inside.append(frame)
+        elif inside and not _inside(frame):
+            break
+    # Neither the wrapper that a decorator made nor a dispatcher over backends is the function.
+    named = [f for f in inside if not any(part in f.f_code.co_qualname for part in ("<", "__ua_function__"))] or inside
+    if not named:
+        return None, inside
+    name = named[-1].f_code.co_qualname
+    for method in (".__init__", ".__call__", ".__new__"):
+        name = name.removesuffix(method)
+    return f"{_public(named[-1].f_globals['__name__'])}.{name}", inside
+
+
+def public_name(owner: Any) -> str:
+    """The name of a module or class as users know it: without the private modules that it is made in."""
+    return f"{_public(owner.__module__)}.{owner.__qualname__}" if isinstance(owner, type) else _public(owner.__name__)
+
+
+def _public(module: str) -> str:
+    parts = module.split(".")
+    return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
+
+
+def _running() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _inside(frame: FrameType) -> bool:
+    name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+    return file.startswith((_PACKAGE, "<")) or name.partition(".")[0] in LIBRARIES
 
 
 class EffgradError(Exception):

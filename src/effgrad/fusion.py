@@ -18,9 +18,9 @@ from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
 from effgrad.smooth.complexes import is_complex
 from effgrad.smooth.cotangents import dense
-from effgrad.smooth.mutable import is_written
+from effgrad.smooth.mutable import Mutable, is_written
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import LAYERS, constant, perform, plain
+from effgrad.smooth.traced import KINDS, LAYERS, constant, perform, plain
 from effgrad.trees import Structure, flatten
 
 
@@ -31,8 +31,8 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
         f: a function of pytrees that returns a pytree of numbers and arrays.
 
     A call takes the memory of `f`'s record only while it runs, and leaves one operation for each output, with a partial
-    for each pair of an output element and an input element. So it pays where `f` does much and has few of both; the
-    time is about the same. Krawiec et al. 2022, section 8.7.
+    for each pair of an output element and an input element. So it saves memory where `f` does much and has few of both;
+    it does not save time. Krawiec et al. 2022, section 8.7.
 
     >>> f = fuse(lambda x: x * np.sin(x))
     >>> round(grad(lambda x: f(f(x)))(0.5), 12) == round(grad(lambda x: (y := x * np.sin(x)) * np.sin(y))(0.5), 12)
@@ -42,12 +42,13 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def fused(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
+        leaves = [x.copy() if type(x) is Mutable and x.owner.serial >= 0 else x for x in leaves]
         owners = [leaf.owner for leaf in leaves if type(leaf) in LAYERS and leaf.owner.serial >= 0]
         innermost = max(owners, key=lambda owner: owner.serial, default=None)
         if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
             return f(*args, **kwargs)
         moving = [type(leaf) in LAYERS and leaf.owner is innermost for leaf in leaves]
-        fixed = [None if moves else constant(leaf) for leaf, moves in zip(leaves, moving, strict=True)]
+        fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
         inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 
         def inner(*inputs: Any) -> Any:
@@ -62,12 +63,19 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
         values, partials, output_tree = _accumulated(inner, [x.primal for x in inputs])
         if any(type(v) in LAYERS and v.owner.serial >= innermost.serial for v in values):
             raise Detached("a fused function closes over a traced value, whose derivative would be lost: pass it in")
-        return output_tree.unflatten([
-            perform(Fused(inner, place, [x.primal for x in inputs], values[place], partials[place]), *inputs)
-            for place in range(len(values))
-        ])  # fmt: skip
+        at = [x.primal for x in inputs]
+        calls = [Call(inner, place, at, value) for place, value in enumerate(values)]
+        return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
 
     return fused
+
+
+def locked(value: Any) -> Any:
+    """A constant argument as it may be read: what is written to the copy would not reach the caller."""
+    if isinstance(value, np.ndarray) and type(value) not in KINDS:
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 
 def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], list[list[Any]], Structure]:
@@ -84,28 +92,39 @@ def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], l
     return values, partials, tree
 
 
+class Call:
+    """One output of a fused function as a function of the inputs; at those of the call, its value is known."""
+
+    def __init__(self, f: Callable[..., Any], place: int, at: list[Any], value: Any) -> None:
+        self.f, self.place, self.at, self.value = f, place, at, value
+
+    def __call__(self, *args: Any) -> Any:
+        return self.value if self.is_at(args) else flatten(fuse(self.f)(*args))[0][self.place]
+
+    def is_at(self, args: Any) -> bool:
+        return all(given is at for given, at in zip(args, self.at, strict=True))
+
+
 class Fused(Primitive):
-    """One output of a call of a fused function, as a primitive: its value and partials at the call's arguments."""
+    """One output of a call of a fused function, as a primitive; its partials at the call's inputs are known."""
 
-    __slots__ = ("place", "at", "value", "known")
+    __slots__ = ("known",)
 
-    def __init__(self, f: Callable[..., Any], place: int, at: list[Any], value: Any, known: list[Any]) -> None:
-        super().__init__("fused", f, "general", None, None)
-        self.place, self.at, self.value, self.known = place, at, value, known
+    def __init__(self, call: Call, known: list[Any]) -> None:
+        super().__init__("fused", call, "general", None, None)
+        self.known = known
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        return self.value if self._is_call(args) else flatten(fuse(self.function)(*args))[0][self.place]
+        return self.function(*args)  # which performs operations of its own, where the arguments are not the call's
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
         partial, dimensions = self._partials(args)[index], np.ndim(plain(args[index]))
         return partial * tangent if dimensions == 0 else np.tensordot(partial, tangent, dimensions)
 
     def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
-        partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), np.ndim(plain(self.value))
+        partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), np.ndim(plain(result))
         return cotangent * partial if dimensions == 0 else np.tensordot(cotangent, partial, dimensions)
 
     def _partials(self, args: Any) -> list[Any]:
-        return self.known if self._is_call(args) else _accumulated(self.function, list(args))[1][self.place]
-
-    def _is_call(self, args: Any) -> bool:
-        return all(given is at for given, at in zip(args, self.at, strict=True))
+        call: Any = self.function
+        return self.known if call.is_at(args) else _accumulated(call.f, list(args))[1][call.place]

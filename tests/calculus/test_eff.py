@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from eff_terms import OPERATIONS, Maker
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effgrad import jvp
@@ -21,6 +21,7 @@ from effgrad.calculus.eff.types import check
 LIMIT = 20_000
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9))
 def test_well_typed_terms_do_not_get_stuck_keep_their_type_and_terminate(seed):
     maker = Maker(seed)

@@ -28,11 +28,11 @@ def rotate(vector, point):
 
 def reprojection_errors(cameras, points, weights, features):
     """The two errors of each observation, from its camera, point, weight and feature."""
-    rotation, centre, focal, principal, radial = np.split(cameras, [3, 6, 7, 9], axis=1)
+    rotation, centre, focal, principal = cameras[:, :3], cameras[:, 3:6], cameras[:, 6:7], cameras[:, 7:9]
     seen = rotate(rotation, points - centre)
     image = seen[:, :2] / seen[:, 2:]
     square = np.sum(image**2, axis=1, keepdims=True)
-    distortion = 1 + radial[:, :1] * square + radial[:, 1:] * square**2
+    distortion = 1 + cameras[:, 9:10] * square + cameras[:, 10:] * square**2
     return weights[:, None] * (image * distortion * focal + principal - features)
 
 

@@ -11,10 +11,8 @@ from effgrad import grad, jacobian
 GRADIENT = {"f": lambda f: jacobian(f, mode="forward"), "r": grad}
 
 
-def argmin(f, x, mode, run=lambda function: function):
-    """Where a function of a list of numbers is least, from x on; `run` may be `effgrad.compile`."""
-    gradient = run(GRADIENT[mode](f))
-    f = run(f)
+def argmin(f, gradient, x):
+    """Where a function of a list of numbers is least, from x on."""
     value, slope = f(x), gradient(x)
     step, successes = 1e-5, 0
     while length(slope) > 1e-5:
@@ -30,11 +28,6 @@ def argmin(f, x, mode, run=lambda function: function):
         else:
             step, successes = step / 2, 0
     return x
-
-
-def argmax(f, x, mode, run=lambda function: function):
-    """Where a function of a list of numbers is greatest, from x on."""
-    return argmin(lambda y: -f(y), x, mode, run)
 
 
 def length(x):

@@ -5,8 +5,6 @@ through a loop whose length depends on it. In the name of a function, the first 
 gradient and the second of the inner: f for forward, r for reverse.
 """
 
-import functools
-
 import numpy as np
 
 from effgrad_gradbench.descent import GRADIENT, argmin
@@ -30,11 +28,18 @@ def miss(w, mode):
         x, y, u, v = x + step * u, y + step * v, u - step * a, v - step * b
 
 
-def control(outer, inner, w):
-    return argmin(lambda ws: miss(ws[0], inner), [w], outer)[0]
+def build(modes, run=lambda function: function):
+    """The search for w; `run` may be `effgrad.compile`, for one path of the particle and its gradient."""
+    outer, inner = modes
+
+    def cost(ws):
+        return miss(ws[0], inner)
+
+    value, gradient = run(cost), run(GRADIENT[outer](cost))
+    return lambda w: argmin(value, gradient, [w])[0]
 
 
-FUNCTIONS = {outer + inner: functools.partial(control, outer, inner) for outer in "rf" for inner in "rf"}
+FUNCTIONS = {outer + inner: build(outer + inner) for outer in "rf" for inner in "rf"}
 
 
 def read(source):

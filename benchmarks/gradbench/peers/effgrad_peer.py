@@ -1,15 +1,13 @@
 """effgrad, compiled."""
 
-from effgrad_gradbench.tool import MODES, evaluation
+from effgrad_gradbench.tool import MODES, built, evaluation
 from workloads import DERIVATIVE
 
 MODE = "compiled"
 
 
 def program(name, workload, mode=MODE):
-    module = evaluation(name)
-    function = module.FUNCTIONS[DERIVATIVE.get(name, workload)]
-    return MODES[mode](function)
+    return built(evaluation(name), DERIVATIVE.get(name, workload), MODES[mode])
 
 
 def prepare(arguments):

@@ -111,9 +111,8 @@ def tracked(parents, theta, us, model, points, corners):
         hand = jnp.einsum("vb,vj,bij->vi", weights, positions, transforms[:, :3], optimize=True)
         hand = (hand * mirror) @ turned(theta[:3]).T + theta[3:6]
         u, v = us[:, :1], us[:, 1:]
-        return (
-            points - (u * hand[corners[:, 0]] + v * hand[corners[:, 1]] + (1 - u - v) * hand[corners[:, 2]])
-        ).ravel()
+        a, b, c = hand[corners[:, 0]], hand[corners[:, 1]], hand[corners[:, 2]]
+        return (points - (u * a + v * b + (1 - u - v) * c)).ravel()
 
     units = [jnp.broadcast_to(unit, us.shape) for unit in jnp.eye(2)]
     columns = [jax.jvp(lambda u: errors(theta, u), (us,), (unit,))[1] for unit in units]

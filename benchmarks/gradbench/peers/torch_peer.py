@@ -107,9 +107,8 @@ def ht(theta, us, model, points, corners):
         hand = torch.einsum("vb,vj,bij->vi", weights, positions, transforms[:, :3])
         hand = (hand * mirror) @ turned(theta[:3]).T + theta[3:6]
         u, v = us[:, :1], us[:, 1:]
-        return (
-            points - (u * hand[corners[:, 0]] + v * hand[corners[:, 1]] + (1 - u - v) * hand[corners[:, 2]])
-        ).ravel()
+        a, b, c = hand[corners[:, 0]], hand[corners[:, 1]], hand[corners[:, 2]]
+        return (points - (u * a + v * b + (1 - u - v) * c)).ravel()
 
     columns = [torch.func.jvp(lambda u: errors(theta, u), (us,), (unit.expand_as(us),))[1] for unit in torch.eye(2)]
     return torch.column_stack([*columns, torch.func.jacfwd(errors)(theta, us)])

@@ -2,7 +2,7 @@
 
 The clause `run` runs its thunk twice: before it resumes, with operations that record nothing, and after the rest of the
 program has finished, with operations that do. Those are then the pending clauses that finish next, so the record of the
-part lives only while its own reverse pass runs. Sigal 2021, section 4; Sigal 2024, section 5.3.
+part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 """
 
 from collections.abc import Callable, Generator
@@ -50,8 +50,3 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
             # The clauses of this second run are pending now, and finish next.
             for part, cell in zip(region.again(), cells, strict=True):
                 part.shadow.accumulate(cell.cotangent)
-
-    def seed(self, value: Traced, cotangent: Any) -> None:
-        if type(value.shadow) is _Unrecorded:
-            raise leaked()
-        super().seed(value, cotangent)

@@ -1,7 +1,7 @@
 """Evaluation: every smooth operation means its own value.
 
 The smallest handler of `Smooth`, and the reference for the number of operations a program performs.
-Sigal 2021, section 3.1.
+Sigal 2021, section 3.1; Sigal 2024, listing 4.3.
 """
 
 from typing import Any

@@ -4,7 +4,7 @@ The reverse pass keeps the cotangent of each value, and beside it the second der
 respect to pairs of values that are still to come: a sparse matrix, of which only pairs that interact are there. At an
 operation y = f(a, b) every pair with y becomes pairs with a and b (edges are pushed), and the curvature of f itself,
 times y's cotangent, adds pairs among a and b. At the end the pairs of variables are the Hessian.
-Sigal 2024, section 4.2; Gower and Mello 2012, A new framework for the computation of Hessians.
+Sigal 2024, section 5.1; Gower and Mello 2012, A new framework for the computation of Hessians.
 
 Values are arrays, so a pair is a block: a number where both have one element, otherwise a SciPy sparse matrix. The
 Jacobian of an elementwise operation is diagonal, and its curvature too, and that of one that moves elements is found by

@@ -8,7 +8,7 @@ each.
 The derivative of a function that returns a function is a function: (D s)(u) applied to x is the derivative of s(u)(x).
 Each application differentiates anew, under an activation of its own. With one activation for all of them, the
 perturbations of two applications are confused, and D(s)(0) applied twice to x -> x^3 goes wrong (Manzyuk, Pearlmutter,
-Radul, Rush and Siskind 2019). Sigal 2024, section 5.
+Radul, Rush and Siskind 2019). Sigal 2024, section 5.3.
 """
 
 import contextvars

@@ -1,7 +1,7 @@
 """Higher-order programs with a checkpoint at every application of a function value.
 
 Where a program is written with functions as values, the places to recompute are there already, without marks: the
-record of an application lives only while the reverse pass is in it. Sigal 2024, section 5.
+record of an application lives only while the reverse pass is in it. Sigal 2024, section 5.3.
 """
 
 import contextvars

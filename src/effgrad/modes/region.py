@@ -3,7 +3,7 @@
 `checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
 comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. The
 innermost mode that records decides: one without checkpoints of its own records the part like the rest.
-Sigal 2021, section 4; Sigal 2024, section 5.3.
+Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 """
 
 import contextvars

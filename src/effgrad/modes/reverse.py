@@ -2,8 +2,8 @@
 
 The clause runs the operation, resumes the program with the result (`yield`), and when the rest of the program has
 finished, reads the result's cotangent and adds its arguments' shares. The clauses finish in the opposite order of the
-operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.3;
-de Vilhena and Pottier 2023, section 4.
+operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.2;
+de Vilhena and Pottier 2023, section 5.
 """
 
 from collections.abc import Callable, Generator

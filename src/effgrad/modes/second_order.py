@@ -6,7 +6,7 @@ With x(t) = x + t u, a value carries y, y' and y''. For a unary operation, y = f
 
 where the listing of the thesis leaves out the square. For any primitive, y' is what forward mode pushes, and y'' is the
 derivative of that expression along the direction, with x'' pushed beside it: so the one rule of a primitive is enough.
-Sigal 2024, section 4.2.
+Sigal 2024, section 5.1.
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 An operation on the tape holds the names (positions) of its arguments; a constant has none and leaves no trace. The
 cotangents lie in one list, indexed by name. This is the mode behind `grad`: its values compute with Python floats in
 operators written out from the rules (`effgrad.modes.floats`), whose entries on the tape are just names and partials.
-Sigal 2024, section 4.5 (taped reverse mode); the explicit stack of de Vilhena and Pottier 2023, section 3, is its
+Sigal 2024, section 4.4; the explicit stack of de Vilhena and Pottier 2023, section 3.3, is its
 scalar sibling.
 
 An entry is `()` for a variable, `(name, partial)` pairs for an operation on floats, `[region, names]` for a checkpoint,

@@ -14,20 +14,21 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 import importlib
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 import scipy.special
 
 from effgrad.effects import handled
+from effgrad.errors import NoRule, library_call, public_name
 from effgrad.smooth import makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.scipy_rules.tables import Method, traced_inside
-from effgrad.smooth.traced import Smooth
+from effgrad.smooth.traced import RULED, Smooth, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -80,33 +81,65 @@ def _creating(original: Any) -> Any:
     return dispatch
 
 
-class _Namespace:
-    """The functions to replace in one module or class: the originals and their replacements."""
-
-    def __init__(self, owner: Any, replacements: dict[str, Any]) -> None:
-        self.owner, self.replacements = owner, replacements
-        self.originals = {name: vars(owner)[name] for name in replacements}
-
-    def set(self, functions: dict[str, Any]) -> None:
-        if isinstance(self.owner, type):
-            for name, function in functions.items():
-                setattr(self.owner, name, function)
-        else:
-            vars(self.owner).update(functions)
+def explain(error: BaseException) -> None:
+    """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
+    if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
+        return
+    if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
+        return
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    name, inside = library_call(frames)
+    if name is not None and any(map(_sees_traced, inside)):
+        raise NoRule(refusal(name)) from error
 
 
-def _namespaces(rules: list[tuple[Any, str, Any]], creators: Sequence[tuple[Any, str]] = ()) -> list[_Namespace]:
-    chosen: dict[Any, dict[str, Any]] = {}
-    for owner, name in creators:
-        chosen.setdefault(owner, {})[name] = _creating(vars(owner)[name])
-    for owner, name, rule in rules:
-        replaced = chosen.setdefault(owner, {})
-        replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
-    return [_Namespace(owner, replacements) for owner, replacements in chosen.items()]
+def _sees_traced(frame: Any) -> bool:
+    """Whether a traced value is among a frame's variables, or could be: a frame of compiled code shows none."""
+    return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
+
+
+class _Replacements:
+    """What is replaced: for modules dictionaries of names, for classes single attributes."""
+
+    def __init__(self) -> None:
+        self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self.classes: list[tuple[type, str, Any, Any]] = []
+
+    def extend(self, rules: Sequence[tuple[Any, str, Any]], creators: Sequence[tuple[Any, str]] = ()) -> None:
+        chosen: dict[Any, dict[str, Any]] = {}
+        for owner, name in creators:
+            chosen.setdefault(owner, {})[name] = _creating(vars(owner)[name])
+        for owner, name, rule in rules:
+            replaced = chosen.setdefault(owner, {})
+            replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
+        for owner, replacements in chosen.items():
+            originals = {name: vars(owner)[name] for name in replacements}
+            if isinstance(owner, type):
+                self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
+            else:
+                self.modules.append((vars(owner), replacements, originals))
+            RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
+
+    def put(self) -> None:
+        for names, replacements, _ in self.modules:
+            names.update(replacements)
+        for owner, name, replacement, _ in self.classes:
+            setattr(owner, name, replacement)
+
+    def take_back(self) -> None:
+        for names, _, originals in self.modules:
+            names.update(originals)
+        for owner, name, _, original in self.classes:
+            setattr(owner, name, original)
+
+    def __len__(self) -> int:
+        return len(self.classes) + sum(len(replacements) for _, replacements, _ in self.modules)
 
 
 class _Imports(MetaPathFinder):
     """Notices that a program imports a module of `MODULES` while a derivative runs."""
+
+    depth = 0
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _awaited:
@@ -118,51 +151,74 @@ class _Imports(MetaPathFinder):
         execute = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
-            execute(module)
-            with _lock:
-                for namespace in _imported():
-                    namespace.set(namespace.replacements)
+            # Modules of SciPy import each other: only when the outermost is complete, all are.
+            self.depth += 1
+            try:
+                execute(module)
+            finally:
+                self.depth -= 1
+            if self.depth == 0:
+                with _lock:
+                    _look_for_imports()
+                    if _running:
+                        _replaced.put()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-def _imported() -> list[_Namespace]:
-    """What is to be replaced in modules that have been imported since the last call."""
-    new = []
+def _look_for_imports() -> None:
+    """Add the rules of modules that have been imported since the last look."""
     for name in [name for name in _awaited if name in sys.modules]:
+        try:
+            rules = importlib.import_module(MODULES[name]).RULES
+        except ImportError:  # a module that it needs is still being imported: at the next derivative
+            continue
         _awaited.remove(name)
-        new += _namespaces(importlib.import_module(MODULES[name]).RULES)
-    _replaced.extend(new)
-    return new
+        _replaced.extend(rules)
 
 
-_replaced = _namespaces(RULES, CREATORS)
+_replaced = _Replacements()
+_replaced.extend(RULES, CREATORS)
 _awaited = list(MODULES)
 _imports = _Imports()
 _lock = threading.RLock()
-_running: list[Any] = []
+_running = 0
+_modules_seen = 0
 
 
-@contextmanager
-def intercepted() -> Iterator[None]:
-    """Replace the functions of the tables while the block runs; blocks nest and overlap across threads."""
-    token = object()
+def _begin() -> None:
+    global _running, _modules_seen
     with _lock:
-        _running.append(token)
-        if len(_running) == 1:
+        _running += 1
+        if _running == 1:
             if _awaited:
-                _imported()
+                if len(sys.modules) != _modules_seen:
+                    _look_for_imports()
+                    _modules_seen = len(sys.modules)
                 sys.meta_path.insert(0, _imports)
-            for namespace in _replaced:
-                namespace.set(namespace.replacements)
-    try:
-        yield
-    finally:
-        with _lock:
-            _running.remove(token)
-            if not _running:
-                if _imports in sys.meta_path:
-                    sys.meta_path.remove(_imports)
-                for namespace in _replaced:
-                    namespace.set(namespace.originals)
+            _replaced.put()
+
+
+def _end() -> None:
+    global _running
+    with _lock:
+        _running -= 1
+        if _running == 0:
+            if sys.meta_path and sys.meta_path[0] is _imports:
+                del sys.meta_path[0]
+            elif _imports in sys.meta_path:
+                sys.meta_path.remove(_imports)
+            _replaced.take_back()
+
+
+class intercepted:
+    """Replace the functions of the tables while the block runs; blocks nest and overlap across threads."""
+
+    def __enter__(self) -> None:
+        _begin()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        _end()
+        if error is not None:
+            explain(error)

@@ -40,9 +40,10 @@ class Protected:
         return array
 
     def release(self) -> None:
-        """Unlock; bases first, as NumPy asks."""
-        while self.locked:
-            self.locked.pop().flags.writeable = True
+        """Unlock; bases first, as NumPy asks, whichever view of one was locked first."""
+        for array in sorted(self.locked, key=_depth):
+            array.flags.writeable = True
+        self.locked.clear()
 
     def verify(self) -> None:
         """Raises `Overwritten` if an array is not as it was."""
@@ -63,6 +64,11 @@ def explained() -> Iterator[None]:
         if "read-only" in str(error):
             error.add_note("a large array that the derivative needs is locked meanwhile: write to a copy, a = a.copy()")
         raise
+
+
+def _depth(array: Any) -> int:
+    """How many arrays an array is a view of a view of."""
+    return 1 + _depth(array.base) if isinstance(array, np.ndarray) else 0
 
 
 def _checksum(array: Array) -> Any:

@@ -13,7 +13,8 @@ second argument at (0, 0).
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
+import scipy.special
+from scipy.special import _ufuncs
 
 from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import UNARY, _power_base, _power_exponent, _sign
@@ -21,6 +22,15 @@ from effgrad.smooth.primitive import Primitive, elementwise
 from effgrad.smooth.reductions import logsumexp
 from effgrad.smooth.traced import CONSTANT, UFUNCS, composed, plain
 
+
+class _Compiled:
+    """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
+
+
+sp = _Compiled()
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
 
 

@@ -195,11 +195,6 @@ def _along(stacked: int, axis: int) -> Any:
     return rule
 
 
-def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None, **_: Any) -> Any:
-    numbers = np.arange(np.size(plain(x))).reshape(np.shape(plain(x)))
-    return np.ravel(x)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
-
-
 def _diag(v: Any, k: int = 0) -> Any:
     if np.ndim(plain(v)) == 2:
         return np.diagonal(v, k)
@@ -267,7 +262,6 @@ FUNCTIONS.update({
     np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: lambda array, shape, subok=False: broadcast_to(array, shape=shape),
-    np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
         *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
     np.hstack: lambda arrays: _concatenate(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Effect, operation
-from effgrad.errors import Detached, EscapedValue, NoRule
+from effgrad.errors import Detached, EscapedValue, NoRule, library_call
 
 
 class Smooth(Effect):
@@ -93,6 +93,9 @@ class Traced:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
+            name = library_call()[0]
+            if name is not None:
+                raise NoRule(refusal(name))
             raise Detached(
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
@@ -460,6 +463,22 @@ def no_rule(function: Any) -> NoRule:
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+# Functions of libraries by their full names: why they have no rule, and those that have one.
+REASONS: dict[str, str] = {}
+RULED: set[str] = set()
+
+
+def refusal(name: str) -> str:
+    """What is said of a library's function that a traced value has reached without a rule."""
+    if name in RULED:
+        return (
+            f"{name} was looked up before the derivative began (imported by its name, or kept as a method), where its "
+            f"derivative rule does not reach: call it through its module or object inside the function"
+        )
+    reason = REASONS.get(name) or "no rule has been written for it"
+    return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"
 
 
 REDUCTIONS: dict[Any, Any] = {

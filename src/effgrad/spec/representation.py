@@ -100,7 +100,7 @@ def _in_prime_field(e: Expression, polynomial: Polynomial, degree: int, digits: 
 
     A difference of the two that is not zero stays hidden if p divides all its coefficients, each of at most `digits`
     binary digits and so with at most digits/(b-1) such divisors among more than 2^(b-2)/b primes; if the point is one
-    of its at most `degree` zeros; or if p is not a prime after all.
+    of its at most `degree` zeros; or if p, the first of about `bits` candidates to pass the test, is not a prime.
     """
     bits = max(128, degree.bit_length() + 64, digits.bit_length() + 64)
     p = _random_prime(bits, rng)
@@ -108,7 +108,7 @@ def _in_prime_field(e: Expression, polynomial: Polynomial, degree: int, digits: 
     x = rng.randrange(p)
     name = f"prime field of {bits} bits"
     _compare(f"integers modulo the prime {p}", e(field, x), polynomial(field, x), x)
-    error = degree / 2 ** (bits - 1) + digits * bits / (bits - 1) / 2 ** (bits - 2) + 4.0**-_ROUNDS
+    error = degree / 2 ** (bits - 1) + digits * bits / (bits - 1) / 2 ** (bits - 2) + bits * 4.0**-_ROUNDS
     return Evidence(name, 1, error)
 
 

@@ -31,6 +31,7 @@ from effgrad.calculus.syntax import TooManySteps
 from effgrad.calculus.verify.python import compiled, exact, floating
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
+from effgrad.modes.inefficient import Trees, Vectors
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
 from effgrad.smooth import cotangents
@@ -297,6 +298,27 @@ def _public(derivative: Callable[..., Any]) -> Callable[[Case], list[Any]]:
     return run
 
 
+def _vectors(case: Case) -> list[Any]:
+    return _counted(Vectors(), case)
+
+
+def _trees(case: Case) -> list[Any]:
+    # It has no limit of its own; figure 8, which it is, has one.
+    MEANS["lam reverse, figure 8"][1](case)
+    return _counted(Trees(), case)
+
+
+def _counted(mode: Any, case: Case) -> list[Any]:
+    gradient: list[Any] = mode.gradient(lambda *inputs: case.python(nested(list(inputs))), case.point)[0]
+    return gradient
+
+
+def _fused(case: Case) -> list[Any]:
+    """The gradient where each marked part is fused: differentiated where it is called."""
+    f = compiled(case.program, floating, lambda part, argument: effgrad.fuse(part)(argument))
+    return flat(effgrad.grad(f)(nested(case.point)), len(case.point))
+
+
 def _line(f: Callable[[Any], Any], x: Any, v: Any) -> Callable[[Any], Any]:
     def moved(x: Any, v: Any, t: Any) -> Any:
         return (x[0] + t * v[0], moved(x[1], v[1], t)) if isinstance(x, tuple) else x + t * v
@@ -323,8 +345,11 @@ MEANS: dict[str, Mean] = {
     "Python taylor": ("slope", _along(lambda: Taylor(2), _series, lambda shadow: shadow[1])),
     "Python taylor, twice": ("curvature", _along(lambda: Taylor(2), _series, lambda shadow: 2 * shadow[2])),
 }
-# These make arrays, which are not for fractions.
+# These make arrays or floats, and are not for fractions.
 PUBLIC: dict[str, Mean] = {
+    "Python vectors": ("gradient", _vectors),
+    "Python trees": ("gradient", _trees),
+    "grad with fused parts": ("gradient", _fused),
     "grad": ("gradient", _public(lambda f, x, v: effgrad.grad(f)(x))),
     "jvp": ("slope", _public(lambda f, x, v: effgrad.jvp(f, (x,), (v,))[1])),
     "edge pushing": ("curvature", _public(lambda f, x, v: effgrad.hessian(_line(f, x, v), mode="hessian")(0.0))),

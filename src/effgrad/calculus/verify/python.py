@@ -53,9 +53,11 @@ def source(program: Term) -> str:
     return "\n".join(writer.lines) + "\n"
 
 
-def compiled(program: Term, number: Callable[[int, int], Any]) -> Callable[[Any], Any]:
-    """The function that the text defines; `number` makes the literals."""
-    scope: dict[str, Any] = {"np": np, "number": number, "checkpoint": checkpoint}
+def compiled(
+    program: Term, number: Callable[[int, int], Any], part: Callable[..., Any] = checkpoint
+) -> Callable[[Any], Any]:
+    """The function that the text defines; `number` makes the literals, `part` is called for `checkpoint`."""
+    scope: dict[str, Any] = {"np": np, "number": number, "checkpoint": part}
     exec(source(program), scope)  # noqa: S102
     function: Callable[[Any], Any] = scope["program"]
     return function

@@ -38,39 +38,30 @@ def parts(matrix: Any) -> tuple[Any, Any, Any]:
 
 
 def _times(self: Any, other: Any) -> Any:
-    """`self @ other`."""
-    if np.ndim(plain(other)) not in (1, 2) or self.ndim != 2:
+    """`self @ other`, and of matrices (not of arrays) `self * other`."""
+    if np.ndim(plain(other)) == 0:
+        _refused(self, other)
+    if np.ndim(plain(other)) > 2 or self.ndim != 2:
         raise NoRule("a sparse matrix has a derivative rule for its product with vectors and matrices")
     data, rows, columns = parts(self)
     return product(other, data, rows=rows, columns=columns, shape=self.shape)
 
 
-def _times_left(self: Any, other: Any) -> Any:
-    """`other @ self`."""
-    return _times(self.T, other.T).T
-
-
-def _of_matrix(self: Any, other: Any) -> Any:
-    """`self * other` of sparse matrices (not of sparse arrays) is a product of matrices."""
-    return _refused(self, other) if np.ndim(plain(other)) == 0 else _times(self, other)
-
-
-def _of_matrix_left(self: Any, other: Any) -> Any:
-    return _refused(self, other) if np.ndim(plain(other)) == 0 else _times_left(self, other)
-
-
-def _refused(self: Any, other: Any) -> Any:
+def _refused(self: Any, other: Any, **_: Any) -> Any:
     raise NoRule("a sparse matrix of traced elements has no derivative rule; use .toarray() before")
 
 
-OPERATIONS = {
-    "__matmul__": _times, "__rmatmul__": _times_left, "dot": _times, "__mul__": _refused, "__rmul__": _refused,
-    "multiply": _refused, "__truediv__": _refused,
-    "__add__": lambda self, other: self.toarray() + other, "__radd__": lambda self, other: other + self.toarray(),
-    "__sub__": lambda self, other: self.toarray() - other, "__rsub__": lambda self, other: other - self.toarray(),
+# The methods that the operators end in: a class whose operators are replaced costs Python a hundred times more.
+METHODS = {
+    "_matmul_dispatch": _times, "_rmatmul_dispatch": lambda self, other: _times(self.T, other.T).T, "dot": _times,
+    "multiply": _refused, "_mul_scalar": _refused, "_divide": _refused,
+    "_add_dense": lambda self, other: self.toarray() + other, "_sub_dense": lambda self, other: self.toarray() - other,
+    "_rsub_dense": lambda self, other: other - self.toarray(),
 }  # fmt: skip
+CLASSES = (
+    sparse._base._spbase, sparse._data._data_matrix, sparse._compressed._cs_matrix, sparse._bsr._bsr_base,
+    sparse._coo._coo_base, sparse._dia._dia_base, sparse._dok._dok_base, sparse._lil._lil_base,
+)  # fmt: skip
 RULES: list[tuple[Any, str, Any]] = [
-    *((owner, name, rule) for owner in (sparse._base._spbase, sparse._coo._coo_base, sparse._dia._dia_base)
-      for name, rule in OPERATIONS.items() if name in vars(owner)),
-    (sparse.spmatrix, "__mul__", _of_matrix), (sparse.spmatrix, "__rmul__", _of_matrix_left),
-]  # fmt: skip
+    (owner, name, rule) for owner in CLASSES for name, rule in METHODS.items() if name in vars(owner)
+]

@@ -30,6 +30,7 @@ def constant(function: Any) -> Any:
     def rule(*args: Any, **kwargs: Any) -> Any:
         return function(*map(_settled, args), **{key: _settled(value) for key, value in kwargs.items()})
 
+    rule.constant = True  # type: ignore[attr-defined]
     return rule
 
 

@@ -14,15 +14,25 @@ from typing import Any, cast
 
 import numpy as np
 
+from effgrad.smooth.elementwise import add, multiply
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
-from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.graph import GUARD, Graph, Node, Slot
 from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
+
+def _in_range(index: Any, size: int) -> Any:
+    """An index along an axis of this size, counted from its beginning; raises as NumPy does."""
+    if np.any((index < -size) | (index >= size)):
+        np.empty(size, bool)[index]
+    return np.where(index < 0, index + size, index).astype(np.int64)
+
+
 COPY = Primitive("copy", np.copy, "constant", (), ())
+IN_RANGE = Primitive("in_range", _in_range, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
 JOINS = {stack, concatenate, scatter_add}
 
@@ -136,6 +146,7 @@ class Plan:
         self.rooms: dict[Node, Storage] = {}
         # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
         self.cleared: dict[Node, int] = {}
+        self.rows_in_range: dict[tuple[Node, int], Node] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
@@ -305,17 +316,49 @@ class Plan:
         self.storage[id(node)], self.available[node] = storage, group.number
 
     def gathers(self, node: Node) -> bool:
-        """Indexing by constant arrays: read one place for each element."""
+        """Indexing by arrays: read one place for each element."""
         source = node.args[0]
-        if type(source) is not Node or node.slots or not node.size or not _typed(node, source):
+        if type(source) is not Node or not node.size or not _typed(node, source):
             return False
-        places = np.ascontiguousarray(np.arange(source.size).reshape(source.shape)[node.params["index"]])
+        places = self.rows(node) if node.slots else self.places(node)
+        if places is None:
+            return False
         source = self.contiguous(source)
         group = self.group((places,), node.shape, after=self.available[source] + 1)
         group.kernel.gathers[node] = source, places
         self.kept.append(places)
         self.join(node, group)
         return True
+
+    def places(self, node: Node) -> Any:
+        """The places that a constant index means."""
+        numbers = np.arange(node.args[0].size).reshape(node.args[0].shape)
+        return np.ascontiguousarray(numbers[node.params["index"]])
+
+    def rows(self, node: Node) -> Any:
+        """The places that an index computed by the program means, if it chooses along the first axis."""
+        (first, *others), source = _tuple(node.params["index"]), node.args[0]
+        if type(first) is not Slot or not all(map(_everything, others)):
+            return None
+        (index,), (size, *inner) = node.slots, source.shape
+        if (index, size) not in self.rows_in_range:
+            checked = index.changed(
+                primitive=IN_RANGE, args=(index, size), params={}, slots=(), dtype=np.dtype(np.int64), kind=np.ndarray
+            )
+            self.rows_in_range[index, size] = checked
+            self.call(checked)
+        rows = self.rows_in_range[index, size]
+        if not inner:
+            return rows
+        shape = (*index.shape, *(1,) * len(inner))
+        start = rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape)
+        within = np.arange(math.prod(inner)).reshape(inner)
+        row = rows.changed(primitive=multiply, args=(start, within.size), shape=node.shape)
+        place = rows.changed(primitive=add, args=(row, within), shape=node.shape)
+        self.kept += [start, row, place]
+        for part in (start, row, place):
+            self.place(part)
+        return place
 
     def contiguous(self, source: Node) -> Node:
         """The value, or a copy of it, in one piece of memory and in a step of its own."""
@@ -649,6 +692,11 @@ def _open(index: Any) -> tuple[Any, ...]:
 def _basic(index: Any) -> bool:
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
                for i in _tuple(index))  # fmt: skip
+
+
+def _everything(item: Any) -> bool:
+    """Whether a part of an index chooses all of an axis."""
+    return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
 def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -1,0 +1,90 @@
+"""Machine code that joins arrays and reads them at computed places: as NumPy does, without calling it."""
+
+import numpy as np
+import pytest
+
+import effgrad
+from effgrad.stage import stage
+from effgrad.stage.native import program
+from effgrad.stage.native.plan import Call
+from effgrad.stage.passes import optimised
+
+X, Y = np.random.default_rng(0).normal(size=(2, 4, 3))
+ROWS, TABLE = np.array([0, 3, -1, 2]), np.array([[1, 0], [-2, 3]])
+
+JOINED = {
+    "stack": lambda x, y: np.stack([x * 2, y, x + y], 1),
+    "concatenate": lambda x, y: np.concatenate([x, y * x]),
+    "last axis, and used": lambda x, y: np.concatenate([x, x], axis=-1) * 2,
+    "joins inside joins": lambda x, y: np.concatenate([
+        np.stack([np.column_stack([x, y * 2]), np.column_stack([y, x])], axis=1).ravel(), (x * y)[:, 0]
+    ]),
+    "a piece twice": lambda x, y: (lambda z: np.concatenate([z, z]))(np.concatenate([x, y]).ravel()),
+    "a piece that is a result too": lambda x, y: (lambda z: (np.concatenate([z.ravel(), z.ravel()]), z))(
+        np.stack([x, y])
+    ),
+    "a piece that has to be turned": lambda x, y: np.concatenate([np.stack([x, y]).T.ravel(), np.ones(2)]),
+    "numbers": lambda x, y: np.array([x[0, 0], y[1, 1] * 2, 3.0]),
+    "constants": lambda x, y: np.vstack([x[0], np.ones(3), y[1]]),
+    "of other types": lambda x, y: np.concatenate([x.astype(np.float32), y]),
+    "truth values": lambda x, y: np.concatenate([x > 0, y < 0]),
+    "an empty piece": lambda x, y: np.concatenate([x[:0], y]),
+    "slices that cover": effgrad.grad(lambda x, y: np.sum(x[:, :1] ** 2) + np.sum(x[:, 1:] * y[:, 1:])),
+    "slices that leave gaps": effgrad.grad(lambda x, y: np.sum(x[:1] ** 2) + np.sum(x[3:] * y[3:])),
+    "slices that overlap": effgrad.grad(lambda x, y: np.sum(x[1:] * y[1:] * x[:-1])),
+}  # fmt: skip
+
+GATHERED = {
+    "rows": (lambda x, i: x[i], X, ROWS),
+    "rows of a view": (lambda x, i: x.T[i[:3] % 3], X, ROWS),
+    "numbers": (lambda x, i: np.exp(x)[i] * x[0], X[:, 0], TABLE),
+    "a table of rows": (lambda x, i: x[i] * 2, X, TABLE),
+    "rows of rows": (lambda x, i: x[i][i], X, ROWS),
+    "whole axes after": (lambda x, i: x[i, :] + x[i, ...], X, ROWS),
+    "narrow integers": (lambda x, i: x[i.astype(np.int32)], X, ROWS),
+    "and back": (effgrad.grad(lambda x, i: np.sum(x[i] ** 2)), X, ROWS),
+    "the other axis": (lambda x, i: x[:, i % 3], X, ROWS),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_joined_arrays(name):
+    compiled = effgrad.compile(JOINED[name])
+    compiled(Y, X)
+    actual, expected = compiled(X, Y), JOINED[name](X, Y)
+    for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (actual, expected)), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["stack", "joins inside joins", "slices that cover", "numbers"])
+def test_joins_do_not_call_numpy(name):
+    native = program(optimised(stage(JOINED[name])(X, Y)))
+    assert not any(isinstance(step, Call) for step in native.plan.steps)
+
+
+def test_a_join_inside_another_needs_no_memory_of_its_own():
+    def nested(x, y):
+        return np.concatenate([np.stack([x * 2, y * 2], axis=1).ravel(), x[0]])
+
+    x, y = np.ones((2, 10_000, 3))
+    plan = program(optimised(stage(nested)(x, y))).plan
+    assert plan.arena < x.nbytes
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_reading_at_computed_places(name):
+    f, x, index = GATHERED[name]
+    compiled = effgrad.compile(f)
+    compiled(x, index)
+    for places in (index, index[::-1].copy()):
+        np.testing.assert_allclose(compiled(x * 2, places), f(x * 2, places), rtol=1e-14)
+
+
+def test_places_out_of_range_are_an_error():
+    compiled = effgrad.compile(lambda x, i: x[i] * 2)
+    compiled(X, ROWS)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+        compiled(X, ROWS + 1)
+    with pytest.raises(IndexError, match="index -5 is out of bounds"):
+        compiled(X, ROWS - 4)
