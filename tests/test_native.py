@@ -129,6 +129,22 @@ def test_without_llvmlite_the_error_names_the_extra():
     assert issubclass(NotStaged, TypeError)
 
 
+def test_memory_of_a_result_is_used_again_only_when_nobody_has_it():
+    x = np.linspace(0, 1, 20_000)
+    c = compile(lambda x: (np.sin(x) + x, np.cos(x)))
+    c(x)
+    first = c(x)
+    part = c(2 * x)[0][5:10]  # keeps the memory of the whole
+    last = c(3 * x)
+    np.testing.assert_allclose(first[0], np.sin(x) + x)
+    np.testing.assert_allclose(first[1], np.cos(x))
+    np.testing.assert_allclose(part, (np.sin(2 * x) + 2 * x)[5:10])
+    np.testing.assert_allclose(last[1], np.cos(3 * x))
+    address = last[0].__array_interface__["data"][0]
+    del last
+    assert c(x)[0].__array_interface__["data"][0] == address
+
+
 @pytest.mark.parametrize("dtype", [float, np.float32])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_agree_with_eager(seed, dtype):

@@ -1,6 +1,7 @@
 """A graph as machine code: kernels run by a small native driver, and calls of NumPy between them."""
 
 import hashlib
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -166,12 +167,16 @@ class Native:
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
         if output.buffer in self.numbers and output.buffer.source is None and output.buffer.array is None:
-            place, pointers, shape, dtype = self.numbers[output.buffer], self.pointers, node.shape, node.dtype
+            place, pointers, memory = self.numbers[output.buffer], self.pointers, np.empty(node.shape, node.dtype)
 
             def fresh() -> Any:
-                made = np.empty(shape, dtype)
-                pointers[place] = _address(made)
-                return made
+                # The last result's memory, if nothing refers to it any more: pages that are new to a process cost more
+                # than filling them does.
+                nonlocal memory
+                if sys.getrefcount(memory) > _UNUSED:
+                    memory = np.empty_like(memory)
+                pointers[place] = _address(memory)
+                return memory[...]
 
             return fresh
         value = self.value(output)
@@ -214,6 +219,19 @@ def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:
         return {}
     return {key: Tape(kernel) for key, kernel in straight.items()}
 
+
+def _references() -> int:
+    """The references to an array that nobody has but the function inside, which asks."""
+    memory = np.empty(0)
+
+    def asked() -> int:
+        nonlocal memory
+        return sys.getrefcount(memory)
+
+    return asked()
+
+
+_UNUSED = _references()
 
 _SETITEM: Any = type(np.zeros(1).__setitem__)
 
