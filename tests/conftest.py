@@ -46,12 +46,13 @@ def pytest_generate_tests(metafunc):
 def execution(request, monkeypatch):
     if getattr(request, "param", "eager") == "compiled":
         backend = COMPILED[request.module.__name__]
-        for name in ("grad", "value_and_grad", "hessian", "jacobian"):
-            if hasattr(request.module, name):
-                monkeypatch.setattr(request.module, name, compiled_derivative(getattr(effgrad, name), backend))
-        for name in ("jvp", "hvp", "second_order", "taylor"):
-            if hasattr(request.module, name):
-                monkeypatch.setattr(request.module, name, compiled_call(getattr(effgrad, name), backend))
+        for module in (request.module, *filter(None, [getattr(request.module, "laws", None)])):
+            for name in ("grad", "value_and_grad", "hessian", "jacobian"):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, compiled_derivative(getattr(effgrad, name), backend))
+            for name in ("jvp", "hvp", "second_order", "taylor"):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, compiled_call(getattr(effgrad, name), backend))
 
 
 def compiled_derivative(derivative, backend):
