@@ -63,7 +63,7 @@ astype = linear(
     moves=True,
 )
 getitem = linear(
-    lambda x, index: x[index] if type(x) is not float else np.float64(x)[index],
+    lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
     lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
     name="getitem",
     moves=True,
