@@ -10,12 +10,29 @@ from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
 from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, ordinary, plain, view
 
+# What a basic index is made of.
+BASIC = {int, slice, type(None), type(...)}
+
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
     total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
     for index, piece in zip(indices, pieces, strict=True):
-        np.add.at(total, index, piece)
+        if _distinct(index):
+            total[index] += piece
+        else:
+            np.add.at(total, index, piece)
     return total
+
+
+def _distinct(index: Any) -> bool:
+    """Whether the places of an index are all different, as far as that is quick to say."""
+    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
+    if len(advanced) != 1:
+        return not advanced
+    places = np.asarray(advanced[0])
+    if places.dtype.kind == "b" or places.size > 1000:
+        return places.dtype.kind == "b"
+    return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
 
 
 def _set(array: Any, value: Any, index: Any) -> Any:
