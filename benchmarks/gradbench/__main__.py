@@ -99,9 +99,10 @@ def measure(python, tool, evaluation, workload, options, result) -> Figure:
 
 
 def difference(result, reference) -> float:
-    """How far results are apart; infinite if one is not a number or they have other shapes."""
+    """How far results are apart; infinite if one is not a number or they have other sizes."""
     with np.load(result) as a, np.load(reference) as b:
-        pairs = [(a[name], b[name]) for name in b.files] if a.files == b.files else [(np.zeros(0), np.zeros(1))]
+        flat = [np.concatenate([np.ravel(archive[name]) for name in archive.files]) for archive in (a, b)]
+        pairs = [(a[name], b[name]) for name in b.files] if a.files == b.files else [tuple(flat)]
     parts = [0.0]
     for x, y in pairs:
         if x.shape != y.shape or not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
