@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import statistics
 from typing import NamedTuple
 
 import numpy as np
@@ -188,3 +189,8 @@ def test_errors_have_a_code_a_section_and_the_line_of_the_user():
     assert len({c.code for c in classes}) == len(classes) > 5
     for c in classes:
         assert f"{{ #{c.code.lower()} }}" in page
+
+
+def test_an_error_inside_the_standard_library_points_at_the_line_that_called_it():
+    with pytest.raises(Detached, match="statistics.fmean"):
+        grad(lambda x: statistics.fmean([x, 2.0]))(1.0)

@@ -65,7 +65,8 @@ def _running() -> Iterator[FrameType]:
 
 def _inside(frame: FrameType) -> bool:
     name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
-    return file.startswith((_PACKAGE, "<")) or name.partition(".")[0] in LIBRARIES
+    first = name.partition(".")[0]
+    return file.startswith((_PACKAGE, "<")) or first in LIBRARIES or first in sys.stdlib_module_names
 
 
 class EffgradError(Exception):

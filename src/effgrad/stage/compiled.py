@@ -44,15 +44,22 @@ def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
 
 def native_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program in machine code."""
-    try:
+    with _extra_named():
         from effgrad.stage.native import program
+    return program(graph, flush_subnormals)
+
+
+@contextlib.contextmanager
+def _extra_named() -> Iterator[None]:
+    """Say what to install where llvmlite is missing."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name != "llvmlite":
             raise
         raise NotStaged(
             "effgrad.compile needs llvmlite: pip install 'effgrad[compile]', or choose backend='numpy'"
         ) from None
-    return program(graph, flush_subnormals)
 
 
 BACKENDS: dict[str, Callable[[Graph, bool], Program]] = {"native": native_program, "numpy": numpy_program}
@@ -190,8 +197,8 @@ class Compiled:
         """The floating-point settings of the program, for its first run, by NumPy."""
         if self.backend != "native" or not self.flush_subnormals:
             return contextlib.nullcontext()
-        from effgrad.stage.native.engine import flushed
-
+        with _extra_named():
+            from effgrad.stage.native.engine import flushed
         return flushed()
 
     def path(self, *args: Any, **kwargs: Any) -> Path:
