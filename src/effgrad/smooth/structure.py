@@ -129,6 +129,33 @@ def _reshape(a: Any, shape: Any) -> Any:
     return view(step(a), a, step)
 
 
+def _permuted(function: Any) -> Any:
+    """A function that only permutes the axes: their order is what it makes of axes with their numbers as lengths."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return _transpose(a, function(np.empty(range(np.ndim(plain(a)))), *args, **kwargs).shape)
+
+    return rule
+
+
+def _flip(m: Any, axis: Any = None) -> Any:
+    axes = range(m.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, m.ndim)
+    return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
+
+
+def _split(function: Any) -> Any:
+    """A function that cuts an array along an axis, into slices of it."""
+
+    def rule(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        pieces = function(np.arange(ary.shape[axis]), indices_or_sections)
+        before = (slice(None),) * (axis % ary.ndim)
+        return [
+            ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)
+        ]
+
+    return rule
+
+
 def _moved(function: Any) -> Any:
     """A function that only rearranges elements: gather by rearranging their numbers."""
 
@@ -297,9 +324,15 @@ FUNCTIONS.update({
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.moveaxis, np.swapaxes, np.split, np.array_split,
-        np.repeat, np.tile, np.diagonal, np.hsplit, np.vsplit, np.delete,
+        np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete,
     )
+})  # fmt: skip
+FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
+FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
+FUNCTIONS.update({
+    np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
+    np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
+    np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
 })  # fmt: skip
 CONSTANT.update({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
