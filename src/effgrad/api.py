@@ -192,7 +192,11 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             return f(*rebuild(inputs), **kwargs)
 
         leaves, tree = _flatten_inputs(chosen)
-        value, pullback = vjp(g, *chosen)
+        pullback: Any = None
+        if mode == "forward":  # no record of the whole program, which may be why forward mode was chosen
+            value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
+        else:
+            value, pullback = vjp(g, *chosen)
         outputs, output_tree = flatten(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
