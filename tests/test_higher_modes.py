@@ -64,7 +64,6 @@ def test_taylor_against_nested_forward_mode(name):
         g = derivative(g) if name != "constant" else lambda t: 0.0
 
 
-@pytest.mark.eager
 def test_taylor_of_a_curve_to_high_order():
     # sin(t + t^2 / 2) against the composition of the polynomials.
     order = 12

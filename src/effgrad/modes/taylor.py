@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.smooth.elementwise import divide, multiply
+from effgrad.smooth.elementwise import divide, multiply, where
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
 
 
@@ -48,6 +48,10 @@ class Taylor(Handler[Smooth]):
             result = Series(value, _product(moving[0], moving[1]))
         elif primitive is divide and None not in moving:
             result = _quotient(moving[0], moving[1], value)
+        elif primitive is where:
+            # Coefficient by coefficient; by its derivative, the choices that rules make would nest with every order.
+            choices = [_zeros_after(p) if s is None else s for p, s in zip(primals[1:], moving[1:], strict=True)]
+            result = Series(value, lambda k: where(primals[0], *[choice[k] for choice in choices]))
         else:
             result = Series(value, lambda k: None)
             result.rule = self._by_derivative(primitive, moving, primals, result, params)
@@ -102,6 +106,10 @@ def _quotient(a: Series, b: Series, value: Any) -> Series:
     result = Series(value, lambda k: None)
     result.rule = lambda k: sum((-b[j] * result[k - j] for j in range(1, k + 1)), start=a[k]) / b[0]
     return result
+
+
+def _zeros_after(constant: Any) -> Series:
+    return Series(constant, lambda k: _zeros(constant))
 
 
 def _zeros(like: Any) -> Any:
