@@ -84,12 +84,6 @@ def _kaiser(M: int, beta: Any) -> Any:
     return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
-def _windows(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
-    numbers = np.arange(np.size(plain(x))).reshape(np.shape(plain(x)))
-    return np.ravel(x)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
-
-
-composed({np.lib.stride_tricks.sliding_window_view: _windows})
 for _function in (np.polynomial.polynomial.polyval2d, np.polynomial.polynomial.polygrid2d):
     composed({_function: _function._implementation})  # type: ignore[attr-defined]
 

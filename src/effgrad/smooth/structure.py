@@ -324,7 +324,7 @@ FUNCTIONS.update({
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete,
+        np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})

@@ -370,7 +370,7 @@ class _Operations(list[Any]):
         return super().__getitem__(index)
 
 
-class _Listed(_Reverse):
+class _Listed(_Checked):
     """A list of operations, which the reverse pass reads, and a list of cotangents."""
 
     tape: Any
