@@ -219,6 +219,29 @@ def test_writing_leaves_the_callers_array_alone():
     np.testing.assert_array_equal(x, X)
 
 
+VIEWS = [
+    np.diag, lambda y: np.broadcast_to(y, (2, 3, 3)), lambda y: np.broadcast_arrays(y, np.ones((2, 1, 1)))[0],
+    lambda y: np.meshgrid(y[0], y[1], copy=False)[0], lambda y: np.unstack(y)[0], np.matrix_transpose, np.flip,
+    lambda y: np.einsum("ii->i", y), lambda y: np.einsum("ij->ji", y), lambda y: np.split(y, 3)[0], np.rot90,
+    lambda y: np.lib.stride_tricks.sliding_window_view(y, 2, axis=0), lambda y: np.moveaxis(y, 0, 1), np.conj,
+    lambda y: y.conj(), lambda y: y.astype(float, copy=False), lambda y: y.astype(float), np.positive,
+    lambda y: np.nan_to_num(y, copy=False), lambda y: np.asfortranarray(y), lambda y: np.ascontiguousarray(y.T),
+    lambda y: np.ascontiguousarray(y), lambda y: np.ravel(y, order="F"), lambda y: np.take(y, [0], 0),
+]  # fmt: skip
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("take", VIEWS)
+def test_a_later_write_is_seen_through_what_numpy_makes_a_view_and_not_through_a_copy(take):
+    def f(x):
+        y = x * 1.0
+        taken = take(y)
+        y[0, 0] = 5 * x[1, 1]
+        return np.sum(taken**3)
+
+    check_grad(f, np.arange(1.0, 10.0).reshape(3, 3))
+
+
 def test_an_array_that_absorbed_nothing_is_data():
     def f(x):
         scale = np.zeros(3)

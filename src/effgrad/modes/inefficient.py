@@ -43,12 +43,14 @@ class Duals(Handler[Smooth]):
 
     def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
         """The gradient of a function of numbers, and the count of what was done for it."""
-        raise NotImplementedError
+        raise NotImplementedError  # each of the two translations has its own
 
     def scaled(self, tangent: Any, partial: Any) -> Any:
+        """A tangent times a partial."""
         raise NotImplementedError
 
     def added(self, first: Any, second: Any) -> Any:
+        """The sum of two tangents."""
         raise NotImplementedError
 
     zero: Any = None

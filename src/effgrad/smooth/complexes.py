@@ -42,6 +42,11 @@ def conj(x: Any) -> Any:
     return conjugate(x) if is_complex(x) else x
 
 
+def _conjugated(x: Any) -> Any:
+    """`np.conjugate`, which gives a new array also of a real one."""
+    return conjugate(x) if is_complex(x) else x.copy()
+
+
 def squared(x: Any) -> Any:
     """The square of the absolute value."""
     return np.real(x) ** 2 + np.imag(x) ** 2 if is_complex(x) else x * x
@@ -79,5 +84,7 @@ def require_real(x: Any, name: str) -> Any:
 
 
 OPERATORS.update(absolute=_absolute)
-UFUNCS.update({np.absolute: _absolute, np.conjugate: conj, np.sign: _sign})
+UFUNCS.update(
+    {np.absolute: _absolute, np.conjugate: lambda x: conjugate(x) if is_complex(x) else x.copy(), np.sign: _sign}
+)
 FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})

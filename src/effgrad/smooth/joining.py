@@ -186,7 +186,7 @@ FUNCTIONS.update({
     np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
     np.rollaxis: lambda a, axis, start=0: np.moveaxis(a, axis, start - (axis % a.ndim < start)),
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
-    np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype),
+    np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.linspace: _linspace, np.logspace: _logspace, np.geomspace: _geomspace,
 })  # fmt: skip
 CONSTANT.update({

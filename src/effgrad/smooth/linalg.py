@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, plain
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, plain, view
 
 
 def mT(x: Any) -> Any:
@@ -87,7 +87,11 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) ->
             widened.append(x)
         terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
         operands, output = tuple(widened), output.replace("...", batch)
-    return einsum(*operands, subscripts=",".join(terms) + "->" + output)
+    subscripts = ",".join(terms) + "->" + output
+    result = einsum(*operands, subscripts=subscripts)
+    if len(operands) == 1:  # a diagonal or a transpose is a view
+        return view(result, operands[0], lambda value: einsum(value, subscripts=subscripts))
+    return result
 
 
 def _matmul_left(g: Any, a: Any, b: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import effgrad.smooth.structure  # noqa: F401 (it enters the rule of full_like)
 from effgrad.errors import NoRule
 from effgrad.smooth.mutable import Mutable
-from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, plain
+from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, example, plain
 
 LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
 # Modules of libraries that fill the arrays they make with NumPy operations only.
@@ -46,6 +46,16 @@ def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
 
 def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
     return _array(value, dtype, copy=copy)
+
+
+def _contiguous(order: str) -> Any:
+    """An array in an order of memory: a copy, where it is not in that order."""
+
+    def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
+        result = _array(a, dtype, copy=None, ndmin=1)
+        return result if example(result).flags[order] else result.copy()
+
+    return rule
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
@@ -90,8 +100,9 @@ for _function in (np.polynomial.polynomial.polyval2d, np.polynomial.polynomial.p
 _joiner = type(np.r_).__mro__[1]
 RULES: list[tuple[Any, str, Any]] = [
     (np, "array", _array),
-    *((np, name, _asarray) for name in ("asarray", "asanyarray", "ascontiguousarray", "asarray_chkfinite", "require")),
-    (np, "asfortranarray", _asarray),
+    *((np, name, _asarray) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
+    (np, "ascontiguousarray", _contiguous("C")),
+    (np, "asfortranarray", _contiguous("F")),
     (np, "full", _full),
     (np, "full_like", FUNCTIONS[np.full_like]),
     (np, "kaiser", _kaiser),

@@ -252,7 +252,11 @@ def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None,
     value = plain(x)
     with np.errstate(all="ignore"):
         replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
-    return np.where(np.isfinite(value), x, replaced)
+    result = np.where(np.isfinite(value), x, replaced)
+    if not copy and np.ndim(value):
+        x[...] = result
+        return x
+    return result
 
 
 def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:

@@ -122,6 +122,13 @@ def _transpose(a: Any, axes: Any = None) -> Any:
     return view(step(a), a, step)
 
 
+def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    def step(value: Any) -> Any:
+        return broadcast_to(value, shape=shape)
+
+    return OPERATORS["alias"](step(array), array, step) if isinstance(plain(array), np.ndarray) else step(array)
+
+
 def _reshape(a: Any, shape: Any) -> Any:
     def step(value: Any) -> Any:
         return reshape(value, shape=shape)
@@ -305,7 +312,7 @@ FUNCTIONS.update({
         _reshape(a, shape) if order == "C" else _moved(np.reshape)(a, shape, order=order)),
     np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
-    np.broadcast_to: lambda array, shape, subok=False: broadcast_to(array, shape=shape),
+    np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
         *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
     np.hstack: lambda arrays: _concatenate(

@@ -202,8 +202,15 @@ class Traced:
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
 
-    def astype(self, dtype: Any, **_: Any) -> Any:
+    def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
+        if not copy and self.dtype == dtype:
+            return self
         return OPERATORS["astype"](self, dtype=np.dtype(dtype))
+
+    def conjugate(self) -> Any:
+        return np.conjugate(self) if self.dtype.kind == "c" else self
+
+    conj = conjugate
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape)
@@ -330,7 +337,7 @@ setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self)
 for _name in (
     "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
     "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
-    "all", "any", "round", "cumprod", "conj", "conjugate", "choose", "take",
+    "all", "any", "round", "cumprod", "choose", "take",
 ):  # fmt: skip
     setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
 
