@@ -16,7 +16,7 @@ from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
+from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same, shape_of
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -171,10 +171,6 @@ def _key(value: Any) -> Any:
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if type(value) is Node else np.shape(value)
-
-
 def _dtype(value: Any) -> Any:
     return value.dtype if type(value) is Node else np.result_type(value)
 
@@ -312,7 +308,7 @@ def _broadcast_to(node: Node, add: Add) -> Any:
 
 def _sum(node: Node, add: Add) -> Any:
     (a,) = node.args
-    shape, axis = _shape(a), node.params["axis"]
+    shape, axis = shape_of(a), node.params["axis"]
     axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
@@ -352,10 +348,10 @@ def _gathered(node: Node, add: Add) -> Any:
     indices = node.params["indices"]
     places: dict[Any, Any] = {}
     for piece, index in zip(node.args, indices, strict=True):
-        key = _key(index), _shape(piece), _dtype(piece)
+        key = _key(index), shape_of(piece), _dtype(piece)
         before = places.get(key, (None, index))[0]
         if before is not None:
-            shape = _shape(piece)
+            shape = shape_of(piece)
             piece = add(node.changed(primitive=plus, args=(before, piece), params={}, slots=(), shape=shape))
         places[key] = piece, index
     if len(places) == len(indices) or node.slots:
@@ -380,7 +376,7 @@ def _unbroadcast_arguments(node: Node) -> Node:
     for i, a in enumerate(args):
         if _broadcast(a) and _strong_array(a.args[0]):
             shorter = [*args[:i], a.args[0], *args[i + 1 :]]
-            if np.broadcast_shapes(*map(_shape, shorter)) == node.shape:
+            if np.broadcast_shapes(*map(shape_of, shorter)) == node.shape:
                 args = shorter
     return node if all(map(operator.is_, args, node.args)) else node.changed(args=tuple(args))
 
@@ -395,7 +391,7 @@ def _as_product(node: Node, add: Add) -> Any:
     a, b = node.args
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return node
-    sizes = dict(zip(left + right, _shape(a) + _shape(b), strict=True))
+    sizes = dict(zip(left + right, shape_of(a) + shape_of(b), strict=True))
     batch = [s for s in output if s in left and s in right]
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     summed = [s for s in left if s in right and s not in output]

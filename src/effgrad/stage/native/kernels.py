@@ -18,8 +18,8 @@ BLOCK = 1024
 # long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
 WIDE = '"prefer-vector-width"="512"'
 
-# Operations that leave the value as it is, but for its type.
-MOVES = {"copy", "astype", "float"}
+# Operations that leave the value as it is, but for its type and shape.
+MOVES = {"copy", "astype", "float", "broadcast_to"}
 
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
