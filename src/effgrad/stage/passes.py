@@ -17,6 +17,7 @@ from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same, shape_of
+from effgrad.stage.sharing import joined, paired
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -127,6 +128,8 @@ def simplified(graph: Graph, *rules: Rule) -> Graph:
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     **{rule.__name__: functools.partial(lambda rule, graph: simplified(graph, rule), rule) for rule in RULES},
+    "paired": paired,
+    "joined": joined,
     "common": common,
     "dead": dead,
 }
@@ -134,7 +137,9 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 def optimised(graph: Graph) -> Graph:
     """The graph after all of it."""
-    return dead(simplified(graph, *RULES, repeated()))
+    simple = dead(simplified(paired(graph), *RULES, repeated()))
+    together = joined(simple)
+    return simple if together is simple else dead(simplified(together, *RULES, repeated()))
 
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:
@@ -396,7 +401,7 @@ def _as_product(node: Node, add: Add) -> Any:
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     summed = [s for s in left if s in right and s not in output]
     alone = [[s for s in x if s not in y and s not in output] for x, y in ((left, right), (right, left))]
-    if not summed or alone[0] or alone[1]:
+    if alone[0] or alone[1]:
         return node
 
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
@@ -409,6 +414,14 @@ def _as_product(node: Node, add: Add) -> Any:
         shape = (*(sizes[s] for s in batch), *(int(np.prod([sizes[s] for s in g])) for g in groups[1:]))
         return make(reshape, (x,), shape, shape=shape)
 
+    def spread(x: Any, names: str) -> Any:
+        order = sorted(names, key=output.index)
+        x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=tuple(names.index(s) for s in order))
+        shape = tuple(sizes[s] if s in names else 1 for s in output)
+        return make(reshape, (x,), shape, shape=shape)
+
+    if not summed:
+        return node.changed(primitive=multiply, args=(spread(a, left), spread(b, right)), params={})
     x, y = arranged(a, left, batch, rows, summed), arranged(b, right, batch, summed, columns)
     z = make(matmul, (x, y), x.shape[:-1] + y.shape[-1:])
     order = [*batch, *rows, *columns]
