@@ -51,7 +51,7 @@ def test_what_einsums_have_in_common_is_computed_once():
 def steps(x, w):
     """Products of `x` of two depths, and one that needs another."""
     first = [np.tanh(x @ (w * k)) for k in range(1, 4)]
-    return [*first, *(x @ (w * np.sum(y)) for y in first), first[0] @ (x.T @ first[1])]
+    return [*first, *(x @ (w * np.sum(y)) for y in first), first[0] @ (first[1].T @ first[1])]
 
 
 def test_products_of_one_matrix_are_one():

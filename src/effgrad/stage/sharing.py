@@ -143,7 +143,7 @@ def _depths(graph: Graph) -> dict[Node, int]:
 
 def _ends_loop(node: Node) -> bool:
     """Whether what needs an operation's result cannot be in the loop that computes it."""
-    in_loop = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
+    in_loop: bool = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
     return not in_loop
 
 
