@@ -143,7 +143,7 @@ def _depths(graph: Graph) -> dict[Node, int]:
 
 def _ends_loop(node: Node) -> bool:
     """Whether what needs an operation's result cannot be in the loop that computes it."""
-    in_loop: bool = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
+    in_loop = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
     return not in_loop
 
 
@@ -154,7 +154,7 @@ def _narrow(node: Node) -> bool:
     if len(left.shape) != 2 or len(right.shape) != 2 or dtype.kind != "f" or {left.dtype, right.dtype} != {dtype}:
         return False
     rows, (summed, columns) = left.shape[0], right.shape
-    return columns <= WIDEST <= rows and summed * columns >= SMALLEST
+    return bool(columns <= WIDEST <= rows and summed * columns >= SMALLEST)
 
 
 def _product(members: list[Node], new: dict[Node, Node], nodes: list[Node]) -> None:
