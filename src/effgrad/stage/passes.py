@@ -15,9 +15,10 @@ import numpy as np
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
+from effgrad.stage.contraction import inner, joined, paired
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same, shape_of
-from effgrad.stage.sharing import joined, paired
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -128,6 +129,7 @@ def simplified(graph: Graph, *rules: Rule) -> Graph:
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     **{rule.__name__: functools.partial(lambda rule, graph: simplified(graph, rule), rule) for rule in RULES},
+    "inner": inner,
     "paired": paired,
     "joined": joined,
     "common": common,
@@ -137,7 +139,7 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 def optimised(graph: Graph) -> Graph:
     """The graph after all of it."""
-    simple = dead(simplified(paired(graph), *RULES, repeated()))
+    simple = dead(simplified(paired(inner(graph)), *RULES, repeated()))
     together = joined(simple)
     return simple if together is simple else dead(simplified(together, *RULES, repeated()))
 
@@ -401,7 +403,7 @@ def _as_product(node: Node, add: Add) -> Any:
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     summed = [s for s in left if s in right and s not in output]
     alone = [[s for s in x if s not in y and s not in output] for x, y in ((left, right), (right, left))]
-    if alone[0] or alone[1]:
+    if len(set(output)) < len(output):
         return node
 
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
@@ -413,6 +415,13 @@ def _as_product(node: Node, add: Add) -> Any:
         x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=axes)
         shape = (*(sizes[s] for s in batch), *(int(np.prod([sizes[s] for s in g])) for g in groups[1:]))
         return make(reshape, (x,), shape, shape=shape)
+
+    def summed_alone(x: Any, names: str, alone: list[str]) -> tuple[Any, str]:
+        kept = "".join(s for s in names if s not in alone)
+        axes = tuple(names.index(s) for s in alone)
+        return make(sum_, (x,), tuple(sizes[s] for s in kept), axis=axes) if alone else x, kept
+
+    (a, left), (b, right) = summed_alone(a, left, alone[0]), summed_alone(b, right, alone[1])
 
     def spread(x: Any, names: str) -> Any:
         order = sorted(names, key=output.index)

@@ -7,8 +7,8 @@ import pytest
 import effgrad
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.stage import stage
-from effgrad.stage.passes import optimised
-from effgrad.stage.sharing import joined, paired
+from effgrad.stage.contraction import inner, joined, paired
+from effgrad.stage.passes import dead, optimised
 
 RANDOM = np.random.default_rng(0)
 TALL, WIDE = RANDOM.normal(size=(100, 12)), RANDOM.normal(size=(12, 4))
@@ -36,6 +36,31 @@ def test_long_einsums_are_chains_of_pairs(subscripts):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
         for found, expected in zip(*[optree.tree_leaves(h(*operands)) for h in (effgrad.compile(g), g)], strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 2), -1, None])
+def test_of_a_summed_einsum_an_operand_is_summed_first(axis):
+    def f(a, b, scale):
+        return np.sum(-(np.einsum("ni,ij->nji", a, b) * scale) * 3, axis=axis)
+
+    a, b = RANDOM.normal(size=(5, 3)), RANDOM.normal(size=(3, 4))
+    graph = stage(f)(a, b, 2.0)
+    contracted = dead(inner(graph))
+    assert max(node.size for node in contracted) < 60
+    for g in (f, effgrad.grad(lambda *x: np.sum(f(*x) ** 2), (0, 1))):
+        found, expected = (optree.tree_leaves(h(a, b, 2.0)) for h in (effgrad.compile(g), g))
+        for x, y in zip(found, expected, strict=True):
+            assert np.shape(x) == np.shape(y) and type(x) is type(y)
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+def test_an_einsum_that_is_needed_itself_is_kept():
+    def f(a, b):
+        product = np.einsum("ni,ij->nj", a, b)
+        return product, np.sum(product, axis=0)
+
+    graph = stage(f)(TALL, WIDE)
+    assert len(inner(graph)) == len(graph)
 
 
 def test_what_einsums_have_in_common_is_computed_once():

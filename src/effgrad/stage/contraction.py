@@ -1,7 +1,9 @@
-"""Products that share a factor are one product: the factor is read once, and a narrow product becomes a wide one.
+"""Einsums and matrix products with less work in them.
 
-An einsum of several operands is a chain of products of two, in the order that costs least; what several einsums have in
-common (the tangents of one, say, in each of which another operand is a tangent) is computed once and costs each a part.
+Of a product that is only summed, an operand is summed first. An einsum of several operands is a chain of products of
+two, in the order that costs least; what several einsums have in common (the tangents of one, say, in each of which
+another operand is a tangent) is computed once and costs each a part. Products that share a factor are one product: the
+factor is read once, and narrow products become a wide one.
 """
 
 import collections
@@ -12,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth.elementwise import multiply, negative
 from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, shape_of
 
@@ -20,6 +24,61 @@ from effgrad.stage.graph import GUARD, Graph, Node, shape_of
 MOST_OPERANDS = 5
 # Wider products gain nothing by being joined; smaller ones (of the width and the summed axis) are no work for BLAS.
 WIDEST, SMALLEST = 64, 32
+
+
+def inner(graph: Graph) -> Graph:
+    """The graph with einsums of which nothing but a sum is needed, up to a factor, without what is summed."""
+    if not any(node.primitive is einsum for node in graph):
+        return graph
+    uses = collections.Counter(x for node in graph for x in node.inputs)
+    uses.update(o for o in graph.outputs if type(o) is Node)
+    nodes: list[Node] = []
+    new: dict[Node, Node] = {}
+    for node in graph:
+        found = _summed(node, uses) if node.primitive is sum_ else None
+        new[node] = _with(new, node) if found is None else _contracted(node, *found, new, nodes)
+        nodes.append(new[node])
+    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+
+
+def _with(new: dict[Node, Node], node: Node) -> Node:
+    """A node with new arguments."""
+    args, slots = (tuple(new.get(a, a) if type(a) is Node else a for a in x) for x in (node.args, node.slots))
+    return node.changed(args=args, slots=slots)
+
+
+def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
+    """The einsum that a sum adds up, and the numbers that it is multiplied by on the way."""
+    factors: list[Any] = []
+    (x,) = node.args
+    while type(x) is Node and uses[x] == 1 and x.dtype == node.dtype and x.dtype.kind == "f":
+        if x.primitive is einsum:
+            return (x, factors) if len(x.args) > 1 else None
+        if x.primitive is negative:
+            factors.append(-1.0)
+        elif x.primitive is multiply and () in map(shape_of, x.args):
+            number = shape_of(x.args[1]) == ()
+            factors.append(x.args[number])
+            x = x.args[not number]
+            continue
+        elif x.primitive not in (reshape, broadcast_to) or shape_of(x.args[0]) != x.shape:
+            return None
+        x = x.args[0]
+    return None
+
+
+def _contracted(node: Node, product: Node, factors: list[Any], new: dict[Node, Node], nodes: list[Node]) -> Node:
+    """The sum of an einsum, as an einsum."""
+    axis, (terms, output) = node.params["axis"], _terms(product)
+    axes = range(len(output)) if axis is None else [int(i) % len(output) for i in np.atleast_1d(axis)]
+    kept = "".join(s for i, s in enumerate(output) if i not in axes)
+    value = _with(new, product).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
+    value.kind = node.kind
+    for factor in factors:
+        nodes.append(value)
+        factor = new.get(factor, factor) if type(factor) is Node else factor
+        value = value.changed(primitive=multiply, args=(value, factor), params={})
+    return value
 
 
 def paired(graph: Graph) -> Graph:
@@ -33,8 +92,7 @@ def paired(graph: Graph) -> Graph:
     nodes: list[Node] = []
     new: dict[Node, Node] = {}
     for node in graph:
-        args, slots = (tuple(new.get(a, a) if type(a) is Node else a for a in x) for x in (node.args, node.slots))
-        changed = node.changed(args=args, slots=slots)
+        changed = _with(new, node)
         new[node] = _in_pairs(changed, node.args, shared, nodes) if _long(node) else changed
         nodes.append(new[node])
     return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
@@ -118,8 +176,7 @@ def joined(graph: Graph) -> Graph:
     new: dict[Node, Node] = {}
     for node in sorted(graph, key=depth.__getitem__):
         if node not in group:
-            args = tuple(new.get(a, a) if type(a) is Node else a for a in node.args)
-            new[node] = node.changed(args=args, slots=tuple(new.get(slot, slot) for slot in node.slots))
+            new[node] = _with(new, node)
             nodes.append(new[node])
         elif node is group[node][-1]:
             _product(group[node], new, nodes)
