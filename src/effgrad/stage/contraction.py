@@ -164,6 +164,9 @@ def joined(graph: Graph) -> Graph:
 
     What comes after the product, for each of its parts, comes in step, so that one loop can do it for all of them.
     """
+    factors = collections.Counter(node.args[0] for node in graph if _narrow(node))
+    if max(factors.values(), default=0) < 2:
+        return graph
     depth = _depths(graph)
     groups: dict[Any, list[Node]] = {}
     for node in graph:
