@@ -79,6 +79,8 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             a = a.astype(dtype)
         if where is not True:
             a = np.where(where, a, np.asarray(neutral, a.dtype))
+        if initial is not None and not np.size(plain(a)):
+            return np.broadcast_to(initial, np.shape(np.sum(plain(a), axis=axis, keepdims=keepdims)))
         if isinstance(axis, tuple) and primitive is prod:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
