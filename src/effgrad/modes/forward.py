@@ -7,7 +7,7 @@ construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.floats import float_operators
+from effgrad.modes.operators import float_operators
 from effgrad.smooth.traced import Smooth, Traced
 
 

@@ -2,7 +2,7 @@
 
 An operation on the tape holds the names (positions) of its arguments; a constant has none and leaves no trace. The
 cotangents lie in one list, indexed by name. This is the mode behind `grad`: its values compute with Python floats in
-operators written out from the rules (`effgrad.modes.floats`), whose entries on the tape are just names and partials.
+operators written out from the rules (`effgrad.modes.operators`), whose entries on the tape are just names and partials.
 Sigal 2024, section 4.4; the explicit stack of de Vilhena and Pottier 2023, section 3.3, is its
 scalar sibling.
 
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.modes.floats import float_operators
+from effgrad.modes.operators import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, staging
 
 
 class TapedValue(Traced):
@@ -57,7 +57,7 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
-        outermost = not params
+        outermost = True
         for arg in args:
             if type(arg) in KINDS and arg.owner is self:
                 primal = arg.primal
@@ -68,7 +68,10 @@ class Taped(Handler[Smooth, Checkpoint]):
             outermost = outermost and type(primal) not in KINDS
             primals.append(primal)
         # With no handler below, `primitive` would find that out at a price of its own.
-        result = primitive.function(*primals) if outermost else primitive(*primals, **params)
+        if outermost and (not params or staging(params.values()) is None):
+            result = primitive.function(*primals, **params)
+        else:
+            result = primitive(*primals, **params)
         name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, name)
@@ -121,8 +124,9 @@ class Taped(Handler[Smooth, Checkpoint]):
 
     def _walk(self, collected: list[Any], first: int) -> None:
         """The reverse pass over the tape from its end down to entry `first`."""
-        for name in range(len(self.tape) - 1, first - 1, -1):
-            cotangent, entry = collected[name], self.tape[name]
+        tape = self.tape
+        for name in range(len(tape) - 1, first - 1, -1):
+            cotangent, entry = collected[name], tape[name]
             if not entry or (cotangent is None and type(entry[0]) is not Region):
                 continue
             collected[name] = None
@@ -136,11 +140,22 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                wanted = [index for index, source in enumerate(names) if source is not None]
-                parts = primitive.pull_all(wanted, cotangent, result, primals, params)
-                for index, part in zip(wanted, parts, strict=True):
-                    if part is not None:
-                        collected[names[index]] = cotangents.add(collected[names[index]], part)
+                pulls = primitive.array_pulls if type(cotangent) is np.ndarray else primitive.pulls
+                if pulls is None:
+                    wanted = [index for index, source in enumerate(names) if source is not None]
+                    parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+                    for index, part in zip(wanted, parts, strict=True):
+                        if part is not None:
+                            collected[names[index]] = cotangents.add(collected[names[index]], part)
+                    continue
+                for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
+                    if source is not None and pull is not None:
+                        part, before = pull(cotangent, result, *primals, **params), collected[source]
+                        if before is None:
+                            collected[source] = part
+                        elif part is not None:
+                            plainly = type(before) is type(part) is np.ndarray
+                            collected[source] = before + part if plainly else cotangents.add(before, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""

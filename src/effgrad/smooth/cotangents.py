@@ -43,7 +43,7 @@ class Scattered:
         mask = np.zeros(self.shape, bool)
         pieces = [dense(piece) for _, piece in self.pieces]
         for index, _ in self.pieces:
-            if staging(index) is None and type(mask) not in KINDS:
+            if staging((index,)) is None and type(mask) not in KINDS:
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
                 mask = setitem(mask, True, index=index)
@@ -85,6 +85,9 @@ def product(g: Any, partial: Any) -> Any:
 
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
+    if type(g) is float and type(partial) is float:
+        part = g * partial
+        return 0.0 if part != part and partial == 0 else part
     if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
         if type(g) not in LAYERS and type(partial) not in LAYERS:
             return evaluated(flat_product, g, partial)
@@ -150,11 +153,11 @@ def unbroadcast(g: Any, target: Any) -> Any:
         g = settled(g)
         if np.shape(g.value) == shape:
             return g
-        return masked(_sum_to(g.value, shape), _sum_to(g.mask * 1.0, shape) != 0)
-    return g if getattr(g, "shape", ()) == shape else _sum_to(g, shape)
+        return masked(sum_to(g.value, shape), sum_to(g.mask * 1.0, shape) != 0)
+    return g if getattr(g, "shape", ()) == shape else sum_to(g, shape)
 
 
-def _sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     extra = np.ndim(g) - len(shape)
     if extra > 0:
         g = np.sum(g, axis=tuple(range(extra)))

@@ -25,16 +25,18 @@ class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
     `pushes[i](t, y, *args, **params)` and `pulls[i](g, y, *args, **params)` carry derivatives through argument `i`;
-    None stands for an argument that the result does not depend on smoothly.
+    None stands for an argument that the result does not depend on smoothly. `array_pulls` are the pulls of a cotangent
+    that is a plain array, which knows of no zeros: less to ask.
     """
 
     __slots__ = (
-        "name", "function", "pushes", "pulls", "kind", "partials", "selects", "moves", "push_jointly", "pull_jointly",
+        "name", "function", "pushes", "pulls", "array_pulls", "kind", "partials", "selects", "moves", "push_jointly",
+        "pull_jointly",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
         self.name, self.function, self.kind = name, function, kind
-        self.pushes, self.pulls = pushes, pulls
+        self.pushes, self.pulls, self.array_pulls = pushes, pulls, pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
         # Whether each element of the result is an element of an argument, or zero.
@@ -42,8 +44,7 @@ class Primitive:
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
-        return perform(self, *args, **params)
+    __call__ = perform
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
         """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
@@ -78,32 +79,7 @@ class Primitive:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
-        if self.kind == "elementwise" and not self.selects:
-            # The rule of `elementwise` where nothing is known to be zero, without its calls.
-            if type(cotangent) is float:
-                return [self._pull_number(index, cotangent, result, args) for index in wanted]
-            if type(cotangent) is np.ndarray:
-                return [self._pull_array(index, cotangent, result, args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
-
-    def _pull_number(self, index: int, cotangent: float, result: Any, args: list[Any]) -> Any:
-        partial = self.partials[index]
-        if not callable(partial):
-            return cotangent if partial == 1 else None if partial is None else cotangent * partial
-        factor = partial(result, *args)
-        if type(factor) is float:
-            part = cotangent * factor
-            if part == part:
-                return part
-        return cotangents.product(cotangent, factor)
-
-    def _pull_array(self, index: int, cotangent: Any, result: Any, args: list[Any]) -> Any:
-        partial = self.partials[index]
-        if callable(partial):
-            part = cotangent * partial(result, *args)
-        else:
-            part = cotangent if partial == 1 else None if partial is None else cotangent * partial
-        return cotangents.unbroadcast(part, args[index])
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -150,9 +126,27 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
 
     rules = [make(index, partial) for index, partial in enumerate(partials)]
     primitive.pushes = tuple(push for push, _ in rules)
-    primitive.pulls = tuple(pull for _, pull in rules)
+    primitive.pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
+    if not selects:
+        primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects = partials, selects
     return primitive
+
+
+def _array_pull(index: int, *partials: Any) -> Any:
+    """The pull of a plain array to an argument of an elementwise primitive."""
+    partial = partials[index]
+    if partial is None:
+        return None
+    if len(partials) == 1:
+        return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
+
+    def pull(g: Any, y: Any, *args: Any) -> Any:
+        part = g * partial(y, *args) if callable(partial) else g if partial == 1 else g * partial
+        shape = getattr(args[index], "shape", ())
+        return part if part.shape == shape else cotangents.sum_to(part, shape)
+
+    return pull
 
 
 class _Each:
@@ -188,12 +182,17 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
 
         return pull
 
+    def make_array_pull(transpose: Function) -> Function:
+        return lambda g, y, *args, **params: transpose(g, *args, **params)
+
     primitive.moves = moves
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
+        primitive.array_pulls = primitive.pulls
         return primitive
     primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
     primitive.pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
     return primitive
 
 
