@@ -1,15 +1,22 @@
-"""Operators on Python floats, written out for a mode from the rules of the primitives.
+"""Operators on Python floats and plain arrays, written out for a mode from the rules of the primitives.
 
 The clause of a readable handler costs a few microseconds an operation, most of it in finding out what the arguments
-are. Where they are Python floats, a mode's value class gets operators whose text is the primitive's formula and its
-partials, obtained by running the rule on symbols. Anything else goes to the mode's clause. A test holds both equal.
+are. Where they are values of one activation, or numbers, and no other derivative is around, a mode's value class gets
+operators that do what its clause does: on Python floats, their text is the primitive's formula and its partials,
+obtained by running the rule on symbols. Anything else goes to the mode's clause. A test holds both equal.
 """
 
 from typing import Any
 
+import numpy as np
+
 from effgrad.smooth.elementwise import add, divide, multiply, negative, subtract
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import Traced
+from effgrad.smooth.traced import UFUNCS, Traced
+
+# What no derivative is around.
+PLAIN = frozenset((np.ndarray, float, np.float64))
+NONE: dict[str, Any] = {}
 
 _BINARY = {"add": (add, "+"), "sub": (subtract, "-"), "mul": (multiply, "*"), "truediv": (divide, "/")}
 
@@ -17,16 +24,19 @@ _TEMPLATE = """
 def {dunder}(x, y):
     owner = x.owner
     p = x.primal
-    if type(p) is float and owner.alive:
+    if type(p) in PLAIN and owner.alive:
         if type(y) is Value:
             if y.owner is owner:
                 q = y.primal
-                if type(q) is float:
+                if type(q) in PLAIN:
                     r = {formula}
                     z = new(Value)
                     z.owner = owner
                     z.primal = r
-                    {both}
+                    if type(r) is float:
+                        {both}
+                    else:
+                        {recorded}
                     return z
         elif type(y) is float or type(y) is int:
             q = y
@@ -34,20 +44,26 @@ def {dunder}(x, y):
             z = new(Value)
             z.owner = owner
             z.primal = r
-            {left}
+            if type(r) is float:
+                {left}
+            else:
+                {recorded_left}
             return z
     return generic(x, y)
 
 def {reflected}(x, y):
     owner = x.owner
     q = x.primal
-    if type(q) is float and owner.alive and (type(y) is float or type(y) is int):
+    if type(q) in PLAIN and owner.alive and (type(y) is float or type(y) is int):
         p = y
         r = {formula}
         z = new(Value)
         z.owner = owner
         z.primal = r
-        {right}
+        if type(r) is float:
+            {right}
+        else:
+            {recorded_right}
         return z
     return generic_reflected(x, y)
 """
@@ -56,13 +72,33 @@ _NEGATIVE = """
 def __neg__(x):
     owner = x.owner
     p = x.primal
-    if type(p) is float and owner.alive:
+    if type(p) in PLAIN and owner.alive:
+        r = -p
         z = new(Value)
         z.owner = owner
-        z.primal = -p
-        {body}
+        z.primal = r
+        if type(r) is float:
+            {body}
+        else:
+            {recorded}
         return z
     return generic(x)
+"""
+
+_UFUNC = """
+def __array_ufunc__(self, ufunc, method, x, *others, **options):
+    if x is self and not others and not options and method == "__call__":
+        owner = x.owner
+        p = x.primal
+        primitive = UFUNCS.get(ufunc)
+        if type(p) in PLAIN and type(primitive) is Primitive and owner.alive:
+            r = primitive.function(p)
+            z = new(Value)
+            z.owner = owner
+            z.primal = r
+            {recorded}
+            return z
+    return generic(self, ufunc, method, x, *others, **options)
 """
 
 
@@ -97,11 +133,12 @@ def _partials(primitive: Primitive) -> list[str]:
     return [value.text if isinstance(value, _Symbol) else repr(float(value)) for value in values]
 
 
-def float_operators(value: type[Traced], unary: str, binary: str) -> None:
-    """Give a mode's value class its operators on floats.
+def write_operators(value: type[Traced], unary: str, binary: str, arrays: str) -> None:
+    """Give a mode's value class its operators on floats and on arrays.
 
-    `unary` and `binary` are statements that set the shadow of the result `z` of an operation on `x` (and `y`), with
-    `{0}` and `{1}` in place of the partials.
+    `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),
+    with `{0}` and `{1}` in place of the partials. `arrays` does so for the result `r` of a `primitive` of arrays, with
+    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows.
     """
     generic: Any = value
     for name, (primitive, operator) in _BINARY.items():
@@ -110,15 +147,22 @@ def float_operators(value: type[Traced], unary: str, binary: str) -> None:
         text = _TEMPLATE.format(
             dunder=dunder, reflected=reflected, formula=f"p {operator} q",
             both=binary.format(left, right), left=unary.format(left), right=unary.format(right),
+            recorded=arrays.format(primals="(p, q)", shadows="(x.shadow, y.shadow)"),
+            recorded_left=arrays.format(primals="(p, q)", shadows="(x.shadow, None)"),
+            recorded_right=arrays.format(primals="(p, q)", shadows="(None, x.shadow)"),
         )  # fmt: skip
-        _define(value, text, generic=getattr(generic, dunder), generic_reflected=getattr(generic, reflected))
+        clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
+        _define(value, text, primitive=primitive, **clauses)
     (partial,) = _partials(negative)
-    _define(value, _NEGATIVE.format(body=unary.format(partial)), generic=value.__neg__)
+    recorded = arrays.format(primals="(p,)", shadows="(x.shadow,)")
+    text = _NEGATIVE.format(body=unary.format(partial), recorded=recorded)
+    _define(value, text, primitive=negative, generic=value.__neg__)
+    _define(value, _UFUNC.format(recorded=recorded), UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__)
 
 
 def _define(value: type[Traced], text: str, **names: Any) -> None:
-    scope: dict[str, Any] = {"Value": value, "new": object.__new__, **names}
+    scope: dict[str, Any] = {"Value": value, "new": object.__new__, "PLAIN": PLAIN, "NONE": NONE, **names}
     defined: dict[str, Any] = {}
-    exec(compile(text, f"<float operators of {value.__name__}>", "exec"), scope, defined)
+    exec(compile(text, f"<operators of {value.__name__}>", "exec"), scope, defined)
     for name, function in defined.items():
         setattr(value, name, function)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.modes.operators import float_operators
+from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
@@ -178,8 +178,9 @@ def _sources(entry: Any) -> list[int]:
     return [] if type(entry[0]) is Region else [name for name in entry[4] if name is not None]
 
 
-float_operators(
+write_operators(
     TapedValue,
     unary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}),))",
     binary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}), (y.shadow, {1})))",
+    arrays="z.shadow = len(tape := owner.tape); tape.append([primitive, NONE, r, {primals}, {shadows}])",
 )
