@@ -113,7 +113,7 @@ class Mutant:
 
 
 CONTRACTS, REPRESENTS = "contracts", "represents"
-RANGE = "range(len(self.tape) - 1, first - 1, -1)"
+RANGE = "range(len(tape) - 1, first - 1, -1)"
 TERMS = "range(len(self.bindings) - 1, first - 1, -1)"
 YIELD = "yield result  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
@@ -126,13 +126,13 @@ MUTANTS = [
     Mutant(
         "dropped accumulation",
         "taped",
-        "collected[names[index]] = cotangents.add(collected[names[index]], part)",
-        "collected[names[index]] = part",
+        "collected[source] = before + part\n",
+        "collected[source] = part\n",
         CONTRACTS,
     ),
-    Mutant("first to last", "taped", RANGE, "range(first, len(self.tape))", CONTRACTS),
-    Mutant("last operation forgotten", "taped", RANGE, "range(len(self.tape) - 2, first - 1, -1)", CONTRACTS),
-    Mutant("first operations forgotten", "taped", RANGE, "range(len(self.tape) - 1, first + 4, -1)", CONTRACTS),
+    Mutant("first to last", "taped", RANGE, "range(first, len(tape))", CONTRACTS),
+    Mutant("last operation forgotten", "taped", RANGE, "range(len(tape) - 2, first - 1, -1)", CONTRACTS),
+    Mutant("first operations forgotten", "taped", RANGE, "range(len(tape) - 1, first + 4, -1)", CONTRACTS),
     Mutant("one name for two values", "taped", "name = len(self.tape)", "name = max(0, len(self.tape) - 1)", CONTRACTS),
     Mutant(
         "confused perturbation",
@@ -142,7 +142,7 @@ MUTANTS = [
         REPRESENTS,
     ),
     Mutant(
-        "only the first argument", "taped", "in zip(wanted, parts, strict=True)", "in zip(wanted[:1], parts)", CONTRACTS
+        "only the first argument", "taped", "in zip(names, pulls, strict=False)", "in zip(names[:1], pulls)", CONTRACTS
     ),
     Mutant(
         "floats: dropped accumulation",

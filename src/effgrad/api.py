@@ -531,10 +531,6 @@ def _is_floating(leaf: Any) -> bool:
 def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
-    if type(value) is type(derivative) is float:
-        return derivative
-    if type(value) is type(derivative) is np.ndarray and (value.shape, value.dtype) == (derivative.shape, derivative.dtype):
-        return derivative.copy()
     if _of_another_library(value):
         return _given_back(_like(derivative, np.asarray(value)), value)
     if derivative is None:
@@ -546,7 +542,8 @@ def _like(derivative: Any, primal: Any) -> Any:
             return evaluated(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
-        return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
+        spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
+        return np.array(spread, dtype=value.dtype)
     return value.__class__(derivative)
 
 

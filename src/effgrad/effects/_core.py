@@ -262,7 +262,7 @@ class Handler(Generic[*Effects]):
         activation._pending = []
         activation.serial = next(_serial)
         activation.alive = True
-        names = _effects(type(self)) if instance is None else (instance,)
+        names = _effects(type(self)) if instance is None else (instance,)  # type: ignore[arg-type]
         activation._frame = Frame(activation, names, _frame.get())
         observer = _observer.get()
         if observer is not None:

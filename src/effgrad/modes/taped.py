@@ -150,12 +150,14 @@ class Taped(Handler[Smooth, Checkpoint]):
                     continue
                 for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
                     if source is not None and pull is not None:
-                        part, before = pull(cotangent, result, *primals, **params), collected[source]
+                        part = pull(cotangent, result, *primals, **params)
+                        before = collected[source]
                         if before is None:
                             collected[source] = part
+                        elif type(part) is type(before) is np.ndarray:
+                            collected[source] = before + part
                         elif part is not None:
-                            plainly = type(before) is type(part) is np.ndarray
-                            collected[source] = before + part if plainly else cotangents.add(before, part)
+                            collected[source] = cotangents.add(before, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""

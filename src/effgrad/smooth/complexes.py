@@ -18,10 +18,9 @@ from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluat
 
 def is_complex(x: Any) -> bool:
     value = plain(x)
-    # Numbers and arrays are asked themselves: NumPy's question takes longer than an operation.
-    return value.dtype.kind == "c" if type(value) is np.ndarray else (
-        type(value) is not float and np.result_type(value).kind == "c"
-    )
+    if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
+        return value.dtype.kind == "c"
+    return type(value) is not float and np.result_type(value).kind == "c"
 
 
 real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")

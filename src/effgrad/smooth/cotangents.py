@@ -117,9 +117,20 @@ def scale(g: Any, partial: Any) -> Any:
     if type(g) not in FORMS:
         return product(g, partial)
     g = settled(g)
-    mask = np.broadcast_to(g.mask, np.broadcast_shapes(np.shape(g.mask), np.shape(partial)))
+    if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
+        return Masked(_product_where(g.mask, g.value, partial), g.mask)
     with np.errstate(invalid="ignore"):
-        return Masked(np.where(mask, g.value * partial, 0.0), mask)
+        value = np.where(g.mask, g.value * partial, 0.0)
+    return Masked(value, g.mask if np.shape(value) == np.shape(g.mask) else np.broadcast_to(g.mask, np.shape(value)))
+
+
+def _product_where(mask: Any, a: Any, b: Any) -> Any:
+    """The product of plain arrays, zero outside a mask, where nothing is multiplied."""
+    return np.multiply(a, b, where=mask, out=_zeros(a.shape, np.result_type(a, b)))
+
+
+# The functions themselves, which interception does not reach.
+_zeros, _array = np.zeros, np.array
 
 
 def select(g: Any, weight: Any) -> Any:
@@ -127,7 +138,12 @@ def select(g: Any, weight: Any) -> Any:
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
-    mask = np.broadcast_to(weight != 0, np.broadcast_shapes(np.shape(weight), np.shape(value)))
+    mask = weight != 0
+    if type(mask) is type(value) is np.ndarray and mask.shape == value.shape:
+        if type(g) in FORMS:
+            mask &= settled(g).mask
+        return Masked(_product_where(mask, value, weight), mask)
+    mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
     if type(g) in FORMS:
         mask = mask & settled(g).mask
     return Masked(np.where(mask, value * weight, 0.0), mask)
@@ -158,11 +174,24 @@ def unbroadcast(g: Any, target: Any) -> Any:
 
 
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    extra = np.ndim(g) - len(shape)
-    if extra > 0:
-        g = np.sum(g, axis=tuple(range(extra)))
-    axes = tuple(i for i, n in enumerate(shape) if n == 1 and np.shape(g)[i] != 1)
-    return np.sum(g, axis=axes, keepdims=True) if axes else g
+    given = np.shape(g)
+    extra = len(given) - len(shape)
+    axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
+    total = np.add.reduce(g, axis=axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
+    return total.reshape(shape) if shape else total
+
+
+def spread(g: Any, shape: tuple[int, ...]) -> Any:
+    """`np.broadcast_to`, at a third of its price for plain arrays."""
+    kind = type(g)
+    if kind in (float, np.float64):
+        g = _array(g)
+    elif kind is not np.ndarray or g.dtype.kind not in "fc" or not g.flags.c_contiguous:
+        return np.broadcast_to(g, shape)
+    lead = (0,) * (len(shape) - g.ndim)
+    return np.ndarray(
+        shape, g.dtype, g, 0, (*lead, *[0 if n == 1 else step for n, step in zip(g.shape, g.strides, strict=True)])
+    )
 
 
 def broadcast_like(t: Any, result: Any) -> Any:

@@ -140,11 +140,19 @@ def _array_pull(index: int, *partials: Any) -> Any:
         return None
     if len(partials) == 1:
         return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
+    if len(partials) == 2 and callable(partial):
+
+        def pull_of_two(g: Any, y: Any, a: Any, b: Any) -> Any:
+            part = g * partial(y, a, b)
+            arg = b if index else a
+            return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+
+        return pull_of_two
 
     def pull(g: Any, y: Any, *args: Any) -> Any:
         part = g * partial(y, *args) if callable(partial) else g if partial == 1 else g * partial
-        shape = getattr(args[index], "shape", ())
-        return part if part.shape == shape else cotangents.sum_to(part, shape)
+        arg = args[index]
+        return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 
     return pull
 
