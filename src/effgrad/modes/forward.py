@@ -45,4 +45,5 @@ write_operators(
         "else s * {0} if s is not None else t * {1} if t is not None else None"
     ),
     arrays="z.shadow = primitive.push_all({shadows}, r, {primals}, NONE)",
+    names={},
 )

@@ -133,12 +133,12 @@ def _partials(primitive: Primitive) -> list[str]:
     return [value.text if isinstance(value, _Symbol) else repr(float(value)) for value in values]
 
 
-def write_operators(value: type[Traced], unary: str, binary: str, arrays: str) -> None:
+def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, names: dict[str, Any]) -> None:
     """Give a mode's value class its operators on floats and on arrays.
 
     `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),
     with `{0}` and `{1}` in place of the partials. `arrays` does so for the result `r` of a `primitive` of arrays, with
-    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows.
+    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows. `names` are what it mentions.
     """
     generic: Any = value
     for name, (primitive, operator) in _BINARY.items():
@@ -152,12 +152,13 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str) -
             recorded_right=arrays.format(primals="(p, q)", shadows="(None, x.shadow)"),
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
-        _define(value, text, primitive=primitive, **clauses)
+        _define(value, text, primitive=primitive, **clauses, **names)
     (partial,) = _partials(negative)
     recorded = arrays.format(primals="(p,)", shadows="(x.shadow,)")
     text = _NEGATIVE.format(body=unary.format(partial), recorded=recorded)
-    _define(value, text, primitive=negative, generic=value.__neg__)
-    _define(value, _UFUNC.format(recorded=recorded), UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__)
+    _define(value, text, primitive=negative, generic=value.__neg__, **names)
+    names |= {"UFUNCS": UFUNCS, "Primitive": Primitive, "generic": value.__array_ufunc__}
+    _define(value, _UFUNC.format(recorded=recorded), **names)
 
 
 def _define(value: type[Traced], text: str, **names: Any) -> None:

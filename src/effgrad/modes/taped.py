@@ -10,6 +10,7 @@ An entry is `()` for a variable, `(name, partial)` pairs for an operation on flo
 and `[primitive, params, result, primals, names]` otherwise.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.protection import Protected
+from effgrad.smooth.protection import LARGE, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, staging
 
 
@@ -73,7 +74,7 @@ class Taped(Handler[Smooth, Checkpoint]):
         else:
             result = primitive(*primals, **params)
         name = len(self.tape)
-        self.tape.append([primitive, params, result, primals, names])
+        self.tape.append(recorded(primitive, params, result, primals, names))
         return self.value(self, result, name)
 
     def primal(self, value: Any) -> Any:
@@ -141,7 +142,7 @@ class Taped(Handler[Smooth, Checkpoint]):
             else:
                 primitive, params, result, primals, names = entry
                 pulls = primitive.array_pulls if type(cotangent) is np.ndarray else primitive.pulls
-                if pulls is None:
+                if not pulls:
                     wanted = [index for index, source in enumerate(names) if source is not None]
                     parts = primitive.pull_all(wanted, cotangent, result, primals, params)
                     for index, part in zip(wanted, parts, strict=True):
@@ -174,6 +175,28 @@ class Taped(Handler[Smooth, Checkpoint]):
         del self.tape[end:], collected[end:]
 
 
+def recorded(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """The entry of an operation; large arrays of which the pass back reads no elements are hollow in it.
+
+    So their memory is free for what comes next as soon as the program drops them.
+    """
+    if any(type(value) is np.ndarray and value.nbytes >= LARGE for value in (result, *primals)):
+        traced = [index for index, name in enumerate(names) if name is not None]
+        result, *primals = (
+            _hollow(value)
+            if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
+            else value
+            for place, value in enumerate((result, *primals))
+        )
+    return [primitive, params, result, primals, names]
+
+
+def _hollow(array: Any) -> Any:
+    """An array of the shape and type of another, all of whose elements are one."""
+    nothing = np.ndarray((), array.dtype)
+    return np.ndarray(array.shape, array.dtype, nothing, 0, (0,) * array.ndim)
+
+
 def _sources(entry: Any) -> list[int]:
     if type(entry) is tuple:
         return [source for source, _ in entry]
@@ -184,5 +207,10 @@ write_operators(
     TapedValue,
     unary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}),))",
     binary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}), (y.shadow, {1})))",
-    arrays="z.shadow = len(tape := owner.tape); tape.append([primitive, NONE, r, {primals}, {shadows}])",
+    arrays=(
+        "z.shadow = len(tape := owner.tape); tape.append("
+        "[primitive, NONE, r, {primals}, {shadows}] if type(r) is not np.ndarray or r.nbytes < LARGE "
+        "else recorded(primitive, NONE, r, {primals}, {shadows}))"
+    ),
+    names={"np": np, "LARGE": LARGE, "recorded": recorded},
 )

@@ -19,7 +19,7 @@ from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluat
 def is_complex(x: Any) -> bool:
     value = plain(x)
     if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
-        return value.dtype.kind == "c"
+        return bool(value.dtype.kind == "c")
     return type(value) is not float and np.result_type(value).kind == "c"
 
 

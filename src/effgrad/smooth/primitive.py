@@ -10,6 +10,8 @@ Rules are written with NumPy and operators, so on traced values they perform `Sm
 A mode asks a primitive for `push` (a tangent forward through one argument) and `pull` (a cotangent back to one).
 """
 
+import dis
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +33,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "array_pulls", "kind", "partials", "selects", "moves", "push_jointly",
-        "pull_jointly",
+        "pull_jointly", "read",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -43,6 +45,8 @@ class Primitive:
         self.moves = False
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
+        # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
+        self.read: tuple[Any, ...] = ()
 
     __call__ = perform
 
@@ -80,6 +84,17 @@ class Primitive:
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
+
+    def reads(self, index: int, place: int) -> bool:
+        """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
+
+        All of them know shapes and dtypes. A transpose is the same wherever its own argument is.
+        """
+        if self.kind == "elementwise":
+            return place in self.read[index]
+        if self.kind == "linear":
+            return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
+        return True
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -130,7 +145,18 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
     if not selects:
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects = partials, selects
+    primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
     return primitive
+
+
+def _places_read(partial: Any, count: int) -> Any:
+    """The places of the arguments `(y, *args)` whose names the code of a partial mentions."""
+    if not callable(partial):
+        return ()
+    if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
+        return range(count + 1)
+    mentioned = {instruction.argval for instruction in dis.get_instructions(partial)}
+    return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
 
 
 def _array_pull(index: int, *partials: Any) -> Any:
