@@ -117,7 +117,7 @@ def owned(activation: Any, result: Any) -> list[Any]:
 
 
 def _owned(activation: Any, value: Any) -> Iterator[Any]:
-    # Not a function inside `owned`: one that calls itself is a cycle, which keeps all it has seen until it is collected.
+    # Not inside `owned`: a function that calls itself there is a cycle, which keeps all that it has seen.
     if type(value) in KINDS:
         value = memory(value)
     if type(value) in KINDS:
