@@ -137,8 +137,8 @@ MUTANTS = [
     Mutant(
         "confused perturbation",
         "taped",
-        "if type(arg) in KINDS and arg.owner is self",
-        "if type(arg) in KINDS",
+        "if kind in KINDS and arg.owner is self",
+        "if kind in KINDS",
         REPRESENTS,
     ),
     Mutant(

@@ -44,6 +44,6 @@ write_operators(
         "s = x.shadow; t = y.shadow; z.shadow = s * {0} + t * {1} if s is not None and t is not None "
         "else s * {0} if s is not None else t * {1} if t is not None else None"
     ),
-    arrays="z.shadow = primitive.push_all({shadows}, r, {primals}, NONE)",
+    arrays="z.shadow = primitive.push_all({shadows}, r, {primals}, {params})",
     names={},
 )

@@ -6,13 +6,16 @@ operators that do what its clause does: on Python floats, their text is the prim
 obtained by running the rule on symbols. Anything else goes to the mode's clause. A test holds both equal.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from effgrad.smooth.elementwise import add, divide, multiply, negative, subtract
+from effgrad.smooth.mutable import alias
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import UFUNCS, Traced
+from effgrad.smooth.structure import BASIC
+from effgrad.smooth.traced import OPERATORS, UFUNCS, Traced, getitem
 
 # What no derivative is around.
 PLAIN = frozenset((np.ndarray, float, np.float64))
@@ -49,6 +52,8 @@ def {dunder}(x, y):
             else:
                 {recorded_left}
             return z
+        elif type(y) in PLAIN:
+            return owner.apply(primitive, x, y)
     return generic(x, y)
 
 def {reflected}(x, y):
@@ -87,18 +92,42 @@ def __neg__(x):
 
 _UFUNC = """
 def __array_ufunc__(self, ufunc, method, x, *others, **options):
-    if x is self and not others and not options and method == "__call__":
-        owner = x.owner
-        p = x.primal
-        primitive = UFUNCS.get(ufunc)
-        if type(p) in PLAIN and type(primitive) is Primitive and owner.alive:
-            r = primitive.function(p)
-            z = new(Value)
-            z.owner = owner
-            z.primal = r
-            {recorded}
-            return z
+    owner = self.owner
+    primitive = UFUNCS.get(ufunc)
+    if type(primitive) is Primitive and not options and method == "__call__" and owner.alive:
+        if not others:
+            p = x.primal
+            if type(p) in PLAIN:
+                r = primitive.function(p)
+                z = new(Value)
+                z.owner = owner
+                z.primal = r
+                {recorded}
+                return z
+        elif len(others) == 1:
+            y = others[0]
+            if (x.owner is owner if type(x) is Value else type(x) in PLAIN) and (
+                y.owner is owner if type(y) is Value else type(y) in PLAIN
+            ):
+                return owner.apply(primitive, x, y)
     return generic(self, ufunc, method, x, *others, **options)
+"""
+
+_GETITEM = """
+def __getitem__(x, index):
+    owner = x.owner
+    p = x.primal
+    if (
+        type(p) is np.ndarray and owner.alive
+        and (BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC)
+    ):
+        r = p[index]
+        z = new(Value)
+        z.owner = owner
+        z.primal = r
+        {recorded}
+        return alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z
+    return generic(x, index)
 """
 
 
@@ -138,31 +167,38 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
 
     `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),
     with `{0}` and `{1}` in place of the partials. `arrays` does so for the result `r` of a `primitive` of arrays, with
-    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows. `names` are what it mentions.
+    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows, `{params}` of its parameters
+    and `{largest}` of the name of the largest array. `names` are what it mentions.
     """
     generic: Any = value
+
+    def recorded(shadows: str) -> str:
+        return arrays.format(primals="(p, q)", shadows=shadows, params="NONE", largest="r")
+
     for name, (primitive, operator) in _BINARY.items():
         dunder, reflected = f"__{name}__", f"__r{name}__"
         left, right = _partials(primitive)
         text = _TEMPLATE.format(
             dunder=dunder, reflected=reflected, formula=f"p {operator} q",
             both=binary.format(left, right), left=unary.format(left), right=unary.format(right),
-            recorded=arrays.format(primals="(p, q)", shadows="(x.shadow, y.shadow)"),
-            recorded_left=arrays.format(primals="(p, q)", shadows="(x.shadow, None)"),
-            recorded_right=arrays.format(primals="(p, q)", shadows="(None, x.shadow)"),
+            recorded=recorded("(x.shadow, y.shadow)"), recorded_left=recorded("(x.shadow, None)"),
+            recorded_right=recorded("(None, x.shadow)"),
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
         _define(value, text, primitive=primitive, **clauses, **names)
     (partial,) = _partials(negative)
-    recorded = arrays.format(primals="(p,)", shadows="(x.shadow,)")
-    text = _NEGATIVE.format(body=unary.format(partial), recorded=recorded)
+    one = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
+    text = _NEGATIVE.format(body=unary.format(partial), recorded=one(params="NONE", largest="r"))
     _define(value, text, primitive=negative, generic=value.__neg__, **names)
     names |= {"UFUNCS": UFUNCS, "Primitive": Primitive, "generic": value.__array_ufunc__}
-    _define(value, _UFUNC.format(recorded=recorded), **names)
+    _define(value, _UFUNC.format(recorded=one(params="NONE", largest="r")), **names)
+    names |= {"getitem": getitem, "alias": alias, "BASIC": BASIC, "generic": value.__getitem__}
+    text = _GETITEM.format(recorded=one(params="{'index': index}", largest="p"))
+    _define(value, text, primitive=OPERATORS["getitem"], **names)
 
 
 def _define(value: type[Traced], text: str, **names: Any) -> None:
-    scope: dict[str, Any] = {"Value": value, "new": object.__new__, "PLAIN": PLAIN, "NONE": NONE, **names}
+    scope: dict[str, Any] = {"Value": value, "new": object.__new__, "PLAIN": PLAIN, "NONE": NONE, "np": np, **names}
     defined: dict[str, Any] = {}
     exec(compile(text, f"<operators of {value.__name__}>", "exec"), scope, defined)
     for name, function in defined.items():

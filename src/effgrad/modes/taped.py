@@ -29,6 +29,9 @@ class TapedValue(Traced):
     __slots__ = ()
 
 
+new: Any = object.__new__  # a value without the call of its __init__
+
+
 class _Nowhere:
     """The tape of a part of the program that is not recorded: all names are out of every tape's range."""
 
@@ -58,24 +61,33 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
-        outermost = True
+        outermost, large = True, False
         for arg in args:
-            if type(arg) in KINDS and arg.owner is self:
+            kind = type(arg)
+            if kind in KINDS and arg.owner is self:
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
+                primal = self.protected.keep(arg) if kind is np.ndarray else arg if kind is float else constant(arg)
                 names.append(None)
-            outermost = outermost and type(primal) not in KINDS
+            if type(primal) is np.ndarray:
+                large = large or primal.nbytes >= LARGE
+            elif type(primal) in KINDS:
+                outermost = False
             primals.append(primal)
         # With no handler below, `primitive` would find that out at a price of its own.
-        if outermost and (not params or staging(params.values()) is None):
-            result = primitive.function(*primals, **params)
-        else:
+        if not outermost or (params and staging(params.values()) is not None):
             result = primitive(*primals, **params)
+        else:
+            result = primitive.function(*primals, **params) if params else primitive.function(*primals)
         name = len(self.tape)
-        self.tape.append(recorded(primitive, params, result, primals, names))
-        return self.value(self, result, name)
+        if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
+            self.tape.append(light(primitive, params, result, primals, names))
+        else:
+            self.tape.append([primitive, params, result, primals, names])
+        value: Traced = new(self.value)
+        value.owner, value.primal, value.shadow = self, result, name
+        return value
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
@@ -175,19 +187,18 @@ class Taped(Handler[Smooth, Checkpoint]):
         del self.tape[end:], collected[end:]
 
 
-def recorded(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
-    """The entry of an operation; large arrays of which the pass back reads no elements are hollow in it.
+def light(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """An entry whose arrays are hollow if the pass back reads no elements of them.
 
     So their memory is free for what comes next as soon as the program drops them.
     """
-    if any(type(value) is np.ndarray and value.nbytes >= LARGE for value in (result, *primals)):
-        traced = [index for index, name in enumerate(names) if name is not None]
-        result, *primals = (
-            _hollow(value)
-            if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
-            else value
-            for place, value in enumerate((result, *primals))
-        )
+    traced = [index for index, name in enumerate(names) if name is not None]
+    result, *primals = (
+        _hollow(value)
+        if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
+        else value
+        for place, value in enumerate((result, *primals))
+    )
     return [primitive, params, result, primals, names]
 
 
@@ -209,8 +220,9 @@ write_operators(
     binary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}), (y.shadow, {1})))",
     arrays=(
         "z.shadow = len(tape := owner.tape); tape.append("
-        "[primitive, NONE, r, {primals}, {shadows}] if type(r) is not np.ndarray or r.nbytes < LARGE "
-        "else recorded(primitive, NONE, r, {primals}, {shadows}))"
+        "light(primitive, {params}, r, {primals}, {shadows}) "
+        "if type({largest}) is np.ndarray and {largest}.nbytes >= LARGE "
+        "else [primitive, {params}, r, {primals}, {shadows}])"
     ),
-    names={"np": np, "LARGE": LARGE, "recorded": recorded},
+    names={"LARGE": LARGE, "light": light},
 )

@@ -15,7 +15,7 @@ BASIC = {int, slice, type(None), type(...)}
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
-    total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
+    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
     for index, piece in zip(indices, pieces, strict=True):
         if _distinct(index):
             total[index] += piece
@@ -26,9 +26,12 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _distinct(index: Any) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
-    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
     if len(advanced) != 1:
-        return not advanced
+        return False
     places = np.asarray(advanced[0])
     if places.dtype.kind == "b" or places.size > 1000:
         return places.dtype.kind == "b"
