@@ -208,8 +208,8 @@ MUTANTS = [
     Mutant(
         "confused perturbation",
         "reverse",
-        "if isinstance(a, Traced) and a.owner is self else None",
-        "if isinstance(a, Traced) else None",
+        "if type(a) in KINDS and a.owner is self else None",
+        "if type(a) in KINDS else None",
         REPRESENTS,
     ),
     Mutant("oldest first", "continuation", "self.age > other.age", "self.age < other.age", CONTRACTS),

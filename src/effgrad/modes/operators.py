@@ -17,59 +17,44 @@ from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import BASIC
 from effgrad.smooth.traced import OPERATORS, UFUNCS, Traced, getitem
 
-# What no derivative is around.
-PLAIN = frozenset((np.ndarray, float, np.float64))
+# NumPy's values where no derivative is around, and all such values.
+ARRAYS = frozenset((np.ndarray, np.float64))
+PLAIN = ARRAYS | {float}
 NONE: dict[str, Any] = {}
 
 _BINARY = {"add": (add, "+"), "sub": (subtract, "-"), "mul": (multiply, "*"), "truediv": (divide, "/")}
 
-_TEMPLATE = """
+_OPERATORS = """
 def {dunder}(x, y):
     owner = x.owner
     p = x.primal
-    if type(p) in PLAIN and owner.alive:
+    if type(p) is float and owner.alive:
         if type(y) is Value:
-            if y.owner is owner:
-                q = y.primal
-                if type(q) in PLAIN:
-                    r = {formula}
-                    z = new(Value)
-                    z.owner = owner
-                    z.primal = r
-                    if type(r) is float:
-                        {both}
-                    else:
-                        {recorded}
-                    return z
+            if y.owner is owner and type(q := y.primal) is float:
+                {both}
         elif type(y) is float or type(y) is int:
             q = y
-            r = {formula}
-            z = new(Value)
-            z.owner = owner
-            z.primal = r
-            if type(r) is float:
-                {left}
-            else:
-                {recorded_left}
-            return z
-        elif type(y) in PLAIN:
+            {left}
+    elif type(p) in ARRAYS and owner.alive:
+        if type(y) is Value:
+            if y.owner is owner and type(q := y.primal) in PLAIN:
+                {both_arrays}
+        elif type(y) is float or type(y) is int:
+            q = y
+            {left_array}
+        elif type(y) in ARRAYS:
             return owner.apply(primitive, x, y)
     return generic(x, y)
 
 def {reflected}(x, y):
     owner = x.owner
     q = x.primal
-    if type(q) in PLAIN and owner.alive and (type(y) is float or type(y) is int):
+    if owner.alive and (type(y) is float or type(y) is int):
         p = y
-        r = {formula}
-        z = new(Value)
-        z.owner = owner
-        z.primal = r
-        if type(r) is float:
+        if type(q) is float:
             {right}
-        else:
-            {recorded_right}
-        return z
+        if type(q) in ARRAYS:
+            {right_array}
     return generic_reflected(x, y)
 """
 
@@ -77,16 +62,11 @@ _NEGATIVE = """
 def __neg__(x):
     owner = x.owner
     p = x.primal
-    if type(p) in PLAIN and owner.alive:
-        r = -p
-        z = new(Value)
-        z.owner = owner
-        z.primal = r
-        if type(r) is float:
-            {body}
-        else:
-            {recorded}
-        return z
+    if owner.alive:
+        if type(p) is float:
+            {number}
+        if type(p) in ARRAYS:
+            {array}
     return generic(x)
 """
 
@@ -98,12 +78,7 @@ def __array_ufunc__(self, ufunc, method, x, *others, **options):
         if not others:
             p = x.primal
             if type(p) in PLAIN:
-                r = primitive.function(p)
-                z = new(Value)
-                z.owner = owner
-                z.primal = r
-                {recorded}
-                return z
+                {array}
         elif len(others) == 1:
             y = others[0]
             if (x.owner is owner if type(x) is Value else type(x) in PLAIN) and (
@@ -117,18 +92,16 @@ _GETITEM = """
 def __getitem__(x, index):
     owner = x.owner
     p = x.primal
-    if (
-        type(p) is np.ndarray and owner.alive
-        and (BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC)
-    ):
-        r = p[index]
-        z = new(Value)
-        z.owner = owner
-        z.primal = r
-        {recorded}
-        return alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z
+    basic = BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC
+    if basic and type(p) is np.ndarray and owner.alive:
+        {array}
     return generic(x, index)
 """
+
+
+def _result(formula: str, shadow: str, given: str = "z") -> str:
+    """The statements that make a value of what `formula` says, whose shadow is set by a statement."""
+    return f"r = {formula}; z = new(Value); z.owner = owner; z.primal = r; {shadow}; return {given}"
 
 
 class _Symbol:
@@ -171,34 +144,43 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
     and `{largest}` of the name of the largest array. `names` are what it mentions.
     """
     generic: Any = value
-
-    def recorded(shadows: str) -> str:
-        return arrays.format(primals="(p, q)", shadows=shadows, params="NONE", largest="r")
-
     for name, (primitive, operator) in _BINARY.items():
-        dunder, reflected = f"__{name}__", f"__r{name}__"
+        dunder, reflected, formula = f"__{name}__", f"__r{name}__", f"p {operator} q"
         left, right = _partials(primitive)
-        text = _TEMPLATE.format(
-            dunder=dunder, reflected=reflected, formula=f"p {operator} q",
-            both=binary.format(left, right), left=unary.format(left), right=unary.format(right),
-            recorded=recorded("(x.shadow, y.shadow)"), recorded_left=recorded("(x.shadow, None)"),
-            recorded_right=recorded("(None, x.shadow)"),
+        both_arrays, left_array, right_array = (
+            _result(formula, arrays.format(primals="(p, q)", shadows=shadows, params="NONE", largest="r"))
+            for shadows in ("(x.shadow, y.shadow)", "(x.shadow, None)", "(None, x.shadow)")
+        )
+        text = _OPERATORS.format(
+            dunder=dunder, reflected=reflected, both=_result(formula, binary.format(left, right)),
+            left=_result(formula, unary.format(left)), right=_result(formula, unary.format(right)),
+            both_arrays=both_arrays, left_array=left_array, right_array=right_array,
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
         _define(value, text, primitive=primitive, **clauses, **names)
-    (partial,) = _partials(negative)
-    one = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
-    text = _NEGATIVE.format(body=unary.format(partial), recorded=one(params="NONE", largest="r"))
+    alone = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
+    array = alone(params="NONE", largest="r")
+    number = _result("-p", unary.format(*_partials(negative)))
+    text = _NEGATIVE.format(number=number, array=_result("-p", array))
     _define(value, text, primitive=negative, generic=value.__neg__, **names)
-    names |= {"UFUNCS": UFUNCS, "Primitive": Primitive, "generic": value.__array_ufunc__}
-    _define(value, _UFUNC.format(recorded=one(params="NONE", largest="r")), **names)
-    names |= {"getitem": getitem, "alias": alias, "BASIC": BASIC, "generic": value.__getitem__}
-    text = _GETITEM.format(recorded=one(params="{'index': index}", largest="p"))
-    _define(value, text, primitive=OPERATORS["getitem"], **names)
+    text = _UFUNC.format(array=_result("primitive.function(p)", array))
+    _define(value, text, UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__, **names)
+    step = "alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z"
+    text = _GETITEM.format(array=_result("p[index]", alone(params="{'index': index}", largest="p"), step))
+    names |= {"primitive": OPERATORS["getitem"], "alias": alias, "getitem": getitem, "BASIC": BASIC}
+    _define(value, text, generic=value.__getitem__, **names)
 
 
 def _define(value: type[Traced], text: str, **names: Any) -> None:
-    scope: dict[str, Any] = {"Value": value, "new": object.__new__, "PLAIN": PLAIN, "NONE": NONE, "np": np, **names}
+    scope: dict[str, Any] = {
+        "Value": value,
+        "new": object.__new__,
+        "NONE": NONE,
+        "np": np,
+        "ARRAYS": ARRAYS,
+        "PLAIN": PLAIN,
+        **names,
+    }
     defined: dict[str, Any] = {}
     exec(compile(text, f"<operators of {value.__name__}>", "exec"), scope, defined)
     for name, function in defined.items():

@@ -70,12 +70,15 @@ class Region:
     def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
         self.around, self.first = PARTS.get(), Part()
-        recording = {name: getattr(activation, name) for name in unrecording}
-        vars(activation).update(unrecording)
+        state = vars(activation)
+        recording = {name: state[name] for name in unrecording if name in state}
+        state.update(unrecording)
         try:
             self.result, self.values, values = self._run(self.first)
         finally:
-            vars(activation).update(recording)
+            for name in unrecording:
+                del state[name]
+            state.update(recording)
         first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]

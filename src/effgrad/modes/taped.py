@@ -153,7 +153,7 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                pulls = primitive.array_pulls if type(cotangent) is np.ndarray else primitive.pulls
+                pulls = primitive.pulls_of(cotangent)
                 if not pulls:
                     wanted = [index for index, source in enumerate(names) if source is not None]
                     parts = primitive.pull_all(wanted, cotangent, result, primals, params)

@@ -67,6 +67,8 @@ def add(a: Any, b: Any) -> Any:
     """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
     if a is None:
         return b
+    if type(a) not in FORMS and type(b) not in FORMS:
+        return a + b
     if type(a) is Scattered and type(b) is Scattered:
         a.pieces.extend(b.pieces)
         return a

@@ -27,18 +27,19 @@ class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
     `pushes[i](t, y, *args, **params)` and `pulls[i](g, y, *args, **params)` carry derivatives through argument `i`;
-    None stands for an argument that the result does not depend on smoothly. `array_pulls` are the pulls of a cotangent
-    that is a plain array, which knows of no zeros: less to ask.
+    None stands for an argument that the result does not depend on smoothly. `number_pulls` and `array_pulls` are the
+    pulls of a cotangent that is a float or a plain array, which knows of no zeros: less to ask.
     """
 
     __slots__ = (
-        "name", "function", "pushes", "pulls", "array_pulls", "kind", "partials", "selects", "moves", "push_jointly",
-        "pull_jointly", "read",
+        "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
+        "push_jointly", "pull_jointly", "read",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
         self.name, self.function, self.kind = name, function, kind
-        self.pushes, self.pulls, self.array_pulls = pushes, pulls, pulls
+        self.pushes, self.pulls = pushes, pulls
+        self.number_pulls = self.array_pulls = pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
         # Whether each element of the result is an element of an argument, or zero.
@@ -83,7 +84,15 @@ class Primitive:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
+        pulls = self.pulls_of(cotangent)
+        if pulls and not params:
+            return [(rule := pulls[index]) and rule(cotangent, result, *args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
+
+    def pulls_of(self, cotangent: Any) -> Any:
+        """The pulls to use for a cotangent."""
+        kind = type(cotangent)
+        return self.number_pulls if kind is float else self.array_pulls if kind is np.ndarray else self.pulls
 
     def reads(self, index: int, place: int) -> bool:
         """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
@@ -141,8 +150,9 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
 
     rules = [make(index, partial) for index, partial in enumerate(partials)]
     primitive.pushes = tuple(push for push, _ in rules)
-    primitive.pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
+    primitive.pulls = primitive.number_pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
     if not selects:
+        primitive.number_pulls = tuple(map(_number_pull, partials))
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects = partials, selects
     primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
@@ -157,6 +167,22 @@ def _places_read(partial: Any, count: int) -> Any:
         return range(count + 1)
     mentioned = {instruction.argval for instruction in dis.get_instructions(partial)}
     return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
+
+
+def _number_pull(partial: Any) -> Any:
+    """The pull of a float to an argument of an elementwise primitive."""
+    if not callable(partial):
+        return (lambda g, y, *args: g) if partial == 1 else partial and (lambda g, y, *args: g * partial)
+
+    def pull(g: float, y: Any, *args: Any) -> Any:
+        factor = partial(y, *args)
+        if type(factor) is float:
+            part = g * factor
+            if part == part:
+                return part
+        return cotangents.product(g, factor)
+
+    return pull
 
 
 def _array_pull(index: int, *partials: Any) -> Any:
@@ -222,10 +248,10 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
     primitive.moves = moves
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
-        primitive.array_pulls = primitive.pulls
+        primitive.number_pulls = primitive.array_pulls = primitive.pulls
         return primitive
     primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
-    primitive.pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    primitive.pulls = primitive.number_pulls = tuple(None if t is None else make_pull(t) for t in transposes)
     primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
     return primitive
 
