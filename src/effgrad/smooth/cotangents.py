@@ -124,6 +124,8 @@ def scale(g: Any, partial: Any) -> Any:
     if type(g) not in FORMS:
         return product(g, partial)
     g = settled(g)
+    if type(partial) is float and math.isfinite(partial):
+        return Masked(g.value * partial, g.mask)
     if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
         return Masked(_product_where(g.mask, g.value, partial), g.mask)
     with np.errstate(invalid="ignore"):
@@ -164,7 +166,18 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     value = transpose(g.value, *args, **params)
     if not moves or type(value) in FORMS:
         return value
-    return masked(value, dense(transpose(g.mask * 1.0, *args, **params)) != 0)
+    return masked(value, as_mask(transpose(movable(g.mask), *args, **params)))
+
+
+def movable(mask: Any) -> Any:
+    """A mask as the transpose of a function that moves elements takes it: truth values, or staged numbers."""
+    return mask if type(mask) is np.ndarray else mask * 1.0
+
+
+def as_mask(moved: Any) -> Any:
+    """What that transpose has made of it as a mask."""
+    moved = dense(moved)
+    return moved if type(moved) is np.ndarray and moved.dtype == bool else moved != 0
 
 
 def unbroadcast(g: Any, target: Any) -> Any:

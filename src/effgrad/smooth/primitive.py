@@ -271,10 +271,10 @@ def moving(function: Function, transpose: Function, name: str, adds: bool = Fals
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
         g = cotangents.settled(g)
-        masks = transpose(wanted, g.mask * 1.0, *args, **params)
+        masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
         values = transpose(wanted, g.value, *args, **params)
         return [
-            value if value is None else cotangents.masked(value, cotangents.dense(mask) != 0)
+            value if value is None else cotangents.masked(value, cotangents.as_mask(mask))
             for value, mask in zip(values, masks, strict=True)
         ]
 
