@@ -23,6 +23,9 @@ from effgrad.smooth.traced import perform, plain
 Function = Callable[..., Any]
 
 
+NUMBERS = frozenset((float, np.float64))
+
+
 class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
@@ -92,7 +95,7 @@ class Primitive:
     def pulls_of(self, cotangent: Any) -> Any:
         """The pulls to use for a cotangent."""
         kind = type(cotangent)
-        return self.number_pulls if kind is float else self.array_pulls if kind is np.ndarray else self.pulls
+        return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
 
     def reads(self, index: int, place: int) -> bool:
         """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
@@ -176,8 +179,8 @@ def _number_pull(partial: Any) -> Any:
 
     def pull(g: float, y: Any, *args: Any) -> Any:
         factor = partial(y, *args)
-        if type(factor) is float:
-            part = g * factor
+        if type(factor) in NUMBERS:
+            part = g * float(factor)
             if part == part:
                 return part
         return cotangents.product(g, factor)

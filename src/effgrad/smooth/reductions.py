@@ -14,7 +14,7 @@ from effgrad.smooth.traced import FUNCTIONS, KINDS, decided, plain
 def _expand(g: Any, x: Any, axis: Any) -> Any:
     """A reduced value with its axes put back, at length one."""
     shape = np.shape(plain(x))
-    if axis is None:
+    if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
         return reshape(g, shape=(1,) * len(shape))
     axes = [a % len(shape) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     return reshape(g, shape=tuple([1 if i in axes else n for i, n in enumerate(shape)]))
@@ -22,7 +22,7 @@ def _expand(g: Any, x: Any, axis: Any) -> Any:
 
 def _against(g: Any, x: Any, axis: Any) -> Any:
     """A reduced value in a shape that broadcasts against that of `x`."""
-    return g if axis is None else _expand(g, x, axis)
+    return g if axis is None or np.ndim(plain(x)) == 0 else _expand(g, x, axis)
 
 
 def _share(name: str, x: Any, y: Any, axis: Any) -> Any:

@@ -68,6 +68,10 @@ def _cast_back(g: Any, dtype: Any) -> Any:
     return np.astype(np.asarray(g), dtype)[()]
 
 
+def _at(g: Any, shape: Any, index: Any) -> Any:
+    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+
+
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -84,7 +88,7 @@ astype = linear(
 )
 getitem = linear(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
+    lambda g, x, index: _at(g, np.shape(plain(x)), index),
     name="getitem",
     moves=True,
 )

@@ -413,7 +413,7 @@ def example(value: Any) -> Any:
 
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
-    return type(condition) not in KINDS and np.ndim(condition) == 0
+    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
 
 
 def staging(values: Any) -> Any:
