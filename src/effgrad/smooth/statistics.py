@@ -6,10 +6,12 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.errors import NoRule
+from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.traced import composed, plain
+from effgrad.smooth.primitive import linear
+from effgrad.smooth.traced import KINDS, composed, plain
 
 # Sums, products and differences.
 
@@ -151,10 +153,21 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 
+cross: Any = linear(
+    np.cross,
+    lambda g, a, b: cotangents.unbroadcast(cross(b, g), a),
+    lambda g, a, b: cotangents.unbroadcast(cross(g, a), b),
+)
+
+
 def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
+    if shape_of(a)[-1] == shape_of(b)[-1] == 3 and type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+        # Of a staged program, the components are operations of one kernel.
+        result = cross(a, b)
+        return result if axisc == -1 else np.moveaxis(result, -1, axisc)
     if shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2:
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 

@@ -15,7 +15,7 @@ BASIC = {int, slice, type(None), type(...)}
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
-    total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
+    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
     for index, piece in zip(indices, pieces, strict=True):
         if _distinct(index):
             total[index] += piece
@@ -26,9 +26,12 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _distinct(index: Any) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
-    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
     if len(advanced) != 1:
-        return not advanced
+        return False
     places = np.asarray(advanced[0])
     if places.dtype.kind == "b" or places.size > 1000:
         return places.dtype.kind == "b"
@@ -65,6 +68,10 @@ def _cast_back(g: Any, dtype: Any) -> Any:
     return np.astype(np.asarray(g), dtype)[()]
 
 
+def _at(g: Any, shape: Any, index: Any) -> Any:
+    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+
+
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -81,7 +88,7 @@ astype = linear(
 )
 getitem = linear(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
+    lambda g, x, index: _at(g, np.shape(plain(x)), index),
     name="getitem",
     moves=True,
 )
