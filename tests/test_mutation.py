@@ -283,3 +283,14 @@ def test_what_numpy_refuses_is_refused():
 
 def test_check_grad_reads_a_filled_array():
     assert "6 coordinates agree" in check_grad(filled, X)
+
+
+def test_an_array_of_no_axis_that_is_filled_has_none():
+    def f(x):
+        made, like = np.zeros(()), np.zeros_like(x)
+        made[...] = x
+        like[()] = made
+        assert np.shape(made) == np.shape(like) == np.shape(np.zeros_like(x) + x) == ()
+        return like * made + np.imag(x)
+
+    assert grad(f)(1.5) == 3.0

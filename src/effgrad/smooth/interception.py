@@ -24,7 +24,7 @@ import scipy.special
 
 from effgrad.effects import handled
 from effgrad.errors import NoRule, library_call, public_name
-from effgrad.smooth import makers, special
+from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.scipy_rules.tables import Method, traced_inside
@@ -32,7 +32,7 @@ from effgrad.smooth.traced import RULED, Smooth, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
-    *((scipy.special, name, rule) for name, rule in special.RULES.items()),
+    *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
 ]
 CREATORS: list[tuple[Any, str]] = [
     (np, name)

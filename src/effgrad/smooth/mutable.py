@@ -84,7 +84,8 @@ def buffer(value: Any) -> Any:
     if type(value) is not np.ndarray or value.dtype.kind not in "fc":
         return value
     result: Any = Mutable(OUTERMOST, value, None)
-    Handle(Storage(np.ascontiguousarray(value), PARTS.get())).attach(result)
+    # np.ascontiguousarray would give a number an axis.
+    Handle(Storage(np.asarray(value, order="C"), PARTS.get())).attach(result)
     return result
 
 
