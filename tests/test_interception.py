@@ -218,3 +218,15 @@ def test_a_function_without_a_rule_is_named(name):
         grad(lambda x: np.sum(REFUSED[name](x)))(V)
     assert "test_interception.py" in str(caught.value)
     assert current() == ORIGINALS
+
+
+def test_a_module_is_replaced_when_it_is_looked_into_and_comes_back_as_it_was():
+    def f(x):
+        assert type(scipy.ndimage) is not kind
+        assert scipy.ndimage.shift is not before and type(scipy.ndimage) is kind
+        return x * x
+
+    before, kind = scipy.ndimage.shift, type(scipy.ndimage)
+    for _ in range(2):
+        assert grad(f)(3.0) == 6.0
+        assert scipy.ndimage.shift is before and type(scipy.ndimage) is kind

@@ -6,6 +6,9 @@ with a module of ours that has the rules; it is imported when a program has impo
 inside a derivative theirs can absorb traced values (`effgrad.smooth.mutable`). The last activation to end restores the
 originals, also after an exception.
 
+What is in a module of SciPy is only replaced when the program looks something up there, so that a derivative that uses
+NumPy alone does not pay for it.
+
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
 real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would).
@@ -14,6 +17,7 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 import importlib
 import sys
 import threading
+import types
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from traceback import walk_tb
@@ -98,12 +102,24 @@ def _sees_traced(frame: Any) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
+class _Waiting(types.ModuleType):
+    """A module of SciPy whose functions are replaced when the program first looks one up: most programs never do."""
+
+    def __getattribute__(self, name: str) -> Any:
+        with _lock:
+            _replaced.wake(self)
+        return getattr(self, name)
+
+
 class _Replacements:
     """What is replaced: for modules dictionaries of names, for classes single attributes."""
 
     def __init__(self) -> None:
+        # Public modules of SciPy wait to be looked into. NumPy does not, nor modules that look into themselves.
+        self.waiting: dict[types.ModuleType, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
         self.classes: list[tuple[type, str, Any, Any]] = []
+        self.asleep: set[types.ModuleType] = set()
 
     def extend(self, rules: Sequence[tuple[Any, str, Any]], creators: Sequence[tuple[Any, str]] = ()) -> None:
         chosen: dict[Any, dict[str, Any]] = {}
@@ -116,24 +132,42 @@ class _Replacements:
             originals = {name: vars(owner)[name] for name in replacements}
             if isinstance(owner, type):
                 self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
+            elif type(owner) is types.ModuleType and owner.__name__ in SCIPY:
+                self.waiting[owner] = replacements, originals
             else:
                 self.modules.append((vars(owner), replacements, originals))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
     def put(self) -> None:
-        for names, replacements, _ in self.modules:
-            names.update(replacements)
+        for module in self.waiting:
+            module.__class__ = _Waiting
+        self.asleep = set(self.waiting)
+        for known, changed, _ in self.modules:
+            known.update(changed)
         for owner, name, replacement, _ in self.classes:
             setattr(owner, name, replacement)
 
+    def wake(self, module: types.ModuleType) -> None:
+        if module in self.asleep:
+            self.asleep.remove(module)
+            module.__class__ = types.ModuleType
+            object.__getattribute__(module, "__dict__").update(self.waiting[module][0])
+
     def take_back(self) -> None:
-        for names, _, originals in self.modules:
-            names.update(originals)
+        for module, (_, before) in self.waiting.items():
+            if module in self.asleep:
+                module.__class__ = types.ModuleType
+            else:
+                vars(module).update(before)
+        self.asleep = set()
+        for known, _, before in self.modules:
+            known.update(before)
         for owner, name, _, original in self.classes:
             setattr(owner, name, original)
 
     def __len__(self) -> int:
-        return len(self.classes) + sum(len(replacements) for _, replacements, _ in self.modules)
+        functions = [replacements for replacements, _ in self.waiting.values()]
+        return len(self.classes) + sum(map(len, functions + [replacements for _, replacements, _ in self.modules]))
 
 
 class _Imports(MetaPathFinder):
@@ -159,8 +193,9 @@ class _Imports(MetaPathFinder):
                 self.depth -= 1
             if self.depth == 0:
                 with _lock:
-                    _look_for_imports()
                     if _running:
+                        _replaced.take_back()
+                        _look_for_imports()
                         _replaced.put()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
@@ -178,6 +213,7 @@ def _look_for_imports() -> None:
         _replaced.extend(rules)
 
 
+SCIPY = frozenset((*MODULES, "scipy.special"))
 _replaced = _Replacements()
 _replaced.extend(RULES, CREATORS)
 _awaited = list(MODULES)
