@@ -37,7 +37,8 @@ def current():
 
 def everything():
     """Every function that any table replaces, as it is now."""
-    rules = [*interception.RULES, *((owner, name, None) for owner, name in interception.CREATORS)]
+    first = [*interception.CREATORS, *interception.OF_LISTS]
+    rules = [*interception.RULES, *((owner, name, None) for owner, name in first)]
     for module in interception.MODULES.values():
         rules += importlib.import_module(module).RULES
     return {(owner, name): vars(owner)[name] for owner, name, _ in rules}

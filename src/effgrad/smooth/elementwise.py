@@ -12,7 +12,7 @@ import scipy.special as sp
 
 from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, plain
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
 
 
 def _positive(x: Any) -> Any:
@@ -205,13 +205,13 @@ CONSTANT.update({
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:
         return np.where(plain(condition))
-    return where(plain(condition), x, y)
+    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low = a_min if a_min is not None else min if min is not None else -np.inf
     high = a_max if a_max is not None else max if max is not None else np.inf
-    return clip(a, low, high)
+    return clip(ordinary(a), ordinary(low), ordinary(high))
 
 
 FUNCTIONS.update({np.where: _where, np.clip: _clip, np.sinc: sinc})

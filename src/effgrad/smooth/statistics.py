@@ -49,7 +49,7 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> An
     return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
 
 
-def _cumulative(function: Any) -> Any:
+def _cumulative(function: Any, first: float) -> Any:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
         axis = 0 if axis is None else axis
         result = function(x, axis=axis)
@@ -57,8 +57,7 @@ def _cumulative(function: Any) -> Any:
             return result
         shape = list(shape_of(x))
         shape[axis] = 1
-        first = np.full(shape, float(function is np.cumprod))
-        return np.concatenate([first, result], axis=axis)
+        return np.concatenate([np.full(shape, first), result], axis=axis)
 
     return rule
 
@@ -390,7 +389,8 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 composed({
     np.diff: _diff, np.ediff1d: _ediff1d, np.ptp: _ptp, np.cumprod: _cumprod,
-    np.cumulative_sum: _cumulative(np.cumsum), np.cumulative_prod: _cumulative(np.cumprod), np.average: _average,
+    np.cumulative_sum: _cumulative(np.cumsum, 0.0), np.cumulative_prod: _cumulative(np.cumprod, 1.0),
+    np.average: _average,
     np.cov: _cov, np.corrcoef: _corrcoef, np.gradient: _gradient, np.trapezoid: _trapezoid, np.cross: _cross,
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis),
     np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),

@@ -97,8 +97,9 @@ class Traced:
             if name is not None:
                 raise NoRule(refusal(name))
             raise Detached(
-                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
-                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
             )
         return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
