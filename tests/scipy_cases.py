@@ -381,6 +381,10 @@ def ndimage_correlate(x, mode):
     return ndimage.correlate(x, W, mode=mode, cval=0.3)
 
 
+def spline_at(x, order):
+    return ndimage.map_coordinates(x, 2.5 * x[:2], order=order, cval=0.5)
+
+
 NDIMAGE = {
     **{f"correlate {mode}": functools.partial(ndimage_correlate, mode=mode) for mode in MODES},
     "correlate weights": lambda x: ndimage.correlate(x, x[:2, :3]),
@@ -406,6 +410,16 @@ NDIMAGE = {
     "affine_transform": lambda x: ndimage.affine_transform(x, x[:2, :2] + np.eye(2), [0.1, x[0, 0]], order=1),
     "shift": lambda x: ndimage.shift(x, (0.3, -0.6), order=1, cval=0.5),
     "zoom": lambda x: ndimage.zoom(x, 2, order=1),
+    "spline_filter": lambda x: ndimage.spline_filter(x),
+    "spline_filter1d": lambda x: ndimage.spline_filter1d(x, 4, axis=0, mode="reflect"),
+    **{f"map_coordinates spline {order}": functools.partial(spline_at, order=order) for order in (2, 3, 4, 5)},
+    "map_coordinates spline nearest": lambda x: ndimage.map_coordinates(x, 4 * x[:2] - 1, mode="nearest"),
+    "map_coordinates unfiltered": lambda x: ndimage.map_coordinates(x, 2 * x[:2], prefilter=False),
+    "affine_transform spline": lambda x: ndimage.affine_transform(x, x[:2, :2] + np.eye(2), [0.1, x[0, 0]]),
+    "shift spline": lambda x: ndimage.shift(x, x[0, :2], cval=0.5),
+    "zoom spline": lambda x: ndimage.zoom(x, 2),
+    "rotate": lambda x: ndimage.rotate(x, 20 * x[0, 0]),
+    "rotate planes": lambda x: ndimage.rotate(np.stack([x, x**2]), 30, axes=(0, 2), reshape=False, order=1),
 }  # fmt: skip
 S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")

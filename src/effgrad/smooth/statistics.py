@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.errors import NoRule
-from effgrad.smooth.complexes import conj, squared
+from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.reductions import root
@@ -37,8 +37,10 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
+    if dtype is not None:
+        a = a.astype(dtype)
     if axis is None:
         a, axis = np.ravel(a), 0
     a = np.moveaxis(a, axis, 0)
@@ -85,6 +87,7 @@ def _cov(
         x = np.atleast_2d(x)
         return x if rowvar or shape_of(x)[0] == 1 else x.T
 
+    require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
     ddof = int(not bias) if ddof is None else ddof
     w = 1.0 if fweights is None and aweights is None else (1 if fweights is None else fweights) * (
@@ -97,7 +100,7 @@ def _cov(
         mean = np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
     d = x - mean
-    return np.squeeze(np.matmul(d * w, np.swapaxes(conj(d), 0, 1)) / scale)
+    return np.squeeze(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)) / scale)
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -204,10 +207,12 @@ def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> 
 
 
 def _without_nans(function: Any, neutral: Any) -> Any:
-    def rule(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        if dtype is not None:
+            a = a.astype(dtype)
         nan = np.isnan(plain(a))
         result = function(np.where(nan, neutral, a), axis=axis, **kwargs)
-        if neutral in (np.inf, -np.inf):
+        if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
             result = np.where(empty, np.nan, result) if np.any(empty) else result
         return result
@@ -215,17 +220,12 @@ def _without_nans(function: Any, neutral: Any) -> Any:
     return rule
 
 
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    count = np.sum(~np.isnan(plain(a)), axis=axis, keepdims=keepdims)
-    return np.nansum(a, axis=axis, keepdims=keepdims) / count
+def _nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+    return np.mean(a, axis, dtype, keepdims=keepdims, where=~np.isnan(plain(a)) & where)
 
 
-def _nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False, **_: Any
-) -> Any:
-    nan = np.isnan(plain(a))
-    d = np.where(nan, 0.0, np.where(nan, 0.0, a) - np.nanmean(a, axis=axis, keepdims=True))
-    return np.sum(squared(d), axis=axis, keepdims=keepdims) / (np.sum(~nan, axis=axis, keepdims=keepdims) - ddof)
+def _nanvar(a: Any, axis: Any = None, dtype: Any = None, *, where: Any = True, **options: Any) -> Any:
+    return np.var(a, axis, dtype, where=~np.isnan(plain(a)) & where, **options)
 
 
 def _nanstd(a: Any, *args: Any, **kwargs: Any) -> Any:

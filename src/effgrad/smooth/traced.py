@@ -206,6 +206,8 @@ class Traced:
     def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
         if not copy and self.dtype == dtype:
             return self
+        if self.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+            raise Detached(f"a complex array was cast to {np.dtype(dtype)}, and would lose a part: use x.real")
         return OPERATORS["astype"](self, dtype=np.dtype(dtype))
 
     def conjugate(self) -> Any:

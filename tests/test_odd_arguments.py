@@ -1,0 +1,61 @@
+"""Options and shapes that rules once overlooked: each gave a wrong derivative, or an error that NumPy does not."""
+
+import numpy as np
+import pytest
+
+from effgrad import check_grad, grad, value_and_grad
+
+X = np.array([[0.3, np.nan, 0.7], [0.2, 0.9, 0.4]])
+KNOWN = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 0.4]])
+SOME = np.array([[True, True, False], [False, True, True]])
+
+
+@pytest.mark.parametrize("function", [np.nanmean, np.nanvar, np.nanstd, np.nansum, np.nanprod])
+def test_functions_without_nans_take_where(function):
+    """`where` was taken for granted: all elements counted."""
+    value, derivative = value_and_grad(lambda x: np.sum(function(x, axis=1, where=SOME) ** 2))(X)
+    assert value == np.sum(function(X, axis=1, where=SOME) ** 2)
+    assert (derivative[~SOME] == 0).all() and derivative[0, 1] == 0
+    check_grad(lambda x: np.sum(function(x, axis=1, where=SOME) ** 2), KNOWN)
+
+
+@pytest.mark.parametrize("transform, factor", [(np.fft.rfftn, 1), (np.fft.irfftn, 1 + 2j), (np.fft.fftn, 1)])
+def test_transforms_over_an_axis_that_comes_twice(transform, factor):
+    """A transform of half the length was followed by one of that length."""
+    check_grad(lambda x: np.sum(np.abs(transform(x * factor, axes=(0, 0))) ** 2), KNOWN)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.std, np.cumprod, np.nansum, np.nanmean])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_at_all(function, shape, axis):
+    value, derivative = value_and_grad(lambda x: np.sum(function(x, axis=axis)))(np.ones(shape))
+    np.testing.assert_equal(value, np.sum(function(np.ones(shape), axis=axis)))
+    assert derivative.shape == shape
+
+
+@pytest.mark.parametrize("function", [np.max, np.min, np.nanmax])
+def test_an_extremum_of_nothing_is_what_it_begins_with(function):
+    value, derivative = value_and_grad(lambda s: np.sum(function(np.zeros((0, 3)) * s, axis=0, initial=s)))(0.5)
+    assert (value, derivative) == (1.5, 3.0)
+
+
+@pytest.mark.parametrize("ddof, answer", [(2, np.inf), (3, np.inf)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_variance_with_too_few_degrees_of_freedom_is_that_of_numpy(ddof, answer):
+    """With more degrees of freedom than elements it was negative."""
+    value, _ = value_and_grad(lambda x: np.var(x, ddof=ddof))(np.array([1.0, 2.0]))
+    assert value == answer == np.var([1.0, 2.0], ddof=ddof)
+
+
+def test_sums_without_nans_take_a_dtype():
+    assert value_and_grad(lambda x: np.nansum(x, dtype=np.float32))(KNOWN)[0].dtype == np.float32
+    assert grad(lambda x: np.sum(np.nancumprod(x, dtype=np.float64)))(KNOWN.astype(np.float32)).dtype == np.float32
+
+
+def test_an_array_function_of_a_list_and_a_traced_array():
+    for f in (lambda x: np.dot(x, [1.0, 2.0, 3.0]), lambda x: np.inner([1.0, 2.0, 3.0], x),
+              lambda x: np.tensordot(x, [1.0, 2.0, 3.0], axes=1), lambda x: np.einsum("ij,j", x, [1.0, 2.0, 3.0]),
+              lambda x: np.clip(x, [0.25, 0.25, 0.25], 0.8)):  # fmt: skip
+        check_grad(lambda x, f=f: np.sum(f(x) ** 2), KNOWN)
