@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import check_grad, grad, value_and_grad
+from effgrad import NoRule, check_grad, grad, value_and_grad
 
 X = np.array([[0.3, np.nan, 0.7], [0.2, 0.9, 0.4]])
 KNOWN = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 0.4]])
@@ -59,3 +59,37 @@ def test_an_array_function_of_a_list_and_a_traced_array():
               lambda x: np.tensordot(x, [1.0, 2.0, 3.0], axes=1), lambda x: np.einsum("ij,j", x, [1.0, 2.0, 3.0]),
               lambda x: np.clip(x, [0.25, 0.25, 0.25], 0.8)):  # fmt: skip
         check_grad(lambda x, f=f: np.sum(f(x) ** 2), KNOWN)
+
+
+def test_the_next_number_moves_with_its_argument():
+    """It was taken as a constant, like a rounded number."""
+    derivative = grad(lambda x: np.sum(np.nextafter(x, 1.0) ** 2))(KNOWN)
+    np.testing.assert_array_equal(derivative, 2 * np.nextafter(KNOWN, 1.0))
+
+
+def test_heaviside_at_0_is_its_second_argument():
+    assert grad(lambda h: np.sum(np.heaviside([-1.0, 0.0, 1.0, 0.0], h) ** 2))(0.3) == 1.2
+
+
+@pytest.mark.parametrize(
+    "method", ["linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf", "lower"]
+)
+def test_a_quantile_moves_with_the_probability_by_every_method(method):
+    """Only by the default one it did: the derivative of the others was 0."""
+    data = np.array([0.3, 0.9, 0.1, 0.6, 0.4])
+    check_grad(lambda q: np.sum(np.quantile(data, q, method=method) ** 2), np.array([0.03, 0.33, 0.71, 0.98]))
+
+
+@pytest.mark.parametrize("options", [{}, {"bins": 3}, {"bins": 2, "range": (0.0, 1.0)}, {"bins": [0.0, 0.5, 1.0]}])
+def test_the_edges_of_a_histogram_move_with_the_data(options):
+    """They were constants: the density and the bins' middles lost their derivatives."""
+    data = KNOWN.ravel() + 0.01
+    check_grad(lambda x: np.sum(np.histogram(x, **options)[1] ** 2), data)
+    check_grad(lambda x: np.sum(np.histogram(x, density=True, weights=np.arange(6.0), **options)[0] ** 2), data)
+    check_grad(lambda x: np.sum(np.histogram_bin_edges(x, **options) ** 2), data)
+
+
+def test_the_edges_of_a_histogram_of_planes_are_refused():
+    with pytest.raises(NoRule, match="give it the range"):
+        grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2)[1]))(KNOWN)
+    assert not grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2, range=[(0, 1), (0, 1)])[0]))(KNOWN).any()

@@ -178,6 +178,8 @@ _BINARY = {
     np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
     np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
+    np.nextafter: (1, None),
+    np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
 }
 BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
@@ -198,7 +200,7 @@ UFUNCS.update({
 CONSTANT.update({
     np.floor, np.ceil, np.rint, np.trunc, np.sign, np.isnan, np.isinf, np.isfinite, np.less, np.less_equal,
     np.greater, np.greater_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_not,
-    np.logical_xor, np.floor_divide, np.signbit, np.heaviside,
+    np.logical_xor, np.floor_divide, np.signbit,
 })  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.reductions import root
-from effgrad.smooth.traced import composed, plain
+from effgrad.smooth.traced import composed, depends, plain
 
 # Sums, products and differences.
 
@@ -185,8 +185,12 @@ def _quantile(
     ordered = np.sort(lines, axis=-1)
     below, above = ordered[..., low], ordered[..., high]
     part = place - low
-    if method == "linear" and type(q) is not type(values):
-        part = part + (q - values) * (count - 1)
+    if type(q) is not type(values):
+        # Beyond the first and the last element it stays there; at them, the methods' slopes agree for "linear" alone.
+        moves = True if method == "linear" else (place > 0) & (place < count - 1)
+        slope = {"linear": count - 1, "weibull": count + 1, "hazen": count, "median_unbiased": count + 1 / 3,
+                 "normal_unbiased": count + 1 / 4, "interpolated_inverted_cdf": count}.get(method, 0)  # fmt: skip
+        part = part + (q - values) * (slope * moves)
     result, inner = below + (above - below) * part, np.ndim(place)
     if inner:
         result = np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(inner)))
@@ -274,15 +278,27 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return result
 
 
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
+        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    low, high = np.min(a), np.max(a)
+    place = np.arange(len(edges)) / (len(edges) - 1)
+    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    edges = np.histogram_bin_edges(plain(a), bins, range)
+    moving = _histogram_bin_edges(a, bins, range, weights)
+    edges = plain(moving)
     if weights is None:
-        return np.histogram(plain(a), edges, density=density)
-    i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
-    i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
-    inside = (i >= 0) & (i < len(edges) - 1)
-    counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
-    return (counts / np.sum(counts) / np.diff(edges) if density else counts), edges
+        counts: Any = np.histogram(plain(a), edges)[0]
+    else:
+        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
+        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
+        inside = (i >= 0) & (i < len(edges) - 1)
+        counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
 
 def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
@@ -301,6 +317,9 @@ def _histogramdd(
 ) -> tuple[Any, Any]:
     columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
     counts, edges = np.histogramdd(columns, bins, range)
+    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
+    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
+        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
     if weights is None:
         return np.histogramdd(columns, edges, density=density)
     sizes = [len(e) - 1 for e in edges]
@@ -399,7 +418,8 @@ composed({
     np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
     np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
-    np.bincount: _bincount, np.histogram: _histogram, np.unique: _unique, np.apply_along_axis: _apply_along_axis,
+    np.bincount: _bincount, np.histogram: _histogram,
+    np.histogram_bin_edges: _histogram_bin_edges, np.unique: _unique, np.apply_along_axis: _apply_along_axis,
     np.unique_values: _unique, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
     np.unique_inverse: _unique_inverse, np.sort_complex: np.sort, np.histogramdd: _histogramdd,
     np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
