@@ -315,6 +315,16 @@ DISTRIBUTIONS = {
     "fisk": ((2.0,), DENSITY),
     "gompertz": ((1.0,), POINT),
 }
+def moments(name, *shapes):
+    def f(x):
+        p = [s + x[0, i] for i, s in enumerate(shapes)]
+        at = {"loc": x[1, 0], "scale": x[1:] + 0.5}
+        d = getattr(stats, name)
+        return d.mean(*p, **at) + 2 * d.std(*p, **at) + d.entropy(*p, **at) * d.var(*p, **at)
+
+    return f
+
+
 COUNTS = np.array([0, 1, 4])
 
 
@@ -340,6 +350,14 @@ STATS = {
         "nbinom": lambda x: (2.5, x[:, 1:]),
     }.items() for method in (*POINT[2:], "pmf", "logpmf")
 } | {
+    f"{name} moments": moments(name, *shapes)
+    for name, shapes in {
+        "norm": (), "expon": (), "gamma": (2.0,), "lognorm": (0.1,),
+        "weibull_min": (2.0,), "chi2": (3.0,), "uniform": (), "laplace": (), "invgamma": (5.0,),
+    }.items()
+} | {
+    "binom moments": lambda x: stats.binom.mean(6, x) + stats.binom.std(6, x, loc=x[0, 0]),
+    "frozen entropy": lambda x: stats.gamma(2 + x, scale=x[0, 0]).entropy(),
     "bernoulli": lambda x: stats.bernoulli.pmf(COUNTS, x[:, :3]),
     "geom": lambda x: stats.geom.logpmf(COUNTS + 1, x[:, :3]),
     "frozen": lambda x: stats.norm(x[0, 0], x[0, 1]).logpdf(x[1:]),

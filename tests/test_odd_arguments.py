@@ -93,3 +93,11 @@ def test_the_edges_of_a_histogram_of_planes_are_refused():
     with pytest.raises(NoRule, match="give it the range"):
         grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2)[1]))(KNOWN)
     assert not grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2, range=[(0, 1), (0, 1)])[0]))(KNOWN).any()
+
+
+def test_several_arrays_of_at_least_some_axes():
+    """The call was made again and again with the first of them."""
+    for function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+        parts = lambda x, function=function: function(KNOWN, x, x[0, 0])  # noqa: E731
+        assert [np.shape(p) for p in parts(KNOWN)] == [np.shape(p) for p in function(KNOWN, KNOWN, 0.3)]
+        check_grad(lambda x, parts=parts: sum(np.sum(p * p) for p in parts(x)), KNOWN)
