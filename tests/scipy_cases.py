@@ -315,6 +315,8 @@ DISTRIBUTIONS = {
     "fisk": ((2.0,), DENSITY),
     "gompertz": ((1.0,), POINT),
 }
+
+
 def moments(name, *shapes):
     def f(x):
         p = [s + x[0, i] for i, s in enumerate(shapes)]
