@@ -211,5 +211,5 @@ FUNCTIONS.update({
 CONSTANT.update({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
-    np.nanargmin, np.histogram_bin_edges, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
+    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
 })  # fmt: skip

@@ -7,11 +7,11 @@ import numpy as np
 
 from effgrad.errors import NoRule
 from effgrad.smooth import cotangents
-from effgrad.smooth.complexes import conj
+from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear
-from effgrad.smooth.traced import KINDS, composed, plain
+from effgrad.smooth.traced import KINDS, composed, depends, plain
 
 # Sums, products and differences.
 
@@ -41,7 +41,7 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
     if dtype is not None:
         a = a.astype(dtype)
@@ -55,7 +55,7 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> An
     return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
 
 
-def _cumulative(function: Any) -> Any:
+def _cumulative(function: Any, first: float) -> Any:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
         axis = 0 if axis is None else axis
         result = function(x, axis=axis, dtype=dtype)
@@ -63,8 +63,7 @@ def _cumulative(function: Any) -> Any:
             return result
         shape = list(shape_of(x))
         shape[axis] = 1
-        first = np.full(shape, function is np.cumprod, np.result_type(plain(result)))
-        return np.concatenate([first, result], axis=axis)
+        return np.concatenate([np.full(shape, first, np.result_type(plain(result))), result], axis=axis)
 
     return rule
 
@@ -92,6 +91,7 @@ def _cov(
         x = np.atleast_2d(x).astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
         return x if rowvar or shape_of(x)[0] == 1 else x.T
 
+    require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
     ddof = int(not bias) if ddof is None else ddof
     w: Any = 1.0
@@ -106,7 +106,7 @@ def _cov(
         mean = np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
     d = x - mean
-    return np.squeeze(np.matmul(d * w, np.swapaxes(conj(d), 0, 1)) / max(scale, 0))
+    return np.squeeze(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)) / max(scale, 0))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -223,8 +223,12 @@ def _quantile(
     ordered = np.sort(lines, axis=-1)
     below, above = ordered[..., low], ordered[..., high]
     part = (place - low).astype(np.quantile(np.ones(1, lines.dtype), values, method=method).dtype)
-    if method == "linear" and type(q) is not type(values):
-        part = part + (q - values) * (count - 1)
+    if type(q) is not type(values):
+        # Beyond the first and the last element it stays there; at them, the methods' slopes agree for "linear" alone.
+        moves = True if method == "linear" else (place > 0) & (place < count - 1)
+        slope = {"linear": count - 1, "weibull": count + 1, "hazen": count, "median_unbiased": count + 1 / 3,
+                 "normal_unbiased": count + 1 / 4, "interpolated_inverted_cdf": count}.get(method, 0)  # fmt: skip
+        part = part + (q - values) * (slope * moves)
     result, inner = below + (above - below) * part, np.ndim(place)
     if inner:
         result = np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(inner)))
@@ -247,7 +251,7 @@ def _without_nans(function: Any, neutral: Any) -> Any:
     def rule(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         nan = np.isnan(plain(a))
         result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
-        if neutral in (np.inf, -np.inf):
+        if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
             result = np.where(empty, np.nan, result) if np.any(empty) else result
         return result
@@ -303,17 +307,28 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return result
 
 
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
+        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    low, high = np.min(a), np.max(a)
+    place = np.arange(len(edges)) / (len(edges) - 1)
+    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    edges = np.histogram_bin_edges(plain(a), bins, range)
+    moving = _histogram_bin_edges(a, bins, range, weights)
+    edges = plain(moving)
     if weights is None:
-        return np.histogram(plain(a), edges, density=density)
-    i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
-    i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
-    inside = (i >= 0) & (i < len(edges) - 1)
-    counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
-    if density:
-        return counts / np.sum(counts) / np.diff(edges), edges
-    return counts.astype(np.result_type(plain(weights))), edges
+        counts: Any = np.histogram(plain(a), edges)[0]
+    else:
+        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
+        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
+        inside = (i >= 0) & (i < len(edges) - 1)
+        counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counts = counts.astype(np.result_type(plain(weights)))
+    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
 
 def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
@@ -332,6 +347,9 @@ def _histogramdd(
 ) -> tuple[Any, Any]:
     columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
     counts, edges = np.histogramdd(columns, bins, range)
+    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
+    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
+        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
     if weights is None:
         return np.histogramdd(columns, edges, density=density)
     sizes = [len(e) - 1 for e in edges]
@@ -433,7 +451,8 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 composed({
     np.diff: _diff, np.ediff1d: _ediff1d, np.ptp: _ptp, np.cumprod: _cumprod,
-    np.cumulative_sum: _cumulative(np.cumsum), np.cumulative_prod: _cumulative(np.cumprod), np.average: _average,
+    np.cumulative_sum: _cumulative(np.cumsum, 0.0), np.cumulative_prod: _cumulative(np.cumprod, 1.0),
+    np.average: _average,
     np.cov: _cov, np.corrcoef: _corrcoef, np.gradient: _gradient, np.trapezoid: _trapezoid, np.cross: _cross,
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis),
     np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),
@@ -443,7 +462,8 @@ composed({
     np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
     np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
-    np.bincount: _bincount, np.histogram: _histogram, np.unique: _unique, np.apply_along_axis: _apply_along_axis,
+    np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.unique: _unique, np.apply_along_axis: _apply_along_axis,
     np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
     np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex, np.histogramdd: _histogramdd,
     np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,

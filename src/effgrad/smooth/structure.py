@@ -204,6 +204,11 @@ def _reshaped(function: Any) -> Any:
     return rule
 
 
+def _at_least(function: Any) -> Any:
+    one = _reshaped(function)
+    return lambda *arrays: one(*arrays) if len(arrays) == 1 else tuple(function(a) for a in arrays)
+
+
 def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
     indices = plain(indices)
     if type(indices) not in KINDS:
@@ -341,7 +346,8 @@ FUNCTIONS.update({
     np.size: lambda a, axis=None: np.size(example(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
-FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
+FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
