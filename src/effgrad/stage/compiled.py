@@ -20,7 +20,7 @@ import optree
 from effgrad.errors import NotStaged
 from effgrad.smooth.traced import KINDS
 from effgrad.stage.graph import Graph, GuardFailed
-from effgrad.stage.passes import optimised
+from effgrad.stage.passes import dead, simplifier
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged
 
@@ -187,8 +187,8 @@ class Compiled:
         start = time.perf_counter()
         with _collection_paused():
             with self._settings():
-                graph, values = staged(self.function, leaves, tree)
-            graph = optimised(graph)
+                graph, values = staged(self.function, leaves, tree, simplifier())
+            graph = dead(graph)
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
         return optree.tree_unflatten(graph.tree, _owned(values, inputs))

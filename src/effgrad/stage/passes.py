@@ -15,8 +15,9 @@ import numpy as np
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative, subtract
 from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
+from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -43,7 +44,11 @@ def repeated() -> Rule:
     seen: dict[Any, Node] = {}
 
     def rule(node: Node, add: Add) -> Any:
-        args = tuple([a if type(a) is Node else _key(a) for a in node.args])
+        args = node.args
+        for a in args:
+            if type(a) is not Node:
+                args = tuple([a if type(a) is Node else _key(a) for a in args])
+                break
         key: Any = (node.primitive, node.kind, node.run, args)
         if node.params or node.primitive is GUARD:
             key = (*key, _key(node.params), node.slots, _key(node.expected))
@@ -63,7 +68,10 @@ def dead(graph: Graph) -> Graph:
     kept = []
     for node in reversed(graph.nodes):
         if node in needed or node.primitive is GUARD:
-            needed.update(node.inputs)
+            for a in node.args:
+                if type(a) is Node:
+                    needed.add(a)
+            needed.update(node.slots)
             kept.append(node)
     return graph.with_nodes(kept[::-1], graph.outputs)
 
@@ -97,32 +105,56 @@ def products(node: Node, add: Add) -> Any:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
+# The primitives that a rule may concern, of those that do not concern all.
+_CONCERNS: dict[Rule, Callable[[Primitive], bool]] = {
+    algebra: lambda primitive: primitive.name in _ALGEBRA,
+    shapes: lambda primitive: primitive.name in _SHAPES or primitive.kind == "elementwise",
+    products: lambda primitive: primitive is einsum,
+}
+
+
+class Simplifier:
+    """Nodes of a program in the making, each replaced by what the rules make of it."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules, self.nodes = rules, list[Node]()
+        self.present: set[Node] = set()
+        self.concerning: dict[Primitive, list[Rule]] = {}
+
+    def add(self, node: Any) -> Any:
+        """What stands for a node, which is now among the nodes of the program, or a constant."""
+        while type(node) is Node and node.primitive is not INPUT and node not in self.present:
+            for rule in self.concerning.get(node.primitive) or self.choose(node.primitive):
+                result = rule(node, self.add)
+                if result is not node:
+                    break
+            else:
+                self.present.add(node)
+                self.nodes.append(node)
+                return node
+            node = result
+        if type(node) is np.ndarray:
+            node.flags.writeable = False
+        return node
+
+    def choose(self, primitive: Primitive) -> list[Rule]:
+        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](primitive)]
+        self.concerning[primitive] = chosen
+        return chosen
+
+
+def simplifier() -> Simplifier:
+    """All that can be done to a node when those before it are done."""
+    return Simplifier(*RULES, repeated())
+
 
 def simplified(graph: Graph, *rules: Rule) -> Graph:
     """The graph with each node, its arguments already new, replaced by what the rules make of it."""
     new: dict[Node, Any] = {node: node for node in graph.inputs}
-    nodes: list[Node] = []
-    present: set[Node] = set(graph.inputs)
-
-    def add(node: Any) -> Any:
-        """What stands for a node, which is now among the nodes of the graph, or a constant."""
-        while type(node) is Node and node not in present:
-            for rule in rules:
-                result = rule(node, add)
-                if result is not node:
-                    break
-            else:
-                present.add(node)
-                nodes.append(node)
-                return node
-            node = result
-        return node
-
+    made = Simplifier(*rules)
     for node in graph.nodes:
-        result = new[node] = add(_replaced(node, new))
-        if type(result) is np.ndarray:
-            result.flags.writeable = False
-    return graph.with_nodes(nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
+        new[node] = made.add(_replaced(node, new))
+    return graph.with_nodes(made.nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
 
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
@@ -134,7 +166,8 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 def optimised(graph: Graph) -> Graph:
     """The graph after all of it."""
-    return dead(simplified(graph, *RULES, repeated()))
+    made = simplifier()
+    return dead(simplified(graph, *made.rules))
 
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:

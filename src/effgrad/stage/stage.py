@@ -23,7 +23,8 @@ from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
-from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
+from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
+from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
 SHAPE_ONLY = {
@@ -41,6 +42,7 @@ SHAPED_BY_DATA = {
 }  # fmt: skip
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
+_USUAL = {float, np.float64, np.ndarray}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
@@ -183,11 +185,16 @@ class Stage(Handler[Smooth, Recompute]):
 
     holder = Staged
 
+    def __init__(self, recorder: Simplifier | None = None) -> None:
+        # Where the operations go; without one, they are kept as they are.
+        self.recorder = recorder
+
     def enter(self) -> None:
         self.inputs: list[Node] = []
         # The second runs of checkpoints that are open, and how many there were.
         self.open, self.runs = [0], 0
-        self.nodes: list[Node] = []
+        recorder = self.recorder or Simplifier()
+        self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
         self.constants: dict[int, tuple[Any, Any]] = {}
 
@@ -199,25 +206,29 @@ class Stage(Handler[Smooth, Recompute]):
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Staged:
         slots: list[Staged] = []
-        inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
-        values = {key: _examples(value, slots) for key, value in inside.items()}
+        inside = values = NONE
+        if params:
+            inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
+            values = {key: _examples(value, slots) for key, value in inside.items()}
         examples, kept = [], []
         for a in args:
-            if type(a) in KINDS and a.owner is not self and self.is_outer(a):
-                a = self.outer(a)
             if type(a) is Staged and a.owner is self:
                 examples.append(a.primal)
                 kept.append(a.shadow)
+            elif type(a) is float or type(a) is int:
+                examples.append(a)
+                kept.append(a)
             else:
+                if self.is_outer(a):
+                    a = self.outer(a)
                 examples.append(_example(a))
                 kept.append(self.argument(a))
         result = primitive.function(*examples, **values)
-        if type(result) is not float and not isinstance(result, np.ndarray | np.generic | float | int | complex):
+        if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, tuple(kept), inside, tuple([s.shadow for s in slots]), result)
         node.run = self.open[-1]
-        self.nodes.append(node)
-        return Staged(self, result, node)
+        return Staged(self, result, self.add(node))
 
     def begin(self) -> None:
         self.runs += 1
@@ -259,11 +270,11 @@ class Stage(Handler[Smooth, Recompute]):
 
     def guard(self, value: Staged) -> Any:
         """Answer Python's question about a value from the example, and record that the path depends on it."""
-        if self.alive and value.shadow not in self.guarded:
-            node = Node(GUARD, (value.shadow,), {}, (), value.primal)
-            node.expected = np.array(value.primal) if isinstance(value.primal, np.ndarray) else value.primal
-            self.nodes.append(node)
-            self.guarded[value.shadow] = node
+        node = value.shadow
+        if self.alive and type(node) is Node and node not in self.guarded:
+            guard = Node(GUARD, (node,), NONE, (), value.primal)
+            guard.expected = np.array(value.primal) if isinstance(value.primal, np.ndarray) else value.primal
+            self.guarded[node] = self.add(guard)
         return value.primal
 
     def _parameter(self, tree: Any, primitive: Any, slots: list[Staged]) -> Any:
@@ -271,7 +282,7 @@ class Stage(Handler[Smooth, Recompute]):
         if type(tree) in (tuple, list):
             return type(tree)(self._parameter(item, primitive, slots) for item in tree)
         if type(tree) is Staged:
-            if primitive in INDEXING and tree.dtype.kind in "iu":
+            if primitive in INDEXING and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
                 slots.append(tree)
                 return Slot(len(slots) - 1)
             return settled(tree)
@@ -319,8 +330,6 @@ def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False)
         return float(3 * (x0 * x0))
     <BLANKLINE>
     """
-    from effgrad.stage.passes import PASSES
-
     unknown = [name for name in passes if name not in PASSES]
     if unknown:
         raise ValueError(f"there is no pass {unknown[0]!r}; choose from {', '.join(PASSES)}")
@@ -347,9 +356,11 @@ def is_dynamic(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray | np.generic | float | complex) and np.result_type(leaf).kind in "fciub"
 
 
-def staged(f: Callable[..., Any], leaves: list[Any], tree: Any) -> tuple[Graph, list[Any]]:
+def staged(
+    f: Callable[..., Any], leaves: list[Any], tree: Any, recorder: Simplifier | None = None
+) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result."""
-    with intercepted(), Stage() as stage:
+    with intercepted(), Stage(recorder) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
