@@ -78,13 +78,19 @@ def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def _collection_paused() -> Iterator[None]:
-    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third."""
+    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third.
+
+    Nor is there one right after: what was made counts as old.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

@@ -29,14 +29,9 @@ class Native:
         self.arena = np.zeros(plan.arena + 64, np.uint8)
         start = -self.arena.__array_interface__["data"][0] % 64
         self.arena = self.arena[start:]
-        self.pointers = np.zeros(1 + len(plan.buffers), np.int64)
-        self.pointers[0] = _address(self.arena)
-        self.numbers: dict[Buffer, int] = {}
-        for buffer in plan.buffers:
-            if buffer.array is not None or buffer in plan.direct:
-                self.numbers[buffer] = len(self.numbers) + 1
-                if buffer.array is not None:
-                    self.pointers[self.numbers[buffer]] = _address(buffer.array)
+        # Where the addresses of arguments and results that are used where they are go: positions in the table of
+        # arguments, and offsets.
+        self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
         self.load()
         self.segments = self.segmented()
         self.inputs: list[Any] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
@@ -70,13 +65,18 @@ class Native:
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         starts = []
+        arena = _address(self.arena)
         for key, step in zip(keys, steps, strict=True):
             starts.append(len(arguments))
             if key in self.tapes:
                 arguments += self.tapes[key].header()
             for buffer, offset in self.plan.offsets[step.number]:
-                number = self.numbers.get(buffer, 0)
-                arguments += [number, offset + (0 if number else buffer.place)]
+                if buffer in self.uses:
+                    self.uses[buffer].append((len(arguments), offset))
+                    arguments.append(0)
+                else:
+                    start = arena + buffer.place if buffer.array is None else _address(buffer.array)
+                    arguments.append(start + offset)
             if isinstance(step, Product):
                 arguments += step.numbers
         self.arguments = np.array(arguments or [0], np.int64)
@@ -102,10 +102,10 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        driver, pointers, table = self.driver, _address(self.pointers), _address(self.table)
+        driver, table = self.driver, _address(self.table)
 
         def segment() -> None:
-            failed = driver(pointers, table, first, last)
+            failed = driver(table, first, last)
             if failed:
                 raise GuardFailed(failed - 1, self.value(self.plan.checked[failed - 1])[()])
 
@@ -149,12 +149,12 @@ class Native:
 
     def input(self, number: int, node: Any) -> Callable[[Any], Any]:
         storage = self.plan.storage[id(node)]
-        if storage.buffer in self.numbers:
-            place, pointers = self.numbers[storage.buffer], self.pointers
+        if storage.buffer in self.uses:
+            put = self.pointing(storage.buffer)
 
             def point(leaf: Any) -> Any:
                 leaf = np.ascontiguousarray(leaf)
-                pointers[place] = _address(leaf)
+                put(_address(leaf))
                 return leaf
 
             return point
@@ -163,11 +163,24 @@ class Native:
         setitem: Callable[..., Any] = self.value(storage).__setitem__
         return setitem
 
+    def pointing(self, buffer: Buffer) -> Callable[[int], None]:
+        """What puts the address of a buffer where the steps read it."""
+        arguments, last = self.arguments, 0
+        places, offsets = np.array(self.uses[buffer], np.int64).reshape(-1, 2).T.copy()
+
+        def put(address: int) -> None:
+            nonlocal last
+            if address != last:
+                arguments[places] = offsets + address
+                last = address
+
+        return put
+
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
-        if output.buffer in self.numbers and output.buffer.source is None and output.buffer.array is None:
-            place, pointers, memory = self.numbers[output.buffer], self.pointers, np.empty(node.shape, node.dtype)
+        if output.buffer in self.uses and output.buffer.source is None:
+            put, memory = self.pointing(output.buffer), np.empty(node.shape, node.dtype)
 
             def fresh() -> Any:
                 # The last result's memory, if nothing refers to it any more: pages that are new to a process cost more
@@ -175,7 +188,7 @@ class Native:
                 nonlocal memory
                 if sys.getrefcount(memory) > _UNUSED:
                     memory = np.empty_like(memory)
-                pointers[place] = _address(memory)
+                put(_address(memory))
                 return memory[...]
 
             return fresh

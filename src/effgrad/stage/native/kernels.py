@@ -106,31 +106,29 @@ def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[in
 
 
 def text(kernel: Kernel, body: Body) -> None:
-    """Write the kernel as the LLVM function `@KERNEL(ptr pointers, ptr arguments)`, which returns 0, or 1 and more
-    where a guard fails: its number and one."""
+    """Write the kernel as the LLVM function `@KERNEL(ptr arguments)` of the addresses of its operands, which returns 0,
+    or 1 and more where a guard fails: its number and one.
+
+    Loops are in a function of their own, which is told that no operand lies on another.
+    """
     operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
     sizes, strides = _collapsed(kernel.shape, operands)
     names = [f"%p{i}" for i in range(len(operands))]
-    writes = range(len(kernel.reads), len(operands))
-    parameters = ", ".join(
-        f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
-    )
-    body.lines.append(f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{")
-    body.lines.append("entry:")
-    writer = _Writer(kernel, body, sizes, strides, names)
-    writer.initialise()
-    writer.loop(0, {})
-    body.lines += ["  ret i32 0", "}"]
-    body.lines += ["define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:"]
+    if sizes:
+        writes = range(len(kernel.reads), len(operands))
+        parameters = ", ".join(
+            f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
+        )
+        body.lines += [f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{", "entry:"]
+        _Writer(kernel, body, sizes, strides, names).write()
+    body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
     for i, name in enumerate(names):
-        body.lines += [
-            f"  %a{i} = getelementptr i64, ptr %arguments, i64 {2 * i}", f"  %b{i} = load i64, ptr %a{i}",
-            f"  %c{i} = getelementptr ptr, ptr %pointers, i64 %b{i}", f"  %d{i} = load ptr, ptr %c{i}",
-            f"  %e{i} = getelementptr i64, ptr %arguments, i64 {2 * i + 1}", f"  %f{i} = load i64, ptr %e{i}",
-            f"  {name} = getelementptr i8, ptr %d{i}, i64 %f{i}",
-        ]  # fmt: skip
-    passed = ", ".join(f"ptr {name}" for name in names)
-    body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+        body.lines += [f"  %a{i} = getelementptr ptr, ptr %arguments, i64 {i}", f"  {name} = load ptr, ptr %a{i}"]
+    if sizes:
+        passed = ", ".join(f"ptr {name}" for name in names)
+        body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+    else:
+        _Writer(kernel, body, sizes, strides, names).write()
 
 
 class _Writer:
@@ -141,6 +139,12 @@ class _Writer:
         self.block = "entry"
         self.labels = 0
         self.first_write = len(kernel.reads)
+
+    def write(self) -> None:
+        """All that follows the entry of the function."""
+        self.initialise()
+        self.loop(0, {})
+        self.body.lines += ["  ret i32 0", "}"]
 
     def label(self) -> str:
         self.labels += 1

@@ -665,12 +665,19 @@ def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
 
 def _ends(node: Node) -> bool:
     """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+    return _number(_told(node, 2)) % 8 == 0
 
-    def names(node: Node, depth: int) -> str:
-        inner = [names(a, depth - 1) for a in node.args if type(a) is Node] if depth else []
-        return f"{node.primitive.name}({','.join(inner)})"
 
-    return zlib.crc32(names(node, 2).encode()) % 8 == 0
+def _told(node: Node, depth: int) -> str:
+    """The operation and those before it in words."""
+    if not depth:
+        return f"{node.primitive.name}()"
+    return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"
+
+
+@functools.cache
+def _number(told: str) -> int:
+    return zlib.crc32(told.encode())
 
 
 def _typed(*values: Any) -> bool:

@@ -66,7 +66,7 @@ def interpreter() -> Body:
     labels = ", ".join(f"label %case{code}" for code in cases)
     body.lines += [
         f"@KERNEL.cases = internal constant [{len(cases)} x ptr] [{table}]",
-        "define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:",
+        "define i32 @KERNEL(ptr %arguments) {", "entry:",
         "  %code = load ptr, ptr %arguments", "  %p = getelementptr i64, ptr %arguments, i64 1",
         "  %slots = load ptr, ptr %p", "  br label %head", "head:",
         "  %at = phi ptr [ %code, %entry ], [ %next, %more ]", "  %op = load i32, ptr %at",
@@ -82,12 +82,8 @@ def interpreter() -> Body:
     _finish(body, _slot(body, 2))
     for code in (READ, READ_BOOL, WRITE, WRITE_BOOL):
         body.lines.append(f"case{code}:")
-        # The operand's number: a pointer and an offset among the arguments.
-        place = body.do(f"getelementptr i64, ptr %arguments, i32 {body.do(f'mul i32 {_field(body, 3)}, 2')}")
-        held = body.do(f"getelementptr ptr, ptr %pointers, i64 {_load(body, place)}")
-        pointer = body.do(f"load ptr, ptr {held}")
-        offset = _load(body, body.do(f"getelementptr i64, ptr {place}, i64 1"))
-        memory = body.do(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        # The operand's number among the arguments.
+        memory = body.do(f"load ptr, ptr {body.do(f'getelementptr ptr, ptr %arguments, i32 {_field(body, 3)}')}")
         if code == READ:
             _finish(body, body.do(f"load double, ptr {memory}"))
         elif code == READ_BOOL:
@@ -106,10 +102,6 @@ def _finish(body: Body, result: str) -> None:
     """Put the result in its slot, and go on."""
     place = _place(body, 1)
     body.lines += [f"  store double {result}, ptr {place}", "  br label %more"]
-
-
-def _load(body: Body, place: str) -> str:
-    return body.do(f"load i64, ptr {place}")
 
 
 def suits(kernel: Kernel) -> bool:
@@ -131,7 +123,7 @@ class Tape:
         self.filled: list[tuple[int, float]] = []
         self.slots: dict[int, int] = {}
         code: list[int] = []
-        offset = 1  # the header takes the place of one operand
+        offset = 2  # the header takes the place of two operands
         for number, (value, operand) in enumerate(kernel.reads):
             code += [READ_BOOL if operand.dtype == _BOOL else READ, self.slot(value), 0, number + offset, 0, 0]
         for node in kernel.nodes:
