@@ -19,7 +19,7 @@ from effgrad.modes.floats import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform
 
 
 class TapedValue(Traced):
@@ -68,7 +68,7 @@ class Taped(Handler[Smooth, Checkpoint]):
             outermost = outermost and type(primal) not in KINDS
             primals.append(primal)
         # With no handler below, `primitive` would find that out at a price of its own.
-        result = primitive.function(*primals) if outermost else primitive(*primals, **params)
+        result = primitive.function(*primals) if outermost else perform(primitive, *primals, **params)
         name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, name)
@@ -140,7 +140,9 @@ class Taped(Handler[Smooth, Checkpoint]):
                 parts = primitive.pull_all(wanted, cotangent, result, primals, params)
                 for index, part in zip(wanted, parts, strict=True):
                     if part is not None:
-                        collected[names[index]] = cotangents.add(collected[names[index]], part)
+                        source = names[index]
+                        before = collected[source]
+                        collected[source] = part if before is None else cotangents.add(before, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""

@@ -79,7 +79,8 @@ def dead(graph: Graph) -> Graph:
 def algebra(node: Node, add: Add) -> Any:
     """Ones, zeros, signs, small powers and decided selections."""
     simpler = _ALGEBRA.get(node.primitive.name)
-    return node if simpler is None else _fitting(node, simpler(node, add))
+    value = None if simpler is None else simpler(node, add)
+    return node if value is None else _fitting(node, value)
 
 
 def shapes(node: Node, add: Add) -> Any:
@@ -87,7 +88,7 @@ def shapes(node: Node, add: Add) -> Any:
     simpler = _SHAPES.get(node.primitive.name)
     if simpler is not None:
         return _fitting(node, simpler(node, add))
-    if node.primitive.kind == "elementwise":
+    if node.shape and node.primitive.kind == "elementwise":
         for a in node.args:
             if type(a) is Node and a.primitive is broadcast_to:
                 return _unbroadcast_arguments(node)
@@ -237,11 +238,11 @@ def _is(value: Any, number: float) -> bool:
 
 
 def _add(node: Node, add: Add) -> Any:
-    a, b = node.args
-    if _is(a, 0) or _is(b, 0):
-        return b if _is(a, 0) else a
-    for one, other in ((a, b), (b, a)):
-        if type(other) is Node and other.primitive is negative:
+    for one, other in (node.args, node.args[::-1]):
+        if type(other) is not Node:
+            if _is(other, 0):
+                return one
+        elif other.primitive is negative:
             return node.changed(primitive=subtract, args=(one, other.args[0]))
     return None
 
@@ -254,8 +255,9 @@ def _subtract(node: Node, add: Add) -> Any:
 
 
 def _multiply(node: Node, add: Add) -> Any:
-    a, b = node.args
-    for one, other in ((a, b), (b, a)):
+    for one, other in (node.args, node.args[::-1]):
+        if type(one) is Node:
+            continue
         if _is(one, 1):
             return other
         if _is(one, -1) and type(other) is Node and other.shape == node.shape:

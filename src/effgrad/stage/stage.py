@@ -42,7 +42,8 @@ SHAPED_BY_DATA = {
 }  # fmt: skip
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
-_USUAL = {float, np.float64, np.ndarray}
+_TYPED = {np.float64, np.ndarray}
+_USUAL = {float, *_TYPED}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
@@ -127,10 +128,14 @@ class Staged(Traced):
         """What `plain` finds: to a rule, a staged value is plain."""
         return self
 
-    shape = property(lambda self: np.shape(self.primal))
+    @property
+    def shape(self) -> Any:
+        value = self.primal
+        return value.shape if type(value) is np.ndarray else () if type(value) is float else np.shape(value)
+
     ndim = property(lambda self: np.ndim(self.primal))
     size = property(lambda self: np.size(self.primal))
-    dtype = property(lambda self: np.result_type(self.primal))
+    dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
 
 
 def _recording(function: Any, reflected: bool = False) -> Any:
@@ -149,6 +154,7 @@ for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", o
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
 
 traced.LAYERS.discard(Staged)
+_new: Any = object.__new__
 
 
 def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -228,7 +234,9 @@ class Stage(Handler[Smooth, Recompute]):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, tuple(kept), inside, tuple([s.shadow for s in slots]), result)
         node.run = self.open[-1]
-        return Staged(self, result, self.add(node))
+        staged = _new(Staged)
+        staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
+        return staged
 
     def begin(self) -> None:
         self.runs += 1
@@ -239,6 +247,8 @@ class Stage(Handler[Smooth, Recompute]):
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
+        if self.alive and all([type(a) is Staged and a.owner is self for a in args]):
+            return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
 
     def argument(self, value: Any) -> Any:
