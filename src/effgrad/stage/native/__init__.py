@@ -44,7 +44,11 @@ class Native:
     def load(self) -> None:
         """Compile what is new, and make the table of the steps: the address of each and of its arguments."""
         steps = [step for step in self.plan.steps if not isinstance(step, Call)]
-        keys = [signature(step.kernel) if isinstance(step, Fused) else products.KERNEL for step in steps]
+        different: dict[Any, int] = {}
+        keys = [
+            different.setdefault(signature(step.kernel), len(different)) if isinstance(step, Fused) else products.KERNEL
+            for step in steps
+        ]
         kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
         names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}

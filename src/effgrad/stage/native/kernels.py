@@ -5,6 +5,7 @@ compiled once. Loops over adjacent axes that all operands walk in step are one l
 in several partial sums: fixed by the kernel, so the result is the same from run to run.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,14 @@ class Operand:
 
     __slots__ = ("dtype", "strides", "reduction", "size")
 
-    def __init__(self, dtype: Any, strides: tuple[int, ...], reduction: str = "", size: int = 0) -> None:
-        self.dtype, self.strides, self.reduction, self.size = np.dtype(dtype), strides, reduction, size
+    def __init__(self, dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str, size: int) -> None:
+        self.dtype, self.strides, self.reduction, self.size = dtype, strides, reduction, size
+
+
+@functools.cache
+def operand(dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str = "", size: int = 0) -> Operand:
+    """The operand with these properties: equal ones are the same."""
+    return Operand(dtype, strides, reduction, size)
 
 
 class Kernel:
@@ -63,18 +70,20 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
-    operands = [
-        (named(value), o.dtype.char, o.strides, o.reduction, o.size) for value, o in (*kernel.reads, *kernel.writes)
-    ]
-    nodes = []
+    told: list[Any] = []
+    for value, operand in (*kernel.reads, *kernel.writes):
+        told += [named(value), operand]
     for node in kernel.nodes:
-        args = kernel.gathers.get(node, node.args) if kernel.gathers else node.args
-        named_args = [numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a) for a in args]
-        number = numbers.setdefault(id(node), len(numbers))
-        nodes.append((node.primitive, node.dtype, node in kernel.gathers, number, *named_args))
+        args = node.args
+        if kernel.gathers:
+            args = kernel.gathers.get(node, args)
+            told.append(node in kernel.gathers)
+        told += [node.primitive, node.dtype, numbers.setdefault(id(node), len(numbers))]
+        for a in args:
+            told.append(numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
-    return kernel.shape, len(kernel.reads), tuple(operands), tuple(nodes), tuple(guards), tuple(places)
+    return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(told), tuple(guards), tuple(places)
 
 
 def _memory(dtype: np.dtype[Any]) -> str:
