@@ -57,7 +57,8 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
-        outermost = not params
+        below: Any = None
+        simple = not params
         for arg in args:
             if type(arg) in KINDS and arg.owner is self:
                 primal = arg.primal
@@ -65,10 +66,17 @@ class Taped(Handler[Smooth, Checkpoint]):
             else:
                 primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
                 names.append(None)
-            outermost = outermost and type(primal) not in KINDS
+            if type(primal) in KINDS:
+                simple = simple and (below is None or below is primal.owner)
+                below = primal.owner
             primals.append(primal)
-        # With no handler below, `primitive` would find that out at a price of its own.
-        result = primitive.function(*primals) if outermost else perform(primitive, *primals, **params)
+        # With one handler below or none, `perform` would find that out at a price of its own.
+        if simple and below is None:
+            result = primitive.function(*primals)
+        elif simple and below.alive:
+            result = below.apply(primitive, *primals)
+        else:
+            result = perform(primitive, *primals, **params)
         name = len(self.tape)
         self.tape.append([primitive, params, result, primals, names])
         return self.value(self, result, name)

@@ -84,10 +84,7 @@ class Primitive:
                 return [self._pull_number(index, cotangent, result, args) for index in wanted]
             if type(cotangent) is np.ndarray:
                 return [self._pull_array(index, cotangent, result, args) for index in wanted]
-        rules = self.pulls
-        return [
-            None if (rule := rules[index]) is None else rule(cotangent, result, *args, **params) for index in wanted
-        ]
+        return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
 
     def _pull_number(self, index: int, cotangent: float, result: Any, args: list[Any]) -> Any:
         partial = self.partials[index]

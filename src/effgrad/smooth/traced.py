@@ -400,9 +400,16 @@ def decided(condition: Any) -> bool:
 def staging(index: Any) -> Any:
     """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
     if type(index) is tuple:
-        return next((owner for item in index if (owner := staging(item)) is not None), None)
+        for item in index:
+            if type(item) not in _INERT and (owner := staging(item)) is not None:
+                return owner
+        return None
     index = plain(index)
     return index.owner if type(index) in KINDS else None
+
+
+# What an index is mostly made of.
+_INERT = {int, slice, type(None), type(...), np.ndarray, str}
 
 
 def evaluated(function: Any, *args: Any) -> Any:

@@ -57,7 +57,7 @@ class Node:
         # Of usual values, what NumPy's functions would say more slowly.
         if type(like) is float:
             self.shape, self.dtype = (), _FLOAT
-        elif type(like) is np.ndarray:
+        elif type(like) is np.ndarray or type(like) is np.float64:
             self.shape, self.dtype = like.shape, like.dtype
         else:
             self.shape, self.dtype = np.shape(like), np.result_type(like)

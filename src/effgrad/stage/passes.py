@@ -124,16 +124,17 @@ class Simplifier:
 
     def add(self, node: Any) -> Any:
         """What stands for a node, which is now among the nodes of the program, or a constant."""
-        while type(node) is Node and node.primitive is not INPUT and node not in self.present:
+        present, add = self.present, self.add
+        while type(node) is Node and node.primitive is not INPUT and node not in present:
             for rule in self.concerning.get(node.primitive) or self.choose(node.primitive):
-                result = rule(node, self.add)
+                result = rule(node, add)
                 if result is not node:
+                    node = result
                     break
             else:
-                self.present.add(node)
+                present.add(node)
                 self.nodes.append(node)
                 return node
-            node = result
         if type(node) is np.ndarray:
             node.flags.writeable = False
         return node
@@ -190,8 +191,11 @@ def _replaced(node: Node, new: dict[Node, Any]) -> Node:
 
 def _key(value: Any) -> Any:
     """A hashable stand-in for an argument or a parameter."""
-    if type(value) is Node or type(value) is float and value == value and value != 0:
+    kind = type(value)
+    if kind is Node or kind is str or kind is float and value == value and value != 0:
         return value
+    if kind is int:
+        return int, value
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     if type(value) in (tuple, list):

@@ -44,6 +44,7 @@ LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 _TYPED = {np.float64, np.ndarray}
 _USUAL = {float, *_TYPED}
+_NUMBERS = {float, int}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
@@ -131,7 +132,7 @@ class Staged(Traced):
     @property
     def shape(self) -> Any:
         value = self.primal
-        return value.shape if type(value) is np.ndarray else () if type(value) is float else np.shape(value)
+        return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
 
     ndim = property(lambda self: np.ndim(self.primal))
     size = property(lambda self: np.size(self.primal))
@@ -210,7 +211,17 @@ class Stage(Handler[Smooth, Recompute]):
         self.inputs.append(node)
         return Staged(self, example, node)
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Staged:
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        if len(args) == 2 and not params:
+            # The general case for what long programs consist of.
+            a, b = args
+            staged = type(a) is Staged and a.owner is self
+            if staged and type(b) is Staged and b.owner is self:
+                return self.recorded(primitive, primitive.function(a.primal, b.primal), (a.shadow, b.shadow), NONE, ())
+            if staged and type(b) in _NUMBERS:
+                return self.recorded(primitive, primitive.function(a.primal, b), (a.shadow, b), NONE, ())
+            if type(a) in _NUMBERS and type(b) is Staged and b.owner is self:
+                return self.recorded(primitive, primitive.function(a, b.primal), (a, b.shadow), NONE, ())
         slots: list[Staged] = []
         inside = values = NONE
         if params:
@@ -221,7 +232,7 @@ class Stage(Handler[Smooth, Recompute]):
             if type(a) is Staged and a.owner is self:
                 examples.append(a.primal)
                 kept.append(a.shadow)
-            elif type(a) is float or type(a) is int:
+            elif type(a) in _NUMBERS:
                 examples.append(a)
                 kept.append(a)
             else:
@@ -230,9 +241,15 @@ class Stage(Handler[Smooth, Recompute]):
                 examples.append(_example(a))
                 kept.append(self.argument(a))
         result = primitive.function(*examples, **values)
+        return self.recorded(primitive, result, tuple(kept), inside, tuple([s.shadow for s in slots]))
+
+    def recorded(
+        self, primitive: Any, result: Any, args: tuple[Any, ...], params: dict[str, Any], slots: tuple[Node, ...]
+    ) -> Any:
+        """The value of a new node, for which the example's is `result`."""
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
-        node = Node(primitive, tuple(kept), inside, tuple([s.shadow for s in slots]), result)
+        node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]
         staged = _new(Staged)
         staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
