@@ -8,6 +8,7 @@ What Python asks of a value, in `if`, `range` or an index, is answered from the 
 graph is the program of one path, and says when it is.
 """
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,15 +24,15 @@ from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
+from effgrad.stage.later import computed, share_memory, small
 from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
 SHAPE_ONLY = {
     np.result_type,
     np.can_cast,
-    np.may_share_memory,
-    np.shares_memory,
     np.iscomplexobj,
     np.isrealobj,
     np.common_type,
@@ -40,6 +41,7 @@ SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
 }  # fmt: skip
+SHARING = {np.may_share_memory, np.shares_memory}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 _TYPED = {np.float64, np.ndarray}
@@ -73,7 +75,7 @@ def _under_derivative(tree: Any) -> bool:
 
 
 class Staged(Traced):
-    """A value of a staged program: its primal is the example's value, its shadow the node that computes it."""
+    """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
 
     __slots__ = ()
 
@@ -84,8 +86,10 @@ class Staged(Traced):
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in SHARING and len(args) == 2:
+            return share_memory(*map(_told, args))
         if function in SHAPE_ONLY:
-            return function(*[_example(a) for a in args], **kwargs)
+            return function(*[small(_told(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*[settled(a) for a in args], **kwargs)
         if function in CONSTANT:
@@ -120,10 +124,13 @@ class Staged(Traced):
         return np.invert(self) if np.ndim(self.primal) else np.logical_not(self)
 
     def __repr__(self) -> str:
-        return f"Staged({self.primal!r})"
+        return f"Staged({self.inside()!r})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.primal, spec) if spec else repr(self)
+        return format(self.inside(), spec) if spec else repr(self)
+
+    def inside(self) -> Any:
+        return computed(self.primal)
 
     def plain(self) -> "Staged":
         """What `plain` finds: to a rule, a staged value is plain."""
@@ -134,8 +141,8 @@ class Staged(Traced):
         value = self.primal
         return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
 
-    ndim = property(lambda self: np.ndim(self.primal))
-    size = property(lambda self: np.size(self.primal))
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
     dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
 
 
@@ -176,9 +183,14 @@ def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
     return owner.apply(primitive, *values, **params)
 
 
-def _example(value: Any) -> Any:
+def _told(value: Any) -> Any:
+    """The example's value, perhaps a later one."""
     value = traced.plain(value)
     return value.primal if type(value) is Staged else value
+
+
+def _example(value: Any) -> Any:
+    return computed(_told(value))
 
 
 def settled(value: Any) -> Any:
@@ -217,11 +229,11 @@ class Stage(Handler[Smooth, Recompute]):
             a, b = args
             staged = type(a) is Staged and a.owner is self
             if staged and type(b) is Staged and b.owner is self:
-                return self.recorded(primitive, primitive.function(a.primal, b.primal), (a.shadow, b.shadow), NONE, ())
+                return self.recorded(primitive, (a.primal, b.primal), (a.shadow, b.shadow))
             if staged and type(b) in _NUMBERS:
-                return self.recorded(primitive, primitive.function(a.primal, b), (a.shadow, b), NONE, ())
+                return self.recorded(primitive, (a.primal, b), (a.shadow, b))
             if type(a) in _NUMBERS and type(b) is Staged and b.owner is self:
-                return self.recorded(primitive, primitive.function(a, b.primal), (a, b.shadow), NONE, ())
+                return self.recorded(primitive, (a, b.primal), (a, b.shadow))
         slots: list[Staged] = []
         inside = values = NONE
         if params:
@@ -238,15 +250,16 @@ class Stage(Handler[Smooth, Recompute]):
             else:
                 if self.is_outer(a):
                     a = self.outer(a)
-                examples.append(_example(a))
+                examples.append(_told(a))
                 kept.append(self.argument(a))
-        result = primitive.function(*examples, **values)
-        return self.recorded(primitive, result, tuple(kept), inside, tuple([s.shadow for s in slots]))
+        return self.recorded(primitive, examples, tuple(kept), values, inside, tuple([s.shadow for s in slots]))
 
     def recorded(
-        self, primitive: Any, result: Any, args: tuple[Any, ...], params: dict[str, Any], slots: tuple[Node, ...]
-    ) -> Any:
-        """The value of a new node, for which the example's is `result`."""
+        self, primitive: Any, examples: Sequence[Any], args: tuple[Any, ...], values: dict[str, Any] = NONE,
+        params: dict[str, Any] = NONE, slots: tuple[Node, ...] = (),
+    ) -> Any:  # fmt: skip
+        """The value of a new node with these arguments and parameters, and with those of the example."""
+        result = later.result(primitive, examples, values)
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
@@ -299,10 +312,11 @@ class Stage(Handler[Smooth, Recompute]):
         """Answer Python's question about a value from the example, and record that the path depends on it."""
         node = value.shadow
         if self.alive and type(node) is Node and node not in self.guarded:
-            guard = Node(GUARD, (node,), NONE, (), value.primal)
-            guard.expected = np.array(value.primal) if isinstance(value.primal, np.ndarray) else value.primal
+            example = value.inside()
+            guard = Node(GUARD, (node,), NONE, (), example)
+            guard.expected = np.array(example) if isinstance(example, np.ndarray) else example
             self.guarded[node] = self.add(guard)
-        return value.primal
+        return value.inside()
 
     def _parameter(self, tree: Any, primitive: Any, slots: list[Staged]) -> Any:
         """A parameter with its staged values taken out into slots (integer indices) or settled."""
@@ -318,7 +332,7 @@ class Stage(Handler[Smooth, Recompute]):
     def finish(self, output: Any) -> Graph:
         """The recorded program, returning `output`."""
         leaves, tree = optree.tree_flatten(output)
-        for leaf in map(_example, leaves):
+        for leaf in map(_told, leaves):
             if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
                 raise NotStaged(
                     f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
@@ -328,7 +342,7 @@ class Stage(Handler[Smooth, Recompute]):
 
 def _examples(tree: Any, slots: list[Staged]) -> Any:
     if type(tree) is Slot:
-        return slots[tree.number].primal
+        return slots[tree.number].inside()
     if type(tree) in (tuple, list):
         return type(tree)(_examples(item, slots) for item in tree)
     return tree
@@ -386,12 +400,21 @@ def is_dynamic(leaf: Any) -> bool:
 def staged(
     f: Callable[..., Any], leaves: list[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
-    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result."""
+    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
     with intercepted(), Stage(recorder) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        values = [np.copy(_example(leaf))[()] if isinstance(leaf, np.ndarray) and type(traced.plain(leaf)) is not Staged
-                  else _example(leaf) for leaf in optree.tree_leaves(output)]  # fmt: skip
-    return graph, values
+        leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
+    return graph, leaves
+
+
+def _kept(leaf: Any) -> Any:
+    """A leaf of a result that nobody's later write can reach."""
+    return leaf.copy()[()] if type(leaf) is np.ndarray else leaf
+
+
+def values(leaves: list[Any]) -> list[Any]:
+    """The example's values of the leaves of a result."""
+    return [computed(leaf.primal) if type(leaf) is Staged else leaf for leaf in leaves]

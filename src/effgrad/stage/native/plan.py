@@ -43,6 +43,8 @@ FUSED, STRAIGHT = (16, 64), (100, 400)
 ALIGNMENT = 64
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
+# So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
+MOST_FITTED = 256
 
 
 class Buffer:
@@ -717,7 +719,24 @@ def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def _laid_out(buffers: list[Buffer]) -> int:
-    """Give each buffer its place, reusing what is free by then; the size of the arena."""
+    """Give each buffer its place; the size of the arena."""
+    largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
+    fitted = set(largest)
+    end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
+    placed: list[Buffer] = []
+    # The largest first, each at the lowest place that is free as long as it is needed.
+    for buffer in largest:
+        place = -(-end // ALIGNMENT) * ALIGNMENT
+        for other in sorted(placed, key=operator.attrgetter("place")):
+            if other.first <= buffer.last and buffer.first <= other.last and other.place < place + buffer.size:
+                place = max(place, other.place + _aligned(other.size))
+        buffer.place = place
+        placed.append(buffer)
+    return max([end, *(buffer.place + buffer.size for buffer in placed)])
+
+
+def _laid_out_quickly(buffers: list[Buffer]) -> int:
+    """The same, in linear time: reusing what is free by then."""
     free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
     live: list[tuple[int, int, Buffer]] = []
     end = 0
