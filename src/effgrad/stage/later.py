@@ -53,7 +53,7 @@ class Later:
     size = property(lambda self: math.prod(self.shape))
 
     def __len__(self) -> int:
-        return len(small(self))
+        return len(np.empty(self.shape, np.bool_))
 
 
 def computed(value: Any) -> Any:
@@ -100,9 +100,10 @@ def result(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) ->
 
 def share_memory(a: Any, b: Any) -> bool:
     """Whether two values share memory."""
-    if type(a) is not Later and type(b) is not Later:
-        return np.may_share_memory(a, b)
-    return type(a) is Later and type(b) is Later and a.root is b.root
+    if type(a) is Later and type(b) is Later:
+        return a.root is b.root
+    a, b = (x.value if type(x) is Later else x for x in (a, b))
+    return a is not None and b is not None and np.may_share_memory(a, b)
 
 
 def _told(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
@@ -194,6 +195,8 @@ def _indexed(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     if type(x) is Later or all(type(part) in BASIC for part in parts):
         return _viewed(primitive, args, params)
     seen = np.empty(x.shape, np.bool_)[index]
+    if type(seen) is not np.ndarray:
+        return None
     return Later(np.ndarray, seen.shape, x.dtype, x.flags.c_contiguous and seen.flags.c_contiguous)
 
 

@@ -94,7 +94,8 @@ class Staged(Traced):
             return function(*[settled(a) for a in args], **kwargs)
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
-        direct = function not in FUNCTIONS or function in COMPOSED
+        # As an operation of its own, it takes staged values by their place.
+        direct = (function not in FUNCTIONS or function in COMPOSED) and traced.staging(args) is not None
         if direct and not _under_derivative((args, tuple(kwargs.values()))):
             return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
