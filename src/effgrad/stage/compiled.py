@@ -123,7 +123,7 @@ class Paths:
         for length in range(len(path.answers) + 1):
             self.known.setdefault(path.answers[:length], path)
 
-    def run(self, leaves: list[Any]) -> tuple[Path, list[Any]] | None:
+    def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
         """The outputs on the path that these leaves take, if it is known."""
         path = self.latest
         while path is not None:
@@ -165,14 +165,14 @@ class Compiled:
         self.lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten((args, kwargs))
+        leaves, tree = _flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
-        if self.off or not KINDS.isdisjoint(map(type, leaves)):
+        if self.off or not (tree is None or KINDS.isdisjoint(map(type, leaves))):
             return self.function(*args, **kwargs)
         with self.lock:
             return self._run(leaves, tree)
 
-    def _run(self, leaves: list[Any], tree: Any) -> Any:
+    def _run(self, leaves: Sequence[Any], tree: Any) -> Any:
         key, inputs = _typed(leaves, tree)
         try:
             paths = self.types.get(key)
@@ -186,7 +186,8 @@ class Compiled:
         found = paths.run(inputs)
         if found is not None:
             path, outputs = found
-            return optree.tree_unflatten(path.tree, outputs)
+            return path.tree.unflatten(outputs)
+        leaves, tree = (leaves, tree) if tree is not None else flatten((leaves, {}))
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
             return self.function(*args, **kwargs)
@@ -215,7 +216,7 @@ class Compiled:
     def path(self, *args: Any, **kwargs: Any) -> Path:
         """The path that these arguments take, staged and compiled now if it is not known."""
         self(*args, **kwargs)
-        paths = self.types.get(_typed(*flatten((args, kwargs)))[0])
+        paths = self.types.get(_typed(*_flattened(args, kwargs))[0])
         if paths is None or paths.latest is None:
             raise NotStaged(f"{self.__name__} runs as plain Python for these arguments")
         return paths.latest
@@ -231,8 +232,21 @@ class Compiled:
         return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
 
 
-def _typed(leaves: list[Any], tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
+    """The leaves of arguments and their structure: None where all are inputs by their place, their own leaves."""
+    if not kwargs and _INPUTS.issuperset(map(type, args)):
+        return args, None
+    return flatten((args, kwargs))
+
+
+_INPUTS = {np.ndarray, float, np.float64}
+
+
+def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """What arguments must have in common to run as one program, and those of them that are its inputs."""
+    if tree is None:
+        kinds = [(leaf.shape, leaf.dtype) if type(leaf) is np.ndarray else type(leaf) for leaf in leaves]
+        return tuple(kinds), leaves
     key, inputs = [tree], []
     for leaf in leaves:
         kind = type(leaf)

@@ -399,7 +399,7 @@ def is_dynamic(leaf: Any) -> bool:
 
 
 def staged(
-    f: Callable[..., Any], leaves: list[Any], tree: Any, recorder: Simplifier | None = None
+    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
     with intercepted(), Stage(recorder) as stage:

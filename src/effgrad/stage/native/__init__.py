@@ -151,12 +151,13 @@ class Native:
 
         return apply
 
-    def input(self, number: int, node: Any) -> Callable[[Any], Any]:
+    def input(self, number: int, node: Any) -> Callable[[Any, Any], Any]:
+        """What puts an input where the steps read it, called as `array.__setitem__` is."""
         storage = self.plan.storage[id(node)]
         if storage.buffer in self.uses:
             put = self.pointing(storage.buffer)
 
-            def point(leaf: Any) -> Any:
+            def point(_: Any, leaf: Any) -> Any:
                 leaf = np.ascontiguousarray(leaf)
                 put(_address(leaf))
                 return leaf
@@ -203,9 +204,8 @@ class Native:
 
     def prepare(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
         """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
-        kept = [put(..., leaf) if type(put) is _SETITEM else put(leaf)
-                for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
-        return kept, {i: make() for i, make in self.fresh}
+        kept = [put(..., leaf) for put, leaf in zip(self.inputs, leaves, strict=True)]
+        return kept, {i: make() for i, make in self.fresh} if self.fresh else {}
 
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
@@ -215,6 +215,8 @@ class Native:
             else:
                 for segment in self.segments:
                     segment()
+            if not direct:
+                return [make() for make in self.results]
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
     def settled(self, segments: Sequence[Callable[[], None]]) -> None:
@@ -250,10 +252,8 @@ def _references() -> int:
 
 _UNUSED = _references()
 
-_SETITEM: Any = type(np.zeros(1).__setitem__)
 
-
-def _ignore(leaf: Any) -> None:
+def _ignore(_: Any, leaf: Any) -> None:
     """An input on which nothing depends."""
 
 
