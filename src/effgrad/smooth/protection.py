@@ -28,7 +28,7 @@ class Protected:
     def keep(self, array: Array) -> Array:
         """The array as it is now: a copy, or itself, locked."""
         if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
-            return array.copy()
+            return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)
             part: Any = array
