@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import perform, plain
+from effgrad.smooth.traced import KINDS, perform, plain
 
 Function = Callable[..., Any]
 
@@ -84,6 +84,8 @@ class Primitive:
                 return [self._pull_number(index, cotangent, result, args) for index in wanted]
             if type(cotangent) is np.ndarray:
                 return [self._pull_array(index, cotangent, result, args) for index in wanted]
+            if type(cotangent) in KINDS:
+                return [self._pull_traced(index, cotangent, result, args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
 
     def _pull_number(self, index: int, cotangent: float, result: Any, args: list[Any]) -> Any:
@@ -96,6 +98,16 @@ class Primitive:
             if part == part:
                 return part
         return cotangents.product(cotangent, factor)
+
+    def _pull_traced(self, index: int, cotangent: Any, result: Any, args: list[Any]) -> Any:
+        partial = self.partials[index]
+        if partial is None:
+            return None
+        if callable(partial):
+            partial = partial(result, *args)
+        elif partial == 1:
+            return cotangents.unbroadcast(cotangent, args[index])
+        return cotangents.unbroadcast(cotangents.product(cotangent, partial), args[index])
 
     def _pull_array(self, index: int, cotangent: Any, result: Any, args: list[Any]) -> Any:
         partial = self.partials[index]

@@ -7,7 +7,7 @@ walk; `common` and `dead` look at the graph as a whole.
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,8 @@ LARGEST_CONSTANT = 4096
 
 def constants(node: Node, add: Add) -> Any:
     """Operations on constants alone are carried out; guards on constants hold already."""
-    for a in node.args:
-        if type(a) is Node:
-            return node
+    if any(type(a) is Node for a in node.args):
+        return node
     if node.slots or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
         return node
     if node.primitive is GUARD:
@@ -106,8 +105,9 @@ def products(node: Node, add: Add) -> Any:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
-# The primitives that a rule may concern, of those that do not concern all.
+# The primitives that a rule may concern when an argument is a node, of those that do not concern all.
 _CONCERNS: dict[Rule, Callable[[Primitive], bool]] = {
+    constants: lambda primitive: False,
     algebra: lambda primitive: primitive.name in _ALGEBRA,
     shapes: lambda primitive: primitive.name in _SHAPES or primitive.kind == "elementwise",
     products: lambda primitive: primitive is einsum,
@@ -126,7 +126,12 @@ class Simplifier:
         """What stands for a node, which is now among the nodes of the program, or a constant."""
         present, add = self.present, self.add
         while type(node) is Node and node.primitive is not INPUT and node not in present:
-            for rule in self.concerning.get(node.primitive) or self.choose(node.primitive):
+            rules: Sequence[Rule] = self.rules
+            for a in node.args:
+                if type(a) is Node:
+                    rules = self.concerning.get(node.primitive) or self.choose(node.primitive)
+                    break
+            for rule in rules:
                 result = rule(node, add)
                 if result is not node:
                     node = result

@@ -569,14 +569,13 @@ class Plan:
 
     def complete_reads(self, step: Fused) -> None:
         kernel, offsets = step.kernel, self.offsets.setdefault(step.number, [])
-        seen: set[tuple[int, bool]] = set()
+        seen: set[int] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if arg in members if type(arg) is Node else not np.ndim(arg):
+            key = ~id(arg) if indirect else id(arg)
+            if key in seen or (arg in members if type(arg) is Node else not np.ndim(arg)):
                 return
-            if (id(arg), indirect) in seen:
-                return
-            seen.add((id(arg), indirect))
+            seen.add(key)
             storage = self.stored(arg)
             strides = (0,) * len(kernel.shape) if indirect else storage.strides(kernel.shape)
             kernel.reads.append((arg, operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
@@ -590,7 +589,7 @@ class Plan:
                 read(places)
             else:
                 for arg in node.args:
-                    if type(arg) is not float and (type(arg) is not Node or arg not in members):
+                    if id(arg) not in seen and type(arg) is not float and not (type(arg) is Node and arg in members):
                         read(arg)
         for value, _, _, place in step.reductions:
             read(value)
