@@ -51,6 +51,7 @@ class Native:
         ]
         kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
+        self.slots = np.zeros(max((len(tape.slots) for tape in self.tapes.values()), default=0))
         names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}
         bodies: dict[str, Body] = {INTERPRETER: interpreter()} if self.tapes else {}
         if products.KERNEL in keys:
@@ -73,7 +74,7 @@ class Native:
         for key, step in zip(keys, steps, strict=True):
             starts.append(len(arguments))
             if key in self.tapes:
-                arguments += self.tapes[key].header()
+                arguments += self.tapes[key].header(self.slots)
             for buffer, offset in self.plan.offsets[step.number]:
                 if buffer in self.uses:
                     self.uses[buffer].append((len(arguments), offset))

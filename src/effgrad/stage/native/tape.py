@@ -1,9 +1,9 @@
 """Long scalar programs without compilation: a recorded tape of instructions, run by a native interpreter.
 
 An instruction is five numbers: an opcode, the slot of its result, and up to three slots of its arguments. The slots are
-doubles; truth values are 0 and 1 there, constants have slots that are filled beforehand. The interpreter is one loop
-around a jump, whose cases are written by the same emitters as the kernels. A product that is only added to something
-or subtracted is one instruction with that: a third of what a derivative program consists of.
+doubles, the same for all tapes; truth values are 0 and 1 there, constants are put there first. The interpreter is one
+loop around a jump, whose cases are written by the same emitters as the kernels. A product that is only added to
+something or subtracted is one instruction with that: a third of what a derivative program consists of.
 """
 
 import itertools
@@ -28,7 +28,7 @@ _UNARY = {
 _TERNARY = {"clip", "where"}
 NAMES = sorted({*FLOATING, *ARITHMETIC, *COMPARING, *TESTING, *LOGICAL, "where"})
 CODES = {name: number for number, name in enumerate(NAMES)}
-COPY, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 6)
+COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 7)
 # Two operations at once: the name of the first, that of the second, and which argument of the second the first is.
 JOINED = {
     (first, second, place): STOP + 1 + number
@@ -79,7 +79,7 @@ def _slot(body: Body, number: int) -> str:
 
 
 def interpreter() -> Body:
-    """The interpreter, as a kernel: its arguments are the code, the slots, and then the operands.
+    """The interpreter, as a kernel: its arguments are the code, the slots, the constants, and then the operands.
 
     It jumps through a table of addresses, not a switch: LLVM then gives every case a jump of its own, which the
     processor foretells better.
@@ -108,7 +108,7 @@ def interpreter() -> Body:
         _finish(body, _joined_case(body, *operations))
     body.lines.append(f"case{COPY}:")
     _finish(body, _slot(body, 2))
-    for code in (READ, WRITE, READ_BOOL, WRITE_BOOL):
+    for code in (CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL):
         body.lines.append(f"case{code}:")
         _transfer(body, code)
     body.lines.append("}")
@@ -122,11 +122,15 @@ def _transfer(body: Body, code: int) -> None:
     i, after = f"%i{code}", f"%after{code}"
     body.lines.append(f"  {i} = phi i64 [ 0, %case{code} ], [ {after}, %turn{code} ]")
     held = body.do(f"getelementptr double, ptr %slots, i64 {body.do(f'add i64 {slot}, {i}')}")
-    place = body.do(f"getelementptr ptr, ptr %arguments, i64 {body.do(f'add i64 {operand}, {i}')}")
-    memory = body.do(f"load ptr, ptr {place}")
-    if code in (READ, READ_BOOL):
-        value = body.do(f"load {'double' if code == READ else 'i8'}, ptr {memory}")
-        value = value if code == READ else body.do(f"uitofp i8 {value} to double")
+    if code == CONSTANTS:
+        all_of_them = body.do(f"load ptr, ptr {body.do(f'getelementptr ptr, ptr %arguments, i64 {operand}')}")
+        memory = body.do(f"getelementptr double, ptr {all_of_them}, i64 {i}")
+    else:
+        place = body.do(f"getelementptr ptr, ptr %arguments, i64 {body.do(f'add i64 {operand}, {i}')}")
+        memory = body.do(f"load ptr, ptr {place}")
+    if code in (CONSTANTS, READ, READ_BOOL):
+        value = body.do(f"load {'i8' if code == READ_BOOL else 'double'}, ptr {memory}")
+        value = body.do(f"uitofp i8 {value} to double") if code == READ_BOOL else value
         body.lines.append(f"  store double {value}, ptr {held}")
     else:
         value = body.do(f"load double, ptr {held}")
@@ -179,17 +183,20 @@ def _transfers(floats: int, bools: int, moves: list[tuple[bool, int, int]]) -> l
 
 
 class Tape:
-    """The instructions of a kernel and its slots; `header` begins the arguments of its step."""
+    """The instructions of a kernel, its constants, and how many slots it needs."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.constants: dict[Any, int] = {}
-        self.filled: list[tuple[int, float]] = []
-        self.slots: dict[int, int] = {}
-        # The header takes the place of two operands.
-        operands = list(enumerate((*kernel.reads, *kernel.writes), 2))
+        self.slots: dict[Any, int] = {}
+        constants = [float(a) for node in kernel.nodes for a in node.args if type(a) is not Node]
+        for constant in constants:
+            self.slot(constant)
+        self.constants = np.array([float.fromhex(number) for number in self.slots])
+        # The header takes the place of three operands.
+        operands = list(enumerate((*kernel.reads, *kernel.writes), 3))
         moves = [(operand.dtype == _BOOL, self.slot(value), number) for number, (value, operand) in operands]
         reads, writes = moves[: len(kernel.reads)], moves[len(kernel.reads) :]
-        code = _transfers(READ, READ_BOOL, reads)
+        code = [CONSTANTS, 0, 2, len(self.constants), 0] if constants else []
+        code += _transfers(READ, READ_BOOL, reads)
         alone = _used_once(kernel)
         for node in kernel.nodes:
             if id(node) in alone:
@@ -203,20 +210,11 @@ class Tape:
             code += [op, self.slot(node), *([self.slot(a) for a in args] + [0, 0])[:3]]
         code += [*_transfers(WRITE, WRITE_BOOL, writes), STOP, 0, 0, 0, 0]
         self.code = np.array(code, np.uint16)
-        self.values = np.zeros(len(self.slots) + len(self.constants) + 1)
-        for place, constant in self.filled:
-            self.values[place] = constant
 
     def slot(self, value: Any) -> int:
         """The slot of a node or a constant."""
-        if type(value) is Node:
-            return self.slots.setdefault(id(value), 1 + len(self.slots) + len(self.constants))
-        number = float(value)
-        key = number.hex()
-        if key not in self.constants:
-            self.constants[key] = 1 + len(self.slots) + len(self.constants)
-            self.filled.append((self.constants[key], number))
-        return self.constants[key]
+        return self.slots.setdefault(id(value) if type(value) is Node else float(value).hex(), len(self.slots))
 
-    def header(self) -> list[int]:
-        return [int(a.__array_interface__["data"][0]) for a in (self.code, self.values)]
+    def header(self, slots: np.ndarray) -> list[int]:
+        """What the arguments of its step begin with."""
+        return [int(a.__array_interface__["data"][0]) for a in (self.code, slots, self.constants)]
