@@ -101,7 +101,8 @@ def product(g: Any, partial: Any) -> Any:
     result = g * partial
     if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
         # What an outer derivative sees of the product is only dropped where the product is undefined.
-        return np.where((plain(partial) == 0) & (value != value), 0.0, result)
+        zero = plain(partial) == 0
+        return np.where(zero & (value != value), 0.0, result) if not decided(zero) or zero else result
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result

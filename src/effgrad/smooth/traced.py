@@ -134,6 +134,10 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
 
+    def inside(self) -> Any:
+        """The value that this one stands for."""
+        return self.primal
+
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
 
@@ -410,7 +414,7 @@ def plain(value: Any) -> Any:
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
     while type(value) in KINDS:
-        value = value.primal
+        value = value.inside()
     return value
 
 
