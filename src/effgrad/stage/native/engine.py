@@ -38,7 +38,7 @@ if _math is not None:
 
 _MAGIC = b"effgrad object 1\n"
 _DRIVER = """
-define i64 @DRIVER(ptr %pointers, ptr %steps, i64 %first, i64 %last) {
+define i64 @DRIVER(ptr %steps, i64 %first, i64 %last) {
 entry:
   %some = icmp slt i64 %first, %last
   br i1 %some, label %head, label %done
@@ -49,7 +49,7 @@ head:
   %function = load ptr, ptr %a
   %b = getelementptr i64, ptr %a, i64 1
   %arguments = load ptr, ptr %b
-  %code = call i32 %function(ptr %pointers, ptr %arguments)
+  %code = call i32 %function(ptr %arguments)
   %failed = icmp ne i32 %code, 0
   br i1 %failed, label %stop, label %more
 more:
@@ -238,7 +238,7 @@ def flushed() -> Iterator[None]:
         restore(before)
 
 
-def driver() -> Callable[[int, int, int, int], int]:
+def driver() -> Callable[[int, int, int], int]:
     """The function that runs the steps from one number to another: 0, or what a step returned that was not."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return kind(engine().addresses["effgrad_driver"])

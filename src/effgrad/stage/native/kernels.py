@@ -5,6 +5,7 @@ compiled once. Loops over adjacent axes that all operands walk in step are one l
 in several partial sums: fixed by the kernel, so the result is the same from run to run.
 """
 
+import functools
 import itertools
 from typing import Any
 
@@ -32,8 +33,14 @@ class Operand:
 
     __slots__ = ("dtype", "strides", "reduction", "size")
 
-    def __init__(self, dtype: Any, strides: tuple[int, ...], reduction: str = "", size: int = 0) -> None:
-        self.dtype, self.strides, self.reduction, self.size = np.dtype(dtype), strides, reduction, size
+    def __init__(self, dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str, size: int) -> None:
+        self.dtype, self.strides, self.reduction, self.size = dtype, strides, reduction, size
+
+
+@functools.cache
+def operand(dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str = "", size: int = 0) -> Operand:
+    """The operand with these properties: equal ones are the same."""
+    return Operand(dtype, strides, reduction, size)
 
 
 class Kernel:
@@ -64,18 +71,20 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
-    operands = [
-        (named(value), o.dtype.char, o.strides, o.reduction, o.size) for value, o in (*kernel.reads, *kernel.writes)
-    ]
-    nodes = []
+    told: list[Any] = []
+    for value, operand in (*kernel.reads, *kernel.writes):
+        told += [named(value), operand]
     for node in kernel.nodes:
-        args = kernel.gathers.get(node, node.args) if kernel.gathers else node.args
-        named_args = [numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a) for a in args]
-        number = numbers.setdefault(id(node), len(numbers))
-        nodes.append((node.primitive, node.dtype, node in kernel.gathers, number, *named_args))
+        args = node.args
+        if kernel.gathers:
+            args = kernel.gathers.get(node, args)
+            told.append(node in kernel.gathers)
+        told += [node.primitive, node.dtype, numbers.setdefault(id(node), len(numbers))]
+        for a in args:
+            told.append(numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
-    return kernel.shape, len(kernel.reads), tuple(operands), tuple(nodes), tuple(guards), tuple(places)
+    return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(told), tuple(guards), tuple(places)
 
 
 def _memory(dtype: np.dtype[Any]) -> str:
@@ -107,31 +116,29 @@ def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[in
 
 
 def text(kernel: Kernel, body: Body) -> None:
-    """Write the kernel as the LLVM function `@KERNEL(ptr pointers, ptr arguments)`, which returns 0, or 1 and more
-    where a guard fails: its number and one."""
+    """Write the kernel as the LLVM function `@KERNEL(ptr arguments)` of the addresses of its operands, which returns 0,
+    or 1 and more where a guard fails: its number and one.
+
+    Loops are in a function of their own, which is told that no operand lies on another.
+    """
     operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
     sizes, strides = _collapsed(kernel.shape, operands)
     names = [f"%p{i}" for i in range(len(operands))]
-    writes = range(len(kernel.reads), len(operands))
-    parameters = ", ".join(
-        f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
-    )
-    body.lines.append(f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{")
-    body.lines.append("entry:")
-    writer = _Writer(kernel, body, sizes, strides, names)
-    writer.initialise()
-    writer.loop(0, {})
-    body.lines += ["  ret i32 0", "}"]
-    body.lines += ["define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:"]
+    if sizes:
+        writes = range(len(kernel.reads), len(operands))
+        parameters = ", ".join(
+            f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
+        )
+        body.lines += [f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{", "entry:"]
+        _Writer(kernel, body, sizes, strides, names).write()
+    body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
     for i, name in enumerate(names):
-        body.lines += [
-            f"  %a{i} = getelementptr i64, ptr %arguments, i64 {2 * i}", f"  %b{i} = load i64, ptr %a{i}",
-            f"  %c{i} = getelementptr ptr, ptr %pointers, i64 %b{i}", f"  %d{i} = load ptr, ptr %c{i}",
-            f"  %e{i} = getelementptr i64, ptr %arguments, i64 {2 * i + 1}", f"  %f{i} = load i64, ptr %e{i}",
-            f"  {name} = getelementptr i8, ptr %d{i}, i64 %f{i}",
-        ]  # fmt: skip
-    passed = ", ".join(f"ptr {name}" for name in names)
-    body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+        body.lines += [f"  %a{i} = getelementptr ptr, ptr %arguments, i64 {i}", f"  {name} = load ptr, ptr %a{i}"]
+    if sizes:
+        passed = ", ".join(f"ptr {name}" for name in names)
+        body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+    else:
+        _Writer(kernel, body, sizes, strides, names).write()
 
 
 # How many vectors a loop takes at a time is said by metadata of the module, by number.
@@ -175,6 +182,12 @@ class _Writer:
         self.block = "entry"
         self.labels = 0
         self.first_write = len(kernel.reads)
+
+    def write(self) -> None:
+        """All that follows the entry of the function."""
+        self.initialise()
+        self.loop(0, {})
+        self.body.lines += ["  ret i32 0", "}"]
 
     def label(self) -> str:
         self.labels += 1

@@ -9,6 +9,7 @@ import functools
 import heapq
 import itertools
 import math
+import operator
 import zlib
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot, shape_of
 from effgrad.stage.native import products
-from effgrad.stage.native.kernels import MOVES, Kernel, Operand
+from effgrad.stage.native.kernels import MOVES, Kernel, Operand, operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
 
@@ -54,6 +55,8 @@ ALIGNMENT = 64
 _PLACE = np.dtype(np.int64)
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
+# So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
+MOST_FITTED = 256
 
 
 class Buffer:
@@ -190,7 +193,7 @@ class Plan:
             self.guard(node)
         elif node.primitive in VIEWS and not node.slots and self.as_view(node):
             return
-        elif node.size and (supported(node) or (name in MOVES and _typed(node, *node.args))):
+        elif 0 not in node.shape and (supported(node) or (name in MOVES and _typed(node, *node.args))):
             self.fuse(node, node.shape)
         elif name in ("sum", "max", "min") and self.reducible(node):
             self.reduce(node)
@@ -334,8 +337,7 @@ class Plan:
         kept = iter(storage.view.strides)
         strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
         strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
-        operand = Operand(node.dtype, strides, node.primitive.name, node.size)
-        group.reductions.append((source, storage, operand, None))
+        group.reductions.append((source, storage, operand(node.dtype, strides, node.primitive.name, node.size), None))
         self.storage[id(node)], self.available[node] = storage, group.number
 
     def gathers(self, node: Node) -> bool:
@@ -412,7 +414,7 @@ class Plan:
                 continue
             group = self.group((piece,), shape, after=last)
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
-            group.reductions.append((piece, Storage(room.buffer, view), Operand(node.dtype, strides), None))
+            group.reductions.append((piece, Storage(room.buffer, view), operand(node.dtype, strides), None))
             ends.append(group.number)
         self.storage[id(node)], self.available[node] = room, max(ends)
         return True
@@ -518,10 +520,10 @@ class Plan:
         group = self.group((), node.shape)
         self.join(zero, group)
         self.storage[id(zero)] = group.stored[zero] = total
-        for piece, (view, operand, places) in zip(node.args, cast(list[Any], steps), strict=True):
+        for piece, (view, target, places) in zip(node.args, cast(list[Any], steps), strict=True):
             # Two pieces may meet in one place: each has a step of its own.
             group = self.group((piece,), piece.shape, after=group.number + 1)
-            group.reductions.append((piece, Storage(total.buffer, view), operand, places))
+            group.reductions.append((piece, Storage(total.buffer, view), target, places))
             self.kept.append(places)
         self.storage[id(node)], self.available[node] = total, group.number
         return True
@@ -533,11 +535,11 @@ class Plan:
             if view.shape != piece.shape:
                 return None
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
-            return view, Operand(piece.dtype, strides, "accumulate"), None
+            return view, operand(piece.dtype, strides, "accumulate"), None
         places = np.arange(total.size).reshape(total.shape)[index]
         if places.shape != piece.shape:
             return None
-        return total, Operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
+        return total, operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
 
     def guard(self, node: Node) -> None:
         (value,) = node.args
@@ -637,30 +639,28 @@ class Plan:
 
     def complete_reads(self, step: Fused) -> None:
         kernel, offsets = step.kernel, self.offsets.setdefault(step.number, [])
-        seen: set[tuple[int, bool]] = set()
+        seen: set[int] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if type(arg) is Node:
-                if arg in step.members:
-                    return
-            elif not np.ndim(arg):
+            key = ~id(arg) if indirect else id(arg)
+            if key in seen or (arg in members if type(arg) is Node else not np.ndim(arg)):
                 return
-            if (id(arg), indirect) in seen:
-                return
-            seen.add((id(arg), indirect))
+            seen.add(key)
             storage = self.stored(arg)
             strides = (0,) * len(kernel.shape) if indirect else storage.strides(kernel.shape)
-            kernel.reads.append((arg, Operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
+            kernel.reads.append((arg, operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
             offsets.append((storage.buffer, storage.offset))
 
+        members = step.members
         for node in kernel.nodes:
-            if node in kernel.gathers:
+            if kernel.gathers and node in kernel.gathers:
                 source, places = kernel.gathers[node]
                 read(source, indirect=True)
                 read(places)
             else:
                 for arg in node.args:
-                    read(arg)
+                    if id(arg) not in seen and type(arg) is not float and not (type(arg) is Node and arg in members):
+                        read(arg)
         for value, _, _, place in step.reductions:
             read(value)
             read(place)
@@ -668,12 +668,12 @@ class Plan:
     def complete_writes(self, step: Fused) -> None:
         kernel, offsets = step.kernel, self.offsets[step.number]
         for node, storage in step.stored.items():
-            kernel.writes.append((node, Operand(node.dtype, storage.strides(kernel.shape))))
+            kernel.writes.append((node, operand(node.dtype, storage.strides(kernel.shape))))
             offsets.append((storage.buffer, storage.offset))
-        for value, storage, operand, place in step.reductions:
+        for value, storage, target, place in step.reductions:
             if place is not None:
                 kernel.places[len(kernel.writes)] = place
-            kernel.writes.append((value, operand))
+            kernel.writes.append((value, target))
             offsets.append((storage.buffer, storage.offset))
 
 
@@ -755,31 +755,41 @@ def _gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> l
 def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
     uses: dict[Node, int] = {}
-    for node in graph:
-        for used in node.inputs:
+    joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    for node in graph if joins else ():
+        for used in node.args:
+            if type(used) is Node:
+                uses[used] = uses.get(used, 0) + 1
+        for used in node.slots:
             uses[used] = uses.get(used, 0) + 1
     for output in graph.outputs:
         if type(output) is Node:
             uses[output] = uses.get(output, 0) + 1
     inside: dict[Node, tuple[Node, int]] = {}
-    for node in graph:
-        if node.primitive in JOINS and not node.slots:
-            for number, piece in enumerate(node.args):
-                while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
-                    piece = piece.args[0]
-                if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
-                    inside[piece] = node, number
+    for node in joins:
+        for number, piece in enumerate(node.args):
+            while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+                piece = piece.args[0]
+            if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
+                inside[piece] = node, number
     return inside
 
 
 def _ends(node: Node) -> bool:
     """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+    return _number(_told(node, 2)) % 8 == 0
 
-    def names(node: Node, depth: int) -> str:
-        inner = [names(a, depth - 1) for a in node.args if type(a) is Node] if depth else []
-        return f"{node.primitive.name}({','.join(inner)})"
 
-    return zlib.crc32(names(node, 2).encode()) % 8 == 0
+def _told(node: Node, depth: int) -> str:
+    """The operation and those before it in words."""
+    if not depth:
+        return f"{node.primitive.name}()"
+    return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"
+
+
+@functools.cache
+def _number(told: str) -> int:
+    return zlib.crc32(told.encode())
 
 
 def _typed(*values: Any) -> bool:
@@ -817,11 +827,28 @@ def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def _laid_out(buffers: list[Buffer]) -> int:
-    """Give each buffer its place, reusing what is free by then; the size of the arena."""
+    """Give each buffer its place; the size of the arena."""
+    largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
+    fitted = set(largest)
+    end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
+    placed: list[Buffer] = []
+    # The largest first, each at the lowest place that is free as long as it is needed.
+    for buffer in largest:
+        place = -(-end // ALIGNMENT) * ALIGNMENT
+        for other in sorted(placed, key=operator.attrgetter("place")):
+            if other.first <= buffer.last and buffer.first <= other.last and other.place < place + buffer.size:
+                place = max(place, other.place + _aligned(other.size))
+        buffer.place = place
+        placed.append(buffer)
+    return max([end, *(buffer.place + buffer.size for buffer in placed)])
+
+
+def _laid_out_quickly(buffers: list[Buffer]) -> int:
+    """The same, in linear time: reusing what is free by then."""
     free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
     live: list[tuple[int, int, Buffer]] = []
     end = 0
-    for number, buffer in enumerate(sorted(buffers, key=lambda b: b.first)):
+    for number, buffer in enumerate(sorted(buffers, key=operator.attrgetter("first"))):
         while live and live[0][0] < buffer.first:
             _, _, ended = heapq.heappop(live)
             free.setdefault(_aligned(ended.size), []).append(ended.place)

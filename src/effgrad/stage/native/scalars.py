@@ -268,7 +268,10 @@ def supported(node: Node) -> bool:
     """Whether a node is elementwise and has an emitter for its types."""
     name, dtype = node.primitive.name, node.dtype
     if dtype is _DOUBLE and not node.params and (name in FLOATING or name in ARITHMETIC):
-        if all([a.dtype is _DOUBLE if type(a) is Node else type(a) is float for a in node.args]):
+        for a in node.args:
+            if a.dtype is not _DOUBLE if type(a) is Node else type(a) is not float:
+                break
+        else:
             return True  # what long programs consist of, decided without asking further
     if node.params or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
