@@ -49,8 +49,9 @@ JOINS = {stack, concatenate, scatter_add}
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
 FUSED, STRAIGHT = (16, 64), (100, 400)
-# Of arrays so large that it is the memory that takes the time, a kernel holds as many as these.
-LARGE_ARRAY, LARGE_FUSED = 1 << 12, (768, 1024)
+# Of longer arrays it is memory that takes the time, and a kernel holds more, as long as it walks few arrays at once:
+# the gradient of 300 steps took four times as long where the values kept for it were read by hundreds together.
+LARGE_ARRAY, LARGE_FUSED, STREAMS = 512, (768, 1024), 32
 ALIGNMENT = 64
 _PLACE = np.dtype(np.int64)
 # Arguments and results smaller than this are copied into and out of the program's memory.
@@ -123,6 +124,8 @@ class Fused:
         self.kernel, self.number = Kernel(shape), number
         self.members: set[Node] = set()
         self.full = False
+        # What it reads or writes that other kernels must write or read: of kernels over long arrays.
+        self.streams: set[Node] = set()
         self.stored: dict[Node, Storage] = {}
         self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
 
@@ -306,7 +309,23 @@ class Plan:
         least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
         count = len(group.kernel.nodes)
         group.full = count >= most or (count >= least and _ends(node))
+        if most == LARGE_FUSED[1]:
+            far = [a for a in (node, *node.args) if type(a) is Node and self.distances.get(a, 0) > most // 2]
+            group.streams.update(far)
+            group.full |= count >= FUSED[1] and len(group.streams) >= STREAMS
         self.member[node], self.available[node] = group, group.number
+
+    @functools.cached_property
+    def distances(self) -> dict[Node, int]:
+        """How many operations after each node the last one is that computes with it."""
+        numbers: dict[Node, int] = {}
+        distances: dict[Node, int] = {}
+        for number, node in enumerate(self.graph):
+            numbers[node] = number
+            if node.primitive not in VIEWS | JOINS:
+                for arg in node.inputs:
+                    distances[arg] = number - numbers.get(arg, number)
+        return distances
 
     def copied(self, source: Any) -> Node:
         """A copy of a value, in one piece of memory."""
