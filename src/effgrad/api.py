@@ -7,6 +7,7 @@ import numpy as np
 import optree
 from scipy.sparse import csr_array
 
+from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
@@ -19,8 +20,9 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
+from effgrad.smooth.library import LibraryArray, given_back, taken
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import KINDS, LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import LAYERS, Smooth, Traced, constant, evaluated, example, ordinary, plain, released
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -81,6 +83,7 @@ def value_and_grad(
             if has_aux:
                 output, extra = output
                 aux.append(extra)
+            output = taken(output)
             _check_scalar(output, "c" if holomorphic else "f")
             return output
 
@@ -90,7 +93,7 @@ def value_and_grad(
             _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
         else:
             leaves, tree = flatten(pulled)
-            pulled = tree.unflatten([leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in leaves])
+            pulled = _outside(tree, [conj(taken(leaf)) for leaf in leaves])
         derivative = pulled[0] if isinstance(argnums, int) else pulled
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -119,8 +122,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 )
             if is_complex(direction) and not is_complex(leaf):
                 raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
-            inputs.append(forward.variable(_input(leaf), direction))
-        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+            inputs.append(forward.variable(_input(leaf), _beside(direction, plain(leaf))))
+        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
         _check_outputs([o for o in outputs if type(o) is not Function])
         values: list[Any] = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
@@ -130,7 +133,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     for place, value in enumerate(values):
         if type(value) is Function:
             values[place], derivatives[place] = _function_output(f, primals, tangents, place)
-    return output_tree.unflatten(values), output_tree.unflatten(derivatives)
+    return _outside(output_tree, values), _outside(output_tree, derivatives)
 
 
 def _function_output(
@@ -197,7 +200,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
         else:
             value, pullback = vjp(g, *chosen)
-        outputs, output_tree = flatten(value)
+        outputs, output_tree = _flatten_outputs(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         holomorphic = any(map(is_complex, leaves))
@@ -219,7 +222,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
                 [joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
-        parts = [tree.unflatten(row) for row in blocks]
+        parts = [_outside(tree, row) for row in blocks]
         return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
 
     return matrix
@@ -239,7 +242,7 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
     row = flatten(pullback(tree.unflatten(seed)))[0]
     if complex_output:
         turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
-        row = [a - 1j * b for a, b in zip(row, turned, strict=True)]
+        row = [taken(a) - 1j * taken(b) for a, b in zip(row, turned, strict=True)]
     return row
 
 
@@ -285,7 +288,7 @@ def hessian(
         with intercepted(), EdgePushing() as activation:
             variable = activation.variable(_input(x))
             name = variable.shadow
-            output = f(*rebuild([variable]), **kwargs)
+            output = taken(f(*rebuild([variable]), **kwargs))
             _check_scalar(output)
             owned = isinstance(output, Traced) and output.owner is activation
             block = activation.second_derivatives(output, name) if owned else None
@@ -376,9 +379,9 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = flatten(args)
         with np.errstate(all="ignore"), intercepted(), Watch() as watch:
             inputs = [watch.variable(constant(leaf)) if _is_floating(leaf) else leaf for leaf in leaves]
-            outputs, output_tree = flatten(f(*tree.unflatten(inputs), **kwargs))
+            outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs), **kwargs))
             values = [released(watch.primal(o)) for o in outputs]
-        return output_tree.unflatten(values)
+        return _outside(output_tree, values)
 
     return watched
 
@@ -438,7 +441,7 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
                 )
     with intercepted(), mode as activation:
         inputs = [activation.variable(*make(_input(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)]
-        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
         _check_outputs(outputs)
         values = [released(activation.primal(o)) for o in outputs]
         parts = [
@@ -446,7 +449,7 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
             for o in outputs
         ]
         parts = [[_like(p, v) for p in part] for part, v in zip(parts, values, strict=True)]
-    return (output_tree.unflatten(values), *(output_tree.unflatten(list(part)) for part in zip(*parts, strict=True)))
+    return (_outside(output_tree, values), *(_outside(output_tree, part) for part in zip(*parts, strict=True)))
 
 
 def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
@@ -459,7 +462,7 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
         # As they are now: an input that the program writes to names another value later.
         shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = flatten(output)
+        outputs, output_tree = _flatten_outputs(output)
         _check_outputs(outputs)
         values = [activation.primal(o) for o in outputs]
         for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
@@ -467,7 +470,7 @@ def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[An
                 activation.seed(out, cotangent)
     pulled = activation.cotangents(shadows)
     parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
-    return output_tree.unflatten(values), tree.unflatten(parts)
+    return _outside(output_tree, values), _outside(tree, parts)
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -477,7 +480,7 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         inputs = [recorded.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = flatten(output)
+        outputs, output_tree = _flatten_outputs(output)
         _check_outputs(outputs)
         values = [constant(recorded.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is recorded else None for o in outputs]
@@ -486,13 +489,13 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         given = _seeds(cotangent, values, output_tree)
         pulled = recorded.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None], sources)
         parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
-        return tree.unflatten(parts)
+        return _outside(tree, parts)
 
-    return output_tree.unflatten(values), pull
+    return _outside(output_tree, values), pull
 
 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
-    given = tree.flatten_up_to(cotangent)
+    given = [_beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
     for one, value in zip(given, values, strict=True):
         if np.shape(plain(one)) != np.shape(plain(value)):
             raise NotDifferentiable(
@@ -505,7 +508,23 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
         if isinstance(primal, DISCRETE):
             _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
-    return flatten(primals)
+    leaves, tree = flatten(primals)
+    return [taken(leaf) for leaf in leaves], tree
+
+
+def _flatten_outputs(output: Any) -> tuple[list[Any], Structure]:
+    leaves, tree = flatten(output)
+    return [taken(leaf) for leaf in leaves], tree
+
+
+def _outside(tree: Structure, leaves: Sequence[Any]) -> Any:
+    """A result as the caller knows it: outside of every derivative, arrays of other libraries are their own again."""
+    return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
+
+
+def _beside(direction: Any, value: Any) -> Any:
+    """A tangent or cotangent in the library of the value that it belongs to."""
+    return value.owner.beside(taken(direction), value) if type(value) is LibraryArray else taken(direction)
 
 
 def _input(leaf: Any) -> Any:
@@ -529,8 +548,8 @@ def _is_floating(leaf: Any) -> bool:
 def _like(derivative: Any, primal: Any) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
-    if _of_another_library(value):
-        return _given_back(_like(derivative, np.asarray(value)), value)
+    if type(value) is LibraryArray:
+        return value.owner.like(derivative, value)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
@@ -542,20 +561,6 @@ def _like(derivative: Any, primal: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
     return value.__class__(derivative)
-
-
-def _of_another_library(value: Any) -> bool:
-    """Whether a value is an array of PyTorch, JAX or another library that exchanges memory."""
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
-
-
-def _given_back(derivative: Any, value: Any) -> Any:
-    """A derivative as an array of the library that `value` is of; NumPy has computed it."""
-    if type(derivative) in KINDS:
-        return derivative
-    from array_api_compat import array_namespace
-
-    return array_namespace(value).asarray(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
@@ -604,7 +609,8 @@ def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
 
 def _release(tree: Any) -> Any:
     """A pytree from inside a derivative that has ended, as its values outside."""
-    return optree.tree_map(released, tree)
+    leaves, structure = flatten(tree)
+    return _outside(structure, [released(leaf) for leaf in leaves])
 
 
 def directions(leaves: list[Any], chosen: int) -> Any:
@@ -618,7 +624,8 @@ def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> An
     """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
     if not shape:
         return parts[0]
-    return np.reshape(np.stack(parts, axis), shape) if parts else np.zeros(shape, np.result_type(plain(leaf)))
+    stacked = np.stack([taken(part) for part in parts], axis) if parts else _like(None, leaf)
+    return np.reshape(stacked, shape)
 
 
 def _basis(shape: tuple[int, ...]) -> Any:

@@ -6,6 +6,7 @@ from effgrad.smooth import (  # noqa: F401 (they fill the tables)
     elementwise,
     fft,
     joining,
+    library,
     linalg,
     reductions,
     signals,

@@ -13,7 +13,7 @@ import numpy as np
 from effgrad.errors import Detached, NoRule
 from effgrad.smooth.elementwise import absolute
 from effgrad.smooth.primitive import linear
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluated, plain, view
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
 
 
 def is_complex(x: Any) -> bool:
@@ -30,11 +30,11 @@ def _unwritable(value: Any) -> Any:
 
 
 def _real(val: Any) -> Any:
-    return view(real(val), val, _unwritable) if is_complex(val) else val
+    return always_view(real(val), val, _unwritable) if is_complex(val) else val
 
 
 def _imag(val: Any) -> Any:
-    return view(imag(val), val, _unwritable) if is_complex(val) else np.zeros_like(plain(val))[()]
+    return always_view(imag(val), val, _unwritable) if is_complex(val) else np.zeros_like(plain(val))[()]
 
 
 def conj(x: Any) -> Any:

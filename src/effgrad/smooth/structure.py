@@ -8,7 +8,7 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, ordinary, plain, view
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, always_view, ordinary, plain, view
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
@@ -126,7 +126,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     def step(value: Any) -> Any:
         return broadcast_to(value, shape=shape)
 
-    return OPERATORS["alias"](step(array), array, step) if isinstance(plain(array), np.ndarray) else step(array)
+    return always_view(step(array), array, step)
 
 
 def _reshape(a: Any, shape: Any) -> Any:

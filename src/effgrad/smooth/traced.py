@@ -100,7 +100,7 @@ class Traced:
                 "a traced value was put into a plain array (an assignment into an array made outside, or a function "
                 "that is not differentiable); build the array with np.stack or np.concatenate instead"
             )
-        return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
+        return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
         return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
@@ -172,14 +172,14 @@ class Traced:
     strides = property(lambda self: plain(self).strides)
     flags = property(lambda self: plain(self).flags)
     base = None
-    device = "cpu"
+    device = property(lambda self: getattr(plain(self), "device", "cpu"))
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return np
 
     def to_device(self, device: str, stream: Any = None) -> Any:
-        if device != "cpu":
-            raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
+        if device != self.device:
+            raise ValueError(f"the array is on {str(self.device)!r}, and stays there: {device!r} was asked for")
         return self
 
     def fill(self, value: Any) -> None:
@@ -269,7 +269,14 @@ class Flat:
 
 
 def ordinary(value: Any) -> Any:
-    """A column of a table, or another object that hands over a plain array, as that array."""
+    """A column of a table, or another object that hands over a plain array, as that array.
+
+    An array of another library as the value that stands for it (`effgrad.smooth.library`).
+    """
+    if type(value) in ORDINARY:
+        return value
+    if hasattr(type(value), "__dlpack__"):
+        value = OPERATORS["taken"](value)
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
@@ -283,10 +290,19 @@ def getitem(value: Any, index: Any) -> Any:
 
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
-    memory = plain(result)
-    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, plain(source)):
+    memory, owned = plain(result), plain(source)
+    if type(memory) in KINDS and isinstance(memory, np.ndarray) and memory.owner.serial < 0:
+        # Of another library's array, what NumPy would share.
+        owned = np.empty(owned.shape, bool)
+        memory = step(owned)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, owned):
         OPERATORS["alias"](result, source, step)
     return result
+
+
+def always_view(result: Any, source: Any, step: Any) -> Any:
+    """As `view`, where NumPy shares the memory of every array."""
+    return OPERATORS["alias"](result, source, step) if isinstance(plain(source), np.ndarray) else result
 
 
 def _binary(name: str) -> Any:
@@ -361,6 +377,8 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
+        elif type(arg) not in ORDINARY and hasattr(type(arg), "__dlpack__"):
+            return perform(primitive, *map(ordinary, args), **params)
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
         inner = staging(tuple(params.values()))
@@ -387,9 +405,9 @@ def plain(value: Any) -> Any:
 
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
-    while type(value) in KINDS:
+    while depends(value):
         value = value.primal
-    return value
+    return plain(value)
 
 
 def decided(condition: Any) -> bool:
@@ -441,7 +459,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if depends(value) else value.handle.shared(value.primal)
+        return value.copy() if depends(value) else value.owner.constant(value)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -452,9 +470,9 @@ def held(owner: Any, primal: Any, shadow: Any) -> Any:
 
 def released(value: Any) -> Any:
     """A value as it is outside the derivatives that have ended."""
-    while type(value) in KINDS and (not value.owner.alive or not depends(value)):
+    while type(value) in KINDS and not value.owner.alive:
         value = value.primal
-    return value
+    return value if type(value) not in KINDS or depends(value) else value.owner.released(value)
 
 
 def _released(value: Any, what: str, instead: str) -> Any:

@@ -1,0 +1,327 @@
+"""Arrays of other libraries: a program over tensors of PyTorch, JAX or CuPy runs there, and so do its derivatives.
+
+`Library` is evaluation over one array namespace and device: the outermost handler of `Smooth`, below every derivative
+and always there, as NumPy is for plain arrays. Its values, `LibraryArray`, stand for plain arrays: rules stop at them
+(`plain`), and what rules and programs ask of them in NumPy's words (operations, comparisons, `np.isnan`) is looked up
+in one table, `effgrad.smooth.counterparts`. What has no entry there raises `NoCounterpart`; nothing becomes a NumPy
+array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
+"""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import Detached, EffgradError, NoCounterpart, NotDifferentiable
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, LAYERS, OPERATORS, UFUNCS, Traced, depends, plain, plain_tree
+
+# The numbers that take the dtype of the arrays they meet: NumPy's own scalars of these types too.
+WEAK = float | complex
+# What operations and functions mean over another library: filled by `effgrad.smooth.counterparts`.
+COUNTERPARTS: dict[Any, Any] = {}
+
+
+class LibraryArray(Traced):
+    """An array of another library; its primal is that array, and its owner the library."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.ndarray if self.primal.ndim else np.generic
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
+            return self.owner.evaluated(ufunc, *inputs)
+        with self.owner.by_rule(ufunc):
+            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in COUNTERPARTS and not _under_derivative((args, kwargs)):
+            return self.owner.evaluated(function, *args, **kwargs)
+        with self.owner.by_rule(function):
+            if function in FUNCTIONS or function in CONSTANT:
+                return super().__array_function__(function, types, args, kwargs)
+            raise self.owner.no_counterpart(function)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise NoCounterpart(
+            f"an array of {self.owner.name} was to become a NumPy array (by np.asarray, an assignment into a NumPy "
+            "array, or a function that knows NumPy's arrays only); stay with the functions that take it, or convert "
+            "outside of the differentiated function"
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __invert__(self) -> Any:
+        return np.invert(self)
+
+    def __repr__(self) -> str:
+        return repr(self.primal)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.primal, spec)
+
+    def __copy__(self) -> Any:
+        return type(self)(self.owner, self.owner.copied(self.primal), None)
+
+    def plain(self) -> "LibraryArray":
+        """What `plain` finds: to a rule, the array is plain."""
+        return self
+
+    shape = property(lambda self: tuple(self.primal.shape))
+    ndim = property(lambda self: self.primal.ndim)
+    size = property(lambda self: int(np.prod(self.primal.shape)))
+    dtype = property(lambda self: numpy_dtype(self.primal.dtype))
+    device = property(lambda self: self.owner.device)
+    # Of an array of NumPy's like it: the program that asks is NumPy's.
+    flags = property(lambda self: np.empty(self.shape, self.dtype).flags)
+    strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
+
+
+def _comparison(function: Any) -> Any:
+    return lambda self, other: self.owner.evaluated(function, self, other)
+
+
+def _reflected(function: Any) -> Any:
+    return lambda self, other: self.owner.evaluated(function, other, self)
+
+
+for _name, _function in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}.items():  # fmt: skip
+    setattr(LibraryArray, f"__{_name}__", _comparison(_function))
+    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
+
+LAYERS.discard(LibraryArray)
+
+
+class Library:
+    """Evaluation over the arrays of one library on one device."""
+
+    alive = True
+    serial = -1
+    holder = LibraryArray
+
+    def __init__(self, namespace: Any, device: Any) -> None:
+        self.xp, self.device = namespace, device
+        self.special = _special_functions(namespace)
+        self.name = namespace.__name__.removeprefix("array_api_compat.")
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        counterpart = COUNTERPARTS.get(primitive)
+        if counterpart is None:
+            raise self.no_counterpart(primitive)
+        if counterpart is BY_NUMPY:
+            return primitive.function(*[self.held(plain(a)) for a in args], **params)
+        return self.result(counterpart(self, *map(self.argument, args), **_arguments(self, params)))
+
+    def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A function with no derivative, or of arguments that no derivative looks at."""
+        counterpart = COUNTERPARTS.get(function)
+        if counterpart is not None:
+            return self.result(counterpart(self, *_arguments(self, plain_tree(args)), **_arguments(self, kwargs)))
+        if isinstance(function, np.ufunc):
+            raise self.no_counterpart(function)
+        return function(*args, **kwargs)  # one of ours, written in NumPy's words
+
+    def constant(self, value: Any) -> Any:
+        """A value as a constant of a recording: a user's array may be written to before it is read again."""
+        value = plain(value)
+        return value.copy() if value.shadow is BORROWED else value
+
+    def released(self, value: Any) -> Any:
+        return plain(value)
+
+    def exposed(self, value: Any) -> Any:
+        """What C code would see of a value: nothing."""
+        return plain(value).__array__()
+
+    def beside(self, direction: Any, value: Any) -> Any:
+        """A tangent or cotangent as an array of the library; a number takes the dtype of its value."""
+        if type(direction) in KINDS:
+            return direction
+        dtype = np.result_type(value.dtype, direction) if isinstance(direction, int | WEAK) else None
+        return self.result(self.array(direction, dtype))
+
+    def like(self, derivative: Any, value: Any) -> Any:
+        """A derivative in the shape and dtype of the value that it belongs to, in memory of its own."""
+        if derivative is None:
+            return self.result(self.xp.zeros(value.shape, dtype=value.primal.dtype, device=self.device))
+        if np.result_type(plain(derivative)).kind == "c" and value.dtype.kind != "c":
+            derivative = np.real(derivative)
+        if depends(derivative):
+            return derivative if derivative.dtype == value.dtype else derivative.astype(value.dtype)
+        derivative = self.array(self.argument(derivative), value.dtype)
+        return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
+
+    def argument(self, value: Any) -> Any:
+        """An argument as the library's function takes it; plain arrays are for it to convert."""
+        value = plain(value)
+        return value.primal if type(value) is LibraryArray else value
+
+    def result(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self.result, value))
+        return LibraryArray(self, value, None) if hasattr(value, "__dlpack__") else value
+
+    def held(self, value: Any) -> Any:
+        """A plain array or number as an array of the library."""
+        return value if type(value) is LibraryArray else LibraryArray(self, self.array(value), None)
+
+    def array(self, value: Any, dtype: Any = None) -> Any:
+        """A value as an array of the library, of a NumPy dtype."""
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic):
+            return value if dtype is None or numpy_dtype(value.dtype) == dtype else self.xp.astype(value, self.dtype(dtype))
+        value = np.array(value, dtype)  # a copy: the array may be written to, or locked
+        return self.xp.asarray(value if value.ndim else value.item(), dtype=self.dtype(value.dtype), device=self.device)
+
+    def dtype(self, dtype: Any) -> Any:
+        """The library's dtype for one of NumPy's."""
+        found = getattr(self.xp, np.dtype(dtype).name, None)
+        if found is None:
+            raise NoCounterpart(f"{self.name} has no arrays of {np.dtype(dtype)}")
+        return found
+
+    def promoted(self, *values: Any, floating: bool = False) -> list[Any]:
+        """Values as arrays of the dtype that NumPy gives them together; with `floating`, not of integers."""
+        kinds = [_kind(value) for value in values]
+        dtype = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], np.dtype) else np.result_type(*kinds)
+        if floating and dtype.kind not in "fc":
+            dtype = np.dtype(float)
+        return [self.array(value, dtype) for value in values]
+
+    def copied(self, tensor: Any) -> Any:
+        return self.xp.asarray(tensor, copy=True)
+
+    @contextmanager
+    def by_rule(self, function: Any) -> Iterator[None]:
+        """Compute a function by its rule, unless the rule asks for the same of plain values."""
+        running = _running.get()
+        if function in running:
+            raise self.no_counterpart(function)
+        token = _running.set((*running, function))
+        try:
+            yield
+        finally:
+            _running.reset(token)
+
+    def no_counterpart(self, operation: Any) -> NoCounterpart:
+        name = getattr(operation, "name", None) or getattr(operation, "__name__", str(operation))
+        return NoCounterpart(
+            f"{name} is not known for arrays of {self.name}; write it with functions that are (docs/arrays.md lists "
+            "them), or give the function NumPy arrays"
+        )
+
+
+def _special_functions(namespace: Any) -> Any:
+    """The library's counterpart of `scipy.special`, or None."""
+    name = namespace.__name__.removeprefix("array_api_compat.").partition(".")[0]
+    modules = {"torch": "torch.special", "jax": "jax.scipy.special", "cupy": "cupyx.scipy.special"}
+    return importlib.import_module(modules[name]) if name in modules else None
+
+
+# The functions that are computed by their rules now.
+_running: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_by_rule", default=())
+# The shadow of an array that the user has, too.
+BORROWED = object()
+# Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
+BY_NUMPY = object()
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, WEAK):
+        return 1.0 if isinstance(value, float) else 1j
+    return value if type(value) is int else numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
+
+
+def _arguments(library: Library, tree: Any) -> Any:
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind([_arguments(library, item) for item in tree])
+    if kind is dict:
+        return {key: _arguments(library, item) for key, item in tree.items()}
+    if kind is slice:
+        return slice(*[None if i is None else int(i) for i in (tree.start, tree.stop, tree.step)])
+    return library.argument(tree)
+
+
+def _under_derivative(tree: Any) -> bool:
+    if type(tree) in (list, tuple):
+        return any(map(_under_derivative, tree))
+    return any(map(_under_derivative, tree.values())) if type(tree) is dict else depends(tree)
+
+
+_dtypes: dict[Any, Any] = {}
+_libraries: dict[Any, Library] = {}
+
+
+def numpy_dtype(dtype: Any) -> Any:
+    """NumPy's dtype of the same name."""
+    found = _dtypes.get(dtype)
+    if found is None:
+        name = dtype.name if isinstance(dtype, np.dtype) else str(dtype).rpartition(".")[2]
+        try:
+            found = _dtypes[dtype] = np.dtype(name)
+        except TypeError:
+            raise NotDifferentiable(f"NumPy has no arrays of {dtype}: convert to float32 first") from None
+    return found
+
+
+def of_another_library(value: Any) -> bool:
+    """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
+    kind = type(value)
+    return hasattr(kind, "__dlpack__") and kind not in KINDS and not isinstance(value, np.ndarray | np.generic)
+
+
+def taken(value: Any) -> Any:
+    """An array of another library as a value that programs and rules take; anything else as it is."""
+    if not of_another_library(value):
+        return value
+    try:
+        import array_api_compat
+    except ImportError:
+        raise EffgradError(
+            f"arrays of {type(value).__module__.partition('.')[0]} need the package array-api-compat: "
+            "pip install 'effgrad[arrays]'"
+        ) from None
+    import effgrad.smooth.counterparts  # noqa: F401 (fills the table)
+
+    if not array_api_compat.is_array_api_obj(value):
+        return value
+    if getattr(value, "requires_grad", False):
+        value = _without_graph(value)
+    key = array_api_compat.array_namespace(value), array_api_compat.device(value)
+    library = _libraries.get(key)
+    if library is None:
+        library = _libraries[key] = Library(*key)
+    return LibraryArray(library, value, BORROWED)
+
+
+def _without_graph(tensor: Any) -> Any:
+    """A tensor of PyTorch that is part of its graph, which ends here: it must be said so."""
+    import torch
+
+    if torch.is_grad_enabled():
+        raise Detached(
+            "a tensor with requires_grad was given to a derivative of effgrad, and PyTorch would not see through it; "
+            "pass x.detach(), or call under torch.no_grad()"
+        )
+    return tensor.detach()
+
+
+def given_back(value: Any) -> Any:
+    """An array as its library knows it."""
+    return value.primal if type(value) is LibraryArray else value
+
+
+OPERATORS.update(taken=taken)
