@@ -140,6 +140,13 @@ def _reduction(name: str) -> Any:
     return counterpart
 
 
+def _sum(lib: Library, x: Any, axis: Any) -> Any:
+    x = lib.array(x)
+    if numpy_dtype(x.dtype).kind == "b":
+        x = lib.xp.astype(x, lib.dtype(np.int64))
+    return lib.xp.sum(x, axis=axis)
+
+
 def _prod(lib: Library, x: Any, axis: Any) -> Any:
     x = lib.array(x)
     return lib.xp.prod(x if axis is not None else lib.xp.reshape(x, (-1,)), axis=0 if axis is None else axis)
@@ -261,25 +268,24 @@ def _basic(index: Any) -> bool:
         i, bool) for i in _tupled(index))  # fmt: skip
 
 
-def _places(lib: Library, index: Any, shape: Any) -> Any:
-    """The addresses of what an index without the library's arrays selects: by NumPy, which knows every index."""
-    return np.arange(int(np.prod(shape))).reshape(shape)[index]
-
-
 def _getitem(lib: Library, x: Any, index: Any) -> Any:
     x = lib.array(x)
-    if not _backward(index):
+    if _basic(index) and not _backward(index):
+        return x[index if Ellipsis in _tupled(index) else (*_tupled(index), ...)]
+    if lib.indexes and not _backward(index):
         return x[_located(lib, index)]
-    places = lib.array(_places(lib, index, tuple(x.shape)))
+    places = _addresses(lib, index, tuple(x.shape))
     return lib.xp.reshape(lib.xp.take(lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,)), axis=0), places.shape)
 
 
 def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False) -> Any:
     """A copy of an array with a value at (or added to) the places of an index."""
-    if _backward(index):
-        places = _places(lib, index, tuple(x.shape))
-        value = lib.xp.broadcast_to(value, places.shape)
-        flat = _written(lib, lib.xp.reshape(x, (-1,)), places.reshape(-1), lib.xp.reshape(value, (-1,)), adding)
+    backward = _backward(index)
+    if backward or not lib.indexes:
+        places = _addresses(lib, index, tuple(x.shape))
+        value = lib.xp.reshape(lib.xp.broadcast_to(value, places.shape), (-1,))
+        flat, places = lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,))
+        flat = _written(lib, flat, places, value, adding) if lib.indexes else _gathered(lib.xp, flat, places, value, adding)
         return lib.xp.reshape(flat, x.shape)
     index = _located(lib, index)
     if hasattr(x, "at"):  # arrays of JAX are never written to
@@ -293,6 +299,41 @@ def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False)
         _index_add(lib, x, index, value)
     else:
         lib.xp.add.at(x, index, value)
+    return x
+
+
+def _addresses(lib: Library, index: Any, shape: Any) -> Any:
+    """The numbers of the elements that an index selects: NumPy's answer, or sums where there are arrays of the library."""
+    parts = [i for i in _tupled(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
+    if not any(lib.owns(i) for i in parts):
+        return lib.array(np.arange(int(np.prod(shape))).reshape(shape)[index])
+    if any(a is not b for a, b in zip(parts, _tupled(index), strict=False)) or len(parts) > len(shape):
+        raise lib.no_counterpart("an index of arrays behind slices")
+    if len(parts) == 1 and lib.xp.isdtype(parts[0].dtype, "bool"):
+        parts = list(lib.xp.nonzero(parts[0]))
+    places: Any = 0
+    for part, n in zip(parts, shape, strict=False):
+        part = lib.array(part)
+        places = places * n + lib.xp.where(part < 0, part + n, part)
+    rest = shape[len(parts) :]
+    numbers = lib.array(np.arange(int(np.prod(rest))).reshape(rest))
+    return lib.xp.reshape(places, (*places.shape, *(1,) * len(rest))) * int(np.prod(rest)) + numbers
+
+
+def _gathered(xp: Any, x: Any, places: Any, values: Any, adding: bool) -> Any:
+    """A vector with values set at (added to) places, by the standard alone: each element looks up who writes to it."""
+    if not places.shape[0] or not x.shape[0]:
+        return x
+    order = xp.argsort(places, stable=True)
+    ordered = xp.take(places, order, axis=0)
+    again = xp.arange(ordered.shape[0], device=ordered.device) - xp.searchsorted(ordered, ordered)
+    numbers = xp.arange(x.shape[0], device=x.device)
+    for turn in range(int(xp.max(again)) + 1) if adding else [None]:
+        chosen, at = (order, ordered) if turn is None else (order[again == turn], ordered[again == turn])
+        writer = xp.searchsorted(at, numbers, side="right") - 1
+        writer = xp.where(writer < 0, xp.zeros_like(writer), writer)
+        value = xp.take(values, xp.take(chosen, writer, axis=0), axis=0)
+        x = xp.where(xp.take(at, writer, axis=0) == numbers, x + value if adding else value, x)
     return x
 
 
@@ -344,7 +385,25 @@ def _matmul(lib: Library, a: Any, b: Any) -> Any:
 
 
 def _einsum(lib: Library, *operands: Any, subscripts: str) -> Any:
-    return lib.xp.einsum(subscripts, *lib.promoted(*operands))
+    xp, operands = lib.xp, tuple(lib.promoted(*operands))
+    if hasattr(xp, "einsum"):
+        return xp.einsum(subscripts, *operands)
+    inputs, output = subscripts.split("->")
+    letters = "".join(dict.fromkeys(inputs.replace(",", "")))
+    product: Any = None
+    for term, x in zip(inputs.split(","), operands, strict=True):
+        for letter in set(term):  # a repeated letter is a diagonal
+            while term.count(letter) > 1:
+                first, second = term.index(letter), term.rindex(letter)
+                x = xp.linalg.diagonal(xp.moveaxis(x, (first, second), (-2, -1)))
+                term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
+        x = xp.permute_dims(x, tuple(term.index(s) for s in letters if s in term))
+        lengths = iter(x.shape)
+        x = xp.reshape(x, tuple(next(lengths) if s in term else 1 for s in letters))
+        product = x if product is None else product * x
+    total = xp.sum(product, axis=tuple(i for i, s in enumerate(letters) if s not in output))
+    kept = [s for s in letters if s in output]
+    return xp.permute_dims(total, tuple(kept.index(s) for s in output))
 
 
 def _linalg(name: str) -> Any:
@@ -400,7 +459,7 @@ COUNTERPARTS.update({
     elementwise.where: _where, np.where: _where, np.nonzero: _where, elementwise.clip: _clip,
     complexes.real: _elementwise("real"), complexes.imag: _elementwise("imag"),
     complexes.conjugate: _elementwise("conj"),
-    reductions.sum_: _reduction("sum"), reductions.prod: _prod, reductions.maximum_of: _reduction("max"),
+    reductions.sum_: _sum, reductions.prod: _prod, reductions.maximum_of: _reduction("max"),
     reductions.minimum_of: _reduction("min"), reductions.cumsum: _along("cumulative_sum"),
     np.all: _reduction("all"), np.any: _reduction("any"), np.argmax: _along("argmax"), np.argmin: _along("argmin"),
     np.argsort: _argsort, np.argpartition: _argpartition, np.count_nonzero: _count_nonzero, np.isclose: _close,
@@ -423,6 +482,7 @@ COUNTERPARTS.update({
     np.result_type: lambda lib, *args: np.result_type(*[numpy_dtype(a.dtype) if hasattr(a, "dtype") else a for a in args]),
     np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
-    np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique, np.common_type: lambda lib, *arrays: np.common_type(
+    np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,
+    np.iscomplexobj: lambda lib, x: numpy_dtype(x.dtype).kind == "c", np.common_type: lambda lib, *arrays: np.common_type(
         *[np.empty(0, numpy_dtype(a.dtype)) for a in arrays]),
 })  # fmt: skip

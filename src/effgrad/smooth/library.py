@@ -114,8 +114,10 @@ class Library:
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.xp, self.device = namespace, device
-        self.special = _special_functions(namespace)
         self.name = namespace.__name__.removeprefix("array_api_compat.")
+        self.special = _special_functions(namespace)
+        # Whether its arrays take the indices that NumPy's take, but for slices that go backward.
+        self.indexes = self.name in ("torch", "jax.numpy", "cupy")
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         counterpart = COUNTERPARTS.get(primitive)
@@ -163,6 +165,10 @@ class Library:
             return derivative if derivative.dtype == value.dtype else derivative.astype(value.dtype)
         derivative = self.array(self.argument(derivative), value.dtype)
         return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
+
+    def owns(self, value: Any) -> bool:
+        """Whether a value is an array of a library, and not a number or an array of NumPy's."""
+        return hasattr(type(value), "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
 
     def argument(self, value: Any) -> Any:
         """An argument as the library's function takes it; plain arrays are for it to convert."""
