@@ -20,9 +20,20 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
-from effgrad.smooth.library import LibraryArray, given_back, taken
+from effgrad.smooth.library import LibraryArray, given_back, of_another_library, taken
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import LAYERS, Smooth, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import (
+    LAYERS,
+    Smooth,
+    Traced,
+    constant,
+    depends,
+    evaluated,
+    example,
+    ordinary,
+    plain,
+    released,
+)
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -285,6 +296,10 @@ def hessian(
 
     def pushed(*args: Any, **kwargs: Any) -> Any:
         (x,), rebuild = _split(args, argnums)
+        if sparse and of_another_library(x):
+            raise NotDifferentiable(
+                "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
+            )
         with intercepted(), EdgePushing() as activation:
             variable = activation.variable(_input(x))
             name = variable.shadow
@@ -292,13 +307,17 @@ def hessian(
             _check_scalar(output)
             owned = isinstance(output, Traced) and output.owner is activation
             block = activation.second_derivatives(output, name) if owned else None
-        size, shape = np.size(plain(x)), np.shape(plain(x))
+        value = plain(taken(x))
+        size, shape = np.size(value), np.shape(value)
         if isinstance(block, Traced):
             if sparse:
                 raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
-            return np.reshape(block, shape + shape)
+            block = np.reshape(block, shape + shape)
+            return block if handled(Smooth) else given_back(block)
         if sparse:
             return csr_array((size, size)) if block is None else csr_array(block)
+        if type(value) is LibraryArray:  # of a function that is linear
+            return given_back(_like(None, np.multiply.outer(value, value)))
         dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()
         return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
 
@@ -416,6 +435,8 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06
     """
+    if of_another_library(args[0]):
+        raise NotDifferentiable("check_grad takes differences of NumPy arrays: give it the function at one of those")
     x = np.asarray(args[0], float)
     exact = np.asarray(grad(f)(x, *args[1:]))
     wrong = []
@@ -432,7 +453,10 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
     *directions, derivatives, count = rest
     (*leaves,), tree = _flatten_inputs((x,))
-    moved = [tree.flatten_up_to((u,)) for u in directions]
+    moved = [
+        [_beside(part, plain(leaf)) for part, leaf in zip(tree.flatten_up_to((u,)), leaves, strict=True)]
+        for u in directions
+    ]
     for leaf, *parts in zip(leaves, *moved, strict=True):
         for part in parts:
             if np.shape(plain(leaf)) != np.shape(plain(part)):
@@ -554,6 +578,8 @@ def _like(derivative: Any, primal: Any) -> Any:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
         derivative = np.real(derivative)
+    if type(inner := plain(derivative)) is LibraryArray and not depends(derivative):
+        derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
     if isinstance(derivative, Traced):
         if value.__class__ is float and type(derivative) not in LAYERS:
             return evaluated(float, derivative)
@@ -599,9 +625,9 @@ def _check_scalar(output: Any, kind: str = "f") -> None:
 def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
     """Whether the derivative along i is i times that along 1 (Cauchy-Riemann)."""
     for one, i in zip(derivatives, turned, strict=True):
-        if not is_complex(one):
+        if not is_complex(taken(one)):
             raise NotDifferentiable("a holomorphic function has complex inputs: pass x.astype(complex)")
-        a, b = example(one) * 1j, example(i)
+        a, b = example(taken(one)) * 1j, example(taken(i))
         eps = np.finfo(np.result_type(a)).eps
         if not np.allclose(a, b, rtol=eps**0.5, atol=eps**0.5, equal_nan=True):
             raise NotDifferentiable("the function is not holomorphic here: its derivatives along 1 and i do not agree")

@@ -12,13 +12,11 @@ and `[primitive, params, result, primals, names]` otherwise.
 
 from typing import Any
 
-import numpy as np
-
 from effgrad.effects import Handler
 from effgrad.modes.floats import float_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.protection import Protected
+from effgrad.smooth.protection import KEPT, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
@@ -63,7 +61,7 @@ class Taped(Handler[Smooth, Checkpoint]):
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
+                primal = self.protected.keep(arg) if type(arg) in KEPT else constant(arg)
                 names.append(None)
             outermost = outermost and type(primal) not in KINDS
             primals.append(primal)

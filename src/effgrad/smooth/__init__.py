@@ -13,6 +13,7 @@ from effgrad.smooth import (  # noqa: F401 (they fill the tables)
     special,
     statistics,
     structure,
+    torch_functions,
     ufuncs,
 )
 from effgrad.smooth.primitive import Primitive

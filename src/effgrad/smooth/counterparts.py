@@ -14,7 +14,14 @@ import numpy as np
 import scipy.special
 
 from effgrad.smooth import (
-    complexes, decompositions, elementwise, fft, linalg, mutable, reductions, structure,
+    complexes,
+    decompositions,
+    elementwise,
+    fft,
+    linalg,
+    mutable,
+    reductions,
+    structure,
 )  # fmt: skip
 from effgrad.smooth.library import BY_NUMPY, COUNTERPARTS, Library, numpy_dtype
 from effgrad.smooth.traced import UFUNCS
@@ -61,15 +68,18 @@ def _operator(function: Any, floating: bool = False) -> Any:
     return counterpart
 
 
-def _special(name: str) -> Any:
-    """A function of the library's counterpart of `scipy.special`."""
+def _special(name: str, otherwise: Any = None) -> Any:
+    """A function of the library's counterpart of `scipy.special`, or by others."""
 
     def counterpart(lib: Library, *args: Any) -> Any:
+        args = tuple(lib.promoted(*args, floating=True))
         for alias in (name, _SPECIAL_NAMES.get(name, name)):
             function = getattr(lib.special, alias, None)
             if function is not None:
-                return function(*lib.promoted(*args, floating=True))
-        raise lib.no_counterpart(getattr(scipy.special, name))
+                return function(*args)
+        if otherwise is None:
+            raise lib.no_counterpart(getattr(scipy.special, name))
+        return otherwise(lib.xp, *args)
 
     return counterpart
 
@@ -199,7 +209,9 @@ def _round(lib: Library, a: Any, decimals: int = 0) -> Any:
     return lib.xp.round(a) if decimals == 0 else lib.xp.round(a * 10.0**decimals) / 10.0**decimals
 
 
-def _nan_to_num(lib: Library, x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def _nan_to_num(
+    lib: Library, x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     xp, x = lib.xp, lib.array(x)
     limits = np.finfo(numpy_dtype(x.dtype))
     for where, value in (
@@ -217,7 +229,12 @@ def _isin(lib: Library, x: Any, elements: Any, assume_unique: bool = False, inve
 
 
 def _unique(
-    lib: Library, x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, **_: Any
+    lib: Library,
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    **_: Any,
 ) -> Any:
     xp, x = lib.xp, lib.xp.reshape(lib.array(x), (-1,))
     order = xp.argsort(x, stable=True)
@@ -270,10 +287,10 @@ def _basic(index: Any) -> bool:
 
 def _getitem(lib: Library, x: Any, index: Any) -> Any:
     x = lib.array(x)
-    if _basic(index) and not _backward(index):
-        return x[index if Ellipsis in _tupled(index) else (*_tupled(index), ...)]
     if lib.indexes and not _backward(index):
         return x[_located(lib, index)]
+    if _basic(index) and all(type(i) is not slice or i == slice(None) for i in _tupled(index)):
+        return x[index if Ellipsis in _tupled(index) else (*_tupled(index), ...)]
     places = _addresses(lib, index, tuple(x.shape))
     return lib.xp.reshape(lib.xp.take(lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,)), axis=0), places.shape)
 
@@ -285,7 +302,11 @@ def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False)
         places = _addresses(lib, index, tuple(x.shape))
         value = lib.xp.reshape(lib.xp.broadcast_to(value, places.shape), (-1,))
         flat, places = lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,))
-        flat = _written(lib, flat, places, value, adding) if lib.indexes else _gathered(lib.xp, flat, places, value, adding)
+        flat = (
+            _written(lib, flat, places, value, adding)
+            if lib.indexes
+            else _gathered(lib.xp, flat, places, value, adding)
+        )
         return lib.xp.reshape(flat, x.shape)
     index = _located(lib, index)
     if hasattr(x, "at"):  # arrays of JAX are never written to
@@ -303,7 +324,7 @@ def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False)
 
 
 def _addresses(lib: Library, index: Any, shape: Any) -> Any:
-    """The numbers of the elements that an index selects: NumPy's answer, or sums where there are arrays of the library."""
+    """The numbers of the elements that an index selects: NumPy's answer, or computed from arrays of the library."""
     parts = [i for i in _tupled(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
     if not any(lib.owns(i) for i in parts):
         return lib.array(np.arange(int(np.prod(shape))).reshape(shape)[index])
@@ -454,6 +475,7 @@ COUNTERPARTS.update({
     elementwise.power: _operator(operator.pow), elementwise.mod: _elementwise("remainder"),
     elementwise.negative: _elementwise("negative"), elementwise.absolute: _elementwise("abs"),
     UFUNCS[np.exp2]: _own("exp2", lambda xp, x: 2.0**x), UFUNCS[np.cbrt]: _own("cbrt", _cbrt),
+    UFUNCS[scipy.special.expit]: _special("expit", lambda xp, x: 1 / (1 + xp.exp(-x))),
     elementwise.sinc: _own("sinc", _sinc),
     elementwise.fmod: _fmod, elementwise.fmax: _chosen("maximum"), elementwise.fmin: _chosen("minimum"),
     elementwise.where: _where, np.where: _where, np.nonzero: _where, elementwise.clip: _clip,
@@ -479,10 +501,11 @@ COUNTERPARTS.update({
     fft.fft: _fourier("fft"), fft.ifft: _fourier("ifft"),
     linalg.logabsdet: BY_NUMPY, decompositions.eigh_packed: BY_NUMPY, decompositions.svd_packed: BY_NUMPY,
     decompositions.qr_packed: BY_NUMPY, decompositions.eig_packed: BY_NUMPY,
-    np.result_type: lambda lib, *args: np.result_type(*[numpy_dtype(a.dtype) if hasattr(a, "dtype") else a for a in args]),
+    np.result_type: lambda lib, *args: np.result_type(
+        *[numpy_dtype(a.dtype) if hasattr(a, "dtype") else a for a in args]),
     np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
     np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,
-    np.iscomplexobj: lambda lib, x: numpy_dtype(x.dtype).kind == "c", np.common_type: lambda lib, *arrays: np.common_type(
-        *[np.empty(0, numpy_dtype(a.dtype)) for a in arrays]),
+    np.iscomplexobj: lambda lib, x: numpy_dtype(x.dtype).kind == "c",
+    np.common_type: lambda lib, *arrays: np.common_type(*[np.empty(0, numpy_dtype(a.dtype)) for a in arrays]),
 })  # fmt: skip

@@ -16,10 +16,23 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import Detached, EffgradError, NoCounterpart, NotDifferentiable
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, LAYERS, OPERATORS, UFUNCS, Traced, depends, plain, plain_tree
+from effgrad.smooth.traced import (
+    CONSTANT,
+    FUNCTIONS,
+    KINDS,
+    LAYERS,
+    OPERATORS,
+    UFUNCS,
+    Traced,
+    depends,
+    plain,
+    plain_tree,
+)
 
 # The numbers that take the dtype of the arrays they meet: NumPy's own scalars of these types too.
 WEAK = float | complex
+# Python's numbers of NumPy's kinds.
+_PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
 # What operations and functions mean over another library: filled by `effgrad.smooth.counterparts`.
 COUNTERPARTS: dict[Any, Any] = {}
 
@@ -36,7 +49,7 @@ class LibraryArray(Traced):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
             return self.owner.evaluated(ufunc, *inputs)
-        with self.owner.by_rule(ufunc):
+        with self.owner.by_rule(ufunc, method):
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -48,10 +61,12 @@ class LibraryArray(Traced):
             raise self.owner.no_counterpart(function)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
+            return np.asarray(self.owner.numpy(self.primal), dtype)
         raise NoCounterpart(
             f"an array of {self.owner.name} was to become a NumPy array (by np.asarray, an assignment into a NumPy "
-            "array, or a function that knows NumPy's arrays only); stay with the functions that take it, or convert "
-            "outside of the differentiated function"
+            "array, or a function that knows NumPy's arrays only); stay with the functions that take it, or give the "
+            "differentiated function NumPy arrays"
         )
 
     def __bool__(self) -> bool:
@@ -67,7 +82,7 @@ class LibraryArray(Traced):
         return repr(self.primal)
 
     def __format__(self, spec: str) -> str:
-        return format(self.primal, spec)
+        return format(_PYTHON[self.dtype.kind](self.primal) if spec and not self.ndim else self.primal, spec)
 
     def __copy__(self) -> Any:
         return type(self)(self.owner, self.owner.copied(self.primal), None)
@@ -116,6 +131,7 @@ class Library:
         self.xp, self.device = namespace, device
         self.name = namespace.__name__.removeprefix("array_api_compat.")
         self.special = _special_functions(namespace)
+        self.immutable = self.name == "jax.numpy"
         # Whether its arrays take the indices that NumPy's take, but for slices that go backward.
         self.indexes = self.name in ("torch", "jax.numpy", "cupy")
 
@@ -141,12 +157,20 @@ class Library:
         value = plain(value)
         return value.copy() if value.shadow is BORROWED else value
 
+    def same(self, a: Any, b: Any) -> bool:
+        """Whether two arrays of one shape have the same elements."""
+        return bool(self.xp.all(a.primal == b.primal))
+
     def released(self, value: Any) -> Any:
         return plain(value)
 
     def exposed(self, value: Any) -> Any:
-        """What C code would see of a value: nothing."""
+        """What C code sees of a value."""
         return plain(value).__array__()
+
+    def numpy(self, tensor: Any) -> Any:
+        """An array of the library as one of NumPy's, which somebody asked for."""
+        return np.from_dlpack(tensor, device="cpu")
 
     def beside(self, direction: Any, value: Any) -> Any:
         """A tangent or cotangent as an array of the library; a number takes the dtype of its value."""
@@ -187,7 +211,11 @@ class Library:
     def array(self, value: Any, dtype: Any = None) -> Any:
         """A value as an array of the library, of a NumPy dtype."""
         if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic):
-            return value if dtype is None or numpy_dtype(value.dtype) == dtype else self.xp.astype(value, self.dtype(dtype))
+            return (
+                value
+                if dtype is None or numpy_dtype(value.dtype) == dtype
+                else self.xp.astype(value, self.dtype(dtype))
+            )
         value = np.array(value, dtype)  # a copy: the array may be written to, or locked
         return self.xp.asarray(value if value.ndim else value.item(), dtype=self.dtype(value.dtype), device=self.device)
 
@@ -210,12 +238,12 @@ class Library:
         return self.xp.asarray(tensor, copy=True)
 
     @contextmanager
-    def by_rule(self, function: Any) -> Iterator[None]:
+    def by_rule(self, function: Any, method: str = "") -> Iterator[None]:
         """Compute a function by its rule, unless the rule asks for the same of plain values."""
         running = _running.get()
-        if function in running:
+        if (function, method) in running:
             raise self.no_counterpart(function)
-        token = _running.set((*running, function))
+        token = _running.set((*running, (function, method)))
         try:
             yield
         finally:
@@ -247,7 +275,9 @@ BY_NUMPY = object()
 def _kind(value: Any) -> Any:
     if isinstance(value, WEAK):
         return 1.0 if isinstance(value, float) else 1j
-    return value if type(value) is int else numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
+    return (
+        value if type(value) is int else numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
+    )
 
 
 def _arguments(library: Library, tree: Any) -> Any:
@@ -273,9 +303,11 @@ _libraries: dict[Any, Library] = {}
 
 def numpy_dtype(dtype: Any) -> Any:
     """NumPy's dtype of the same name."""
+    if isinstance(dtype, np.dtype):
+        return dtype
     found = _dtypes.get(dtype)
     if found is None:
-        name = dtype.name if isinstance(dtype, np.dtype) else str(dtype).rpartition(".")[2]
+        name = str(dtype).rpartition(".")[2]
         try:
             found = _dtypes[dtype] = np.dtype(name)
         except TypeError:
@@ -310,7 +342,7 @@ def taken(value: Any) -> Any:
     library = _libraries.get(key)
     if library is None:
         library = _libraries[key] = Library(*key)
-    return LibraryArray(library, value, BORROWED)
+    return LibraryArray(library, value, None if library.immutable else BORROWED)
 
 
 def _without_graph(tensor: Any) -> Any:

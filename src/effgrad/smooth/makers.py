@@ -11,8 +11,8 @@ from effgrad.smooth.mutable import Mutable
 from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, example, plain
 
 LIBRARIES = frozenset((
-    "numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax", "cupy", "array_api_compat",
-    "array_api_strict",
+    "numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax", "cupy",
+    "array_api_compat", "array_api_strict",
 ))  # fmt: skip
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (

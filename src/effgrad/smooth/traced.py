@@ -91,6 +91,10 @@ class Traced:
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return OPERATORS["torch"](function, args, kwargs or {})
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
             name = library_call()[0]
@@ -290,12 +294,13 @@ def getitem(value: Any, index: Any) -> Any:
 
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
-    memory, owned = plain(result), plain(source)
-    if type(memory) in KINDS and isinstance(memory, np.ndarray) and memory.owner.serial < 0:
+    memory: Any = plain(result)
+    whole: Any = plain(source)
+    if type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
         # Of another library's array, what NumPy would share.
-        owned = np.empty(owned.shape, bool)
-        memory = step(owned)
-    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, owned):
+        whole = np.empty(whole.shape, bool)
+        memory = step(whole)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
         OPERATORS["alias"](result, source, step)
     return result
 
