@@ -8,9 +8,8 @@ array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
 """
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -49,16 +48,24 @@ class LibraryArray(Traced):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
             return self.owner.evaluated(ufunc, *inputs)
-        with self.owner.by_rule(ufunc, method):
+        if not kwargs and method == "__call__" and type(UFUNCS[ufunc]) is not FunctionType:
+            return super().__array_ufunc__(ufunc, method, *inputs)
+        token = self.owner.by_rule(ufunc, method)
+        try:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        finally:
+            _running.reset(token)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in COUNTERPARTS and not _under_derivative((args, kwargs)):
             return self.owner.evaluated(function, *args, **kwargs)
-        with self.owner.by_rule(function):
-            if function in FUNCTIONS or function in CONSTANT:
-                return super().__array_function__(function, types, args, kwargs)
+        if function not in FUNCTIONS and function not in CONSTANT:
             raise self.owner.no_counterpart(function)
+        token = self.owner.by_rule(function)
+        try:
+            return super().__array_function__(function, types, args, kwargs)
+        finally:
+            _running.reset(token)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
@@ -129,6 +136,7 @@ class Library:
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.xp, self.device = namespace, device
+        self.dtypes: dict[Any, Any] = {}
         self.name = namespace.__name__.removeprefix("array_api_compat.")
         self.special = _special_functions(namespace)
         self.immutable = self.name == "jax.numpy"
@@ -141,7 +149,10 @@ class Library:
             raise self.no_counterpart(primitive)
         if counterpart is BY_NUMPY:
             return primitive.function(*[self.held(plain(a)) for a in args], **params)
-        return self.result(counterpart(self, *map(self.argument, args), **_arguments(self, params)))
+        values = [a.primal if type(a) is LibraryArray else self.argument(a) for a in args]
+        if params:
+            params = {key: _arguments(self, value) for key, value in params.items()}
+        return self.result(counterpart(self, *values, **params))
 
     def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A function with no derivative, or of arguments that no derivative looks at."""
@@ -221,9 +232,13 @@ class Library:
 
     def dtype(self, dtype: Any) -> Any:
         """The library's dtype for one of NumPy's."""
-        found = getattr(self.xp, np.dtype(dtype).name, None)
+        found = self.dtypes.get(dtype)
         if found is None:
-            raise NoCounterpart(f"{self.name} has no arrays of {np.dtype(dtype)}")
+            if self.name == "jax.numpy":  # which has no numbers of 64 bits unless it is told to
+                return importlib.import_module("jax").dtypes.canonicalize_dtype(dtype)
+            found = self.dtypes[dtype] = getattr(self.xp, np.dtype(dtype).name, None)
+            if found is None:
+                raise NoCounterpart(f"{self.name} has no arrays of {np.dtype(dtype)}")
         return found
 
     def promoted(self, *values: Any, floating: bool = False) -> list[Any]:
@@ -237,17 +252,12 @@ class Library:
     def copied(self, tensor: Any) -> Any:
         return self.xp.asarray(tensor, copy=True)
 
-    @contextmanager
-    def by_rule(self, function: Any, method: str = "") -> Iterator[None]:
-        """Compute a function by its rule, unless the rule asks for the same of plain values."""
+    def by_rule(self, function: Any, method: str = "") -> Any:
+        """Note that a function is computed by its rule, which must not ask for the same of plain values."""
         running = _running.get()
         if (function, method) in running:
             raise self.no_counterpart(function)
-        token = _running.set((*running, (function, method)))
-        try:
-            yield
-        finally:
-            _running.reset(token)
+        return _running.set((*running, (function, method)))
 
     def no_counterpart(self, operation: Any) -> NoCounterpart:
         name = getattr(operation, "name", None) or getattr(operation, "__name__", str(operation))
@@ -325,6 +335,19 @@ def taken(value: Any) -> Any:
     """An array of another library as a value that programs and rules take; anything else as it is."""
     if not of_another_library(value):
         return value
+    if getattr(value, "requires_grad", False):
+        value = _without_graph(value)
+    key = type(value), getattr(value, "device", None)
+    library = _libraries.get(key)
+    if library is None:
+        library = _library(value)
+        if library is None:
+            return value
+        _libraries[key] = library
+    return LibraryArray(library, value, None if library.immutable else BORROWED)
+
+
+def _library(value: Any) -> Library | None:
     try:
         import array_api_compat
     except ImportError:
@@ -335,14 +358,8 @@ def taken(value: Any) -> Any:
     import effgrad.smooth.counterparts  # noqa: F401 (fills the table)
 
     if not array_api_compat.is_array_api_obj(value):
-        return value
-    if getattr(value, "requires_grad", False):
-        value = _without_graph(value)
-    key = array_api_compat.array_namespace(value), array_api_compat.device(value)
-    library = _libraries.get(key)
-    if library is None:
-        library = _libraries[key] = Library(*key)
-    return LibraryArray(library, value, None if library.immutable else BORROWED)
+        return None
+    return Library(array_api_compat.array_namespace(value), array_api_compat.device(value))
 
 
 def _without_graph(tensor: Any) -> Any:
