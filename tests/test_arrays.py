@@ -17,7 +17,7 @@ from random_programs import random_program
 import effgrad
 from effgrad import grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
 from effgrad.modes import REVERSE
-from effgrad.smooth.library import Library, LibraryArray
+from effgrad.smooth.library import NUMBERS, Library, LibraryArray
 
 
 class Strict:
@@ -193,11 +193,27 @@ def test_single_precision_stays_and_numbers_take_the_dtype_of_the_arrays(library
 
     def f(x):
         assert x.dtype == np.float32 and (2.0 * x).dtype == np.float32 and (x / np.sqrt(2.0)).dtype == np.float32
+        assert (np.where(x > 0.5, 0.1, 1.0) * x).dtype == (x * (x > 0.5).mean()).dtype == np.float32
         assert (x + np.ones(4)).dtype == np.float64 and (x > 0.5).dtype == bool and np.argmax(x).dtype == np.int64
         return np.sum(np.sin(x * 0.5) ** 2)
 
     for ours in (grad(f)(x), jvp(f, (x,), (x,))[1], hessian(f)(x)):
         assert library.numpy(ours).dtype == np.float32
+
+
+def test_no_operation_of_a_derivative_leaves_single_precision(library, monkeypatch):
+    kinds, performed = set(), Library.performed
+
+    def watched(self, *args):
+        result = performed(self, *args)
+        if type(result) is LibraryArray and result.shadow is not NUMBERS:
+            kinds.add(result.dtype)
+        return result
+
+    monkeypatch.setattr(Library, "performed", watched)
+    x = library.array(X.astype(np.float32))
+    hvp(lambda x: np.sum(np.maximum(x, 0.5) ** 2) + np.max(np.abs(x) * np.clip(x, 0.3, 0.6)) + np.std(x[x > 0.4]), x, x)
+    assert np.dtype(np.float32) in kinds and np.dtype(np.float64) not in kinds
 
 
 def test_constants_of_numpy_join_the_library(library):
@@ -362,6 +378,7 @@ def test_what_stays_numpys_says_so(library):
 def test_the_package_that_is_missing_is_named(monkeypatch):
     x = Strict().array(X)
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
+    monkeypatch.setattr("effgrad.smooth.library._libraries", {})
     with pytest.raises(effgrad.EffgradError, match=r"pip install 'effgrad\[arrays\]'"):
         grad(np.sum)(x)
 

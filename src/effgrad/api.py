@@ -548,7 +548,8 @@ def _outside(tree: Structure, leaves: Sequence[Any]) -> Any:
 
 def _beside(direction: Any, value: Any) -> Any:
     """A tangent or cotangent in the library of the value that it belongs to."""
-    return value.owner.beside(taken(direction), value) if type(value) is LibraryArray else taken(direction)
+    inner = plain(value)
+    return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
 
 
 def _input(leaf: Any) -> Any:

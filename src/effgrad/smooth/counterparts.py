@@ -23,7 +23,7 @@ from effgrad.smooth import (
     reductions,
     structure,
 )  # fmt: skip
-from effgrad.smooth.library import BY_NUMPY, COUNTERPARTS, Library, numpy_dtype
+from effgrad.smooth.library import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype
 from effgrad.smooth.traced import UFUNCS
 
 # Elementwise functions of the standard by their names there; the result of integers is a floating point number.
@@ -275,9 +275,14 @@ def _located(lib: Library, index: Any) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _backward(index: Any) -> bool:
-    """Whether there is a slice in an index that goes backward, which not every library takes."""
-    return any(type(i) is slice and i.step is not None and i.step < 0 for i in _tupled(index))
+def _common(index: Any) -> bool:
+    """Whether an index means the same everywhere: not where slices go backward, nor where arrays and integers have
+    other things between them, which NumPy and PyTorch put in different orders."""
+    parts = _tupled(index)
+    if any(type(i) is slice and i.step is not None and i.step < 0 for i in parts):
+        return False
+    places = [n for n, i in enumerate(parts) if i is not None and i is not Ellipsis and type(i) is not slice]
+    return _basic(index) or places[-1] - places[0] < len(places)
 
 
 def _basic(index: Any) -> bool:
@@ -287,7 +292,7 @@ def _basic(index: Any) -> bool:
 
 def _getitem(lib: Library, x: Any, index: Any) -> Any:
     x = lib.array(x)
-    if lib.indexes and not _backward(index):
+    if lib.indexes and _common(index):
         return x[_located(lib, index)]
     if _basic(index) and all(type(i) is not slice or i == slice(None) for i in _tupled(index)):
         return x[index if Ellipsis in _tupled(index) else (*_tupled(index), ...)]
@@ -297,8 +302,7 @@ def _getitem(lib: Library, x: Any, index: Any) -> Any:
 
 def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False) -> Any:
     """A copy of an array with a value at (or added to) the places of an index."""
-    backward = _backward(index)
-    if backward or not lib.indexes:
+    if not (lib.indexes and _common(index)):
         places = _addresses(lib, index, tuple(x.shape))
         value = lib.xp.reshape(lib.xp.broadcast_to(value, places.shape), (-1,))
         flat, places = lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,))
@@ -489,7 +493,7 @@ COUNTERPARTS.update({
     np.array_equal: _array_equal, np.searchsorted: _searchsorted, np.round: _round, np.around: _round,
     structure.reshape: _reshape, structure.transpose: _transpose,
     structure.broadcast_to: lambda lib, x, shape: lib.xp.broadcast_to(lib.array(x), shape),
-    structure.astype: lambda lib, x, dtype: lib.array(x, dtype),
+    structure.astype: lambda lib, x, dtype: LibraryArray(lib, lib.array(x, dtype), None),
     structure.getitem: _getitem, structure.setitem: _setitem, structure.scatter_add: _scatter_add,
     mutable.overwrite: _overwrite, structure.concatenate: _joining("concat"), structure.stack: _joining("stack"),
     structure.tril: lambda lib, x, k: lib.xp.tril(lib.array(x), k=k),

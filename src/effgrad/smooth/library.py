@@ -149,19 +149,42 @@ class Library:
             raise self.no_counterpart(primitive)
         if counterpart is BY_NUMPY:
             return primitive.function(*[self.held(plain(a)) for a in args], **params)
-        values = [a.primal if type(a) is LibraryArray else self.argument(a) for a in args]
-        if params:
-            params = {key: _arguments(self, value) for key, value in params.items()}
-        return self.result(counterpart(self, *values, **params))
+        return self.performed(counterpart, [plain(a) for a in args], params)
 
     def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A function with no derivative, or of arguments that no derivative looks at."""
         counterpart = COUNTERPARTS.get(function)
         if counterpart is not None:
-            return self.result(counterpart(self, *_arguments(self, plain_tree(args)), **_arguments(self, kwargs)))
+            return self.performed(counterpart, plain_tree(args), kwargs)
         if isinstance(function, np.ufunc):
             raise self.no_counterpart(function)
         return function(*args, **kwargs)  # one of ours, written in NumPy's words
+
+    def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
+        """What a counterpart makes of plain arguments, as values of the library."""
+        if any(type(a) is LibraryArray and a.shadow is NUMBERS for a in args):
+            args = self._settled(args)
+        values = [a.primal if type(a) is LibraryArray and a.owner is self else _arguments(self, a) for a in args]
+        if params:
+            params = {key: _arguments(self, value) for key, value in params.items()}
+        result = self.result(counterpart(self, *values, **params))
+        if type(result) is LibraryArray and not any(map(_has_precision, args)) and result.dtype.kind in "fc":
+            # As the number 0.5 has no precision of its own, what is made of truth values and such numbers has none.
+            result.shadow = NUMBERS
+        return result
+
+    def _settled(self, args: Any) -> list[Any]:
+        """Arguments, of which those that have no precision of their own take that of the others."""
+        others = [a.dtype for a in args if _has_precision(a)]
+        if not others:
+            return list(args)
+        dtype = np.result_type(*others)
+        return [
+            a.astype(np.result_type(dtype, 1j) if a.dtype.kind == "c" else dtype)
+            if type(a) is LibraryArray and a.shadow is NUMBERS
+            else a
+            for a in args
+        ]
 
     def constant(self, value: Any) -> Any:
         """A value as a constant of a recording: a user's array may be written to before it is read again."""
@@ -208,7 +231,11 @@ class Library:
     def argument(self, value: Any) -> Any:
         """An argument as the library's function takes it; plain arrays are for it to convert."""
         value = plain(value)
-        return value.primal if type(value) is LibraryArray else value
+        if type(value) is not LibraryArray:
+            return value
+        if value.owner.xp is not self.xp:
+            raise NoCounterpart(f"an array of {value.owner.name} met one of {self.name}: convert one of them before")
+        return value.primal
 
     def result(self, value: Any) -> Any:
         if isinstance(value, tuple):
@@ -278,6 +305,8 @@ def _special_functions(namespace: Any) -> Any:
 _running: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_by_rule", default=())
 # The shadow of an array that the user has, too.
 BORROWED = object()
+# The shadow of floating point numbers made of integers, truth values and Python's numbers alone.
+NUMBERS = object()
 # Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
 BY_NUMPY = object()
 
@@ -288,6 +317,13 @@ def _kind(value: Any) -> Any:
     return (
         value if type(value) is int else numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
     )
+
+
+def _has_precision(value: Any) -> bool:
+    """Whether a value has a dtype of floating point that results must have too."""
+    if type(value) is LibraryArray:
+        return value.shadow is not NUMBERS and value.dtype.kind in "fc"
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc" and not isinstance(value, WEAK)
 
 
 def _arguments(library: Library, tree: Any) -> Any:
