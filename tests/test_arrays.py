@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy_cases import CASES, X
 from random_programs import random_program
+from scipy_cases import CASES as SCIPY
 
 import effgrad
 from effgrad import grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
@@ -133,6 +134,22 @@ def test_random_programs_give_what_they_give_over_numpy(name, seed):
     np.testing.assert_allclose(library.numpy(grad(f)(library.array(x))), grad(f)(x), rtol=1e-7, atol=1e-9)
     ours = library.numpy(hvp(f, library.array(x), library.array(u)))
     np.testing.assert_allclose(ours, hvp(f, x, u), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("namespace", sorted({case.partition(".")[0] for case in SCIPY}))
+def test_functions_of_scipy_agree_or_have_no_counterpart(name, namespace):
+    library, agreeing = LIBRARIES[name](), 0
+    for case, f in SCIPY.items():
+        if case.partition(".")[0] == namespace:
+            derivative = grad(laws.scalar(f))
+            try:
+                ours = library.numpy(derivative(library.array(X)))
+            except effgrad.NoCounterpart:
+                continue
+            np.testing.assert_allclose(ours, derivative(X), rtol=1e-7, atol=1e-9, err_msg=case)
+            agreeing += 1
+    assert agreeing or namespace in ("sparse", "distance")
 
 
 def network(w, x):

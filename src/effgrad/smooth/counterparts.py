@@ -87,7 +87,7 @@ def _special(name: str, otherwise: Any = None) -> Any:
 _SPECIAL_NAMES = {
     "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "k0": "modified_bessel_k0",
     "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0", "k1e": "scaled_modified_bessel_k1",
-    "ndtri_exp": "log_ndtri", "log_expit": "logsigmoid",
+    "ndtri_exp": "log_ndtri",
 }  # fmt: skip
 
 
@@ -479,6 +479,9 @@ COUNTERPARTS.update({
     elementwise.power: _operator(operator.pow), elementwise.mod: _elementwise("remainder"),
     elementwise.negative: _elementwise("negative"), elementwise.absolute: _elementwise("abs"),
     UFUNCS[np.exp2]: _own("exp2", lambda xp, x: 2.0**x), UFUNCS[np.cbrt]: _own("cbrt", _cbrt),
+    UFUNCS[scipy.special.log_expit]: _special(
+        "log_expit", lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x)),
+    UFUNCS[scipy.special.cosm1]: _special("cosm1", lambda xp, x: -2 * xp.sin(x / 2) ** 2),
     UFUNCS[scipy.special.expit]: _special("expit", lambda xp, x: 1 / (1 + xp.exp(-x))),
     elementwise.sinc: _own("sinc", _sinc),
     elementwise.fmod: _fmod, elementwise.fmax: _chosen("maximum"), elementwise.fmin: _chosen("minimum"),
@@ -506,7 +509,7 @@ COUNTERPARTS.update({
     linalg.logabsdet: BY_NUMPY, decompositions.eigh_packed: BY_NUMPY, decompositions.svd_packed: BY_NUMPY,
     decompositions.qr_packed: BY_NUMPY, decompositions.eig_packed: BY_NUMPY,
     np.result_type: lambda lib, *args: np.result_type(
-        *[numpy_dtype(a.dtype) if hasattr(a, "dtype") else a for a in args]),
+        *[numpy_dtype(a.dtype) if lib.owns(a) else a for a in args]),
     np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
     np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,

@@ -9,7 +9,7 @@ array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
 
 import importlib
 from contextvars import ContextVar
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,8 @@ class LibraryArray(Traced):
         return bool(self.primal)
 
     def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
     def __invert__(self) -> Any:
@@ -102,7 +104,6 @@ class LibraryArray(Traced):
     ndim = property(lambda self: self.primal.ndim)
     size = property(lambda self: int(np.prod(self.primal.shape)))
     dtype = property(lambda self: numpy_dtype(self.primal.dtype))
-    device = property(lambda self: self.owner.device)
     # Of an array of NumPy's like it: the program that asks is NumPy's.
     flags = property(lambda self: np.empty(self.shape, self.dtype).flags)
     strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
@@ -158,7 +159,11 @@ class Library:
             return self.performed(counterpart, plain_tree(args), kwargs)
         if isinstance(function, np.ufunc):
             raise self.no_counterpart(function)
-        return function(*args, **kwargs)  # one of ours, written in NumPy's words
+        token = self.by_rule(getattr(function, "__code__", function))
+        try:
+            return function(*args, **kwargs)  # one of ours, written in NumPy's words
+        finally:
+            _running.reset(token)
 
     def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
         """What a counterpart makes of plain arguments, as values of the library."""
@@ -287,6 +292,8 @@ class Library:
         return _running.set((*running, (function, method)))
 
     def no_counterpart(self, operation: Any) -> NoCounterpart:
+        if isinstance(operation, CodeType):  # one of ours, in the rule of a function
+            operation = operation.co_qualname.partition(".")[0].strip("_")
         name = getattr(operation, "name", None) or getattr(operation, "__name__", str(operation))
         return NoCounterpart(
             f"{name} is not known for arrays of {self.name}; write it with functions that are (docs/arrays.md lists "
