@@ -14,12 +14,14 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 import importlib
 import sys
 import threading
+import types
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from traceback import walk_tb
 from typing import Any
 
 import numpy as np
+import numpy.random
 import scipy.special
 
 from effgrad.effects import handled
@@ -120,6 +122,14 @@ class _Replacements:
                 self.modules.append((vars(owner), replacements, originals))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
+    def shelter(self, modules: Sequence[Any]) -> None:
+        """Let compiled modules, whose calls show no frame and which take memory by its address, see NumPy as it is."""
+        plain = types.ModuleType("numpy")
+        vars(plain).update(vars(np))
+        self.modules += [
+            (vars(module), {"np": plain}, {"np": np}) for module in modules if vars(module).get("np") is np
+        ]
+
     def put(self) -> None:
         for names, replacements, _ in self.modules:
             names.update(replacements)
@@ -179,6 +189,7 @@ def _look_for_imports() -> None:
 
 
 _replaced = _Replacements()
+_replaced.shelter([module for name, module in list(sys.modules.items()) if name.startswith("numpy.random.")])
 _replaced.extend(RULES, CREATORS)
 _awaited = list(MODULES)
 _imports = _Imports()
