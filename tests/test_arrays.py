@@ -233,6 +233,14 @@ def test_no_operation_of_a_derivative_leaves_single_precision(library, monkeypat
     assert np.dtype(np.float32) in kinds and np.dtype(np.float64) not in kinds
 
 
+def test_means_of_integers_and_truth_values_are_no_integers(library):
+    def f(x):
+        share, mean = np.mean(x > 0.5), np.mean(np.argsort(x, axis=1) * 3, axis=0)
+        return np.sum(x * share) + np.sum(x * mean) + np.sum(x * np.var(x > 0.5))
+
+    np.testing.assert_allclose(library.numpy(grad(f)(library.array(X))), grad(f)(X))
+
+
 def test_constants_of_numpy_join_the_library(library):
     def f(x):
         return np.sum(np.where(X > 0.5, x @ np.ones((4, 4)), X) * np.arange(4))

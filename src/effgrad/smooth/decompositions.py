@@ -326,15 +326,15 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     m, n = np.shape(plain(a))
     limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
     x = np.matmul(pinv_of(a, rcond=limit), b)
-    rank = evaluated(_rank, a)
+    rank = evaluated(_rank, a, limit)
     rest = b - np.matmul(a, x)
     full = m > n and rank == n
     residuals = np.sum(np.abs(rest) ** 2, axis=0, keepdims=np.ndim(plain(b)) == 1) if full else np.array([])
     return x, residuals, rank, np.linalg.svdvals(a)
 
 
-def _rank(a: Any) -> Any:
-    return np.linalg.matrix_rank(a)
+def _rank(a: Any, limit: float) -> Any:
+    return np.intc(np.linalg.matrix_rank(a, rtol=limit))
 
 
 # Powers, chains, norms, conditions.

@@ -319,11 +319,12 @@ BY_NUMPY = object()
 
 
 def _kind(value: Any) -> Any:
+    """What a value contributes to the dtype of a result: its own, or as a number of Python's."""
     if isinstance(value, WEAK):
         return 1.0 if isinstance(value, float) else 1j
-    return (
-        value if type(value) is int else numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
-    )
+    if isinstance(value, int | np.integer):
+        return int(value) if type(value) is not bool else value
+    return numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
 
 
 def _has_precision(value: Any) -> bool:

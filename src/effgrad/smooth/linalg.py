@@ -236,7 +236,7 @@ FUNCTIONS.update({
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
     np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
     np.linalg.matrix_transpose: lambda x, /: mT(x), np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(
-        x, offset, -2, -1),
+        x, offset, -2, -1, dtype),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
     np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),

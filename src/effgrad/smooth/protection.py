@@ -33,7 +33,7 @@ class Protected:
         if type(array) is LibraryArray:
             return self._copy(array)
         if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
-            return array.copy()
+            return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)
             part: Any = array

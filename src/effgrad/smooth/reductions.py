@@ -6,7 +6,7 @@ import numpy as np
 
 from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, decided, plain
+from effgrad.smooth.traced import FUNCTIONS, KINDS, decided, plain
 
 
 def _expand(g: Any, x: Any, axis: Any) -> Any:
@@ -78,7 +78,7 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
-            a = np.where(where, a, neutral)
+            a = np.where(where, a, np.asarray(neutral, a.dtype))
         if isinstance(axis, tuple) and primitive is prod:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
@@ -86,7 +86,8 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
         else:
             result = primitive(a, axis=axis)
         if initial is not None:
-            result = combine(result, initial)
+            kind = np.result_type(plain(result))
+            result = combine(result, initial.astype(kind) if type(initial) in KINDS else kind.type(initial))
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
@@ -100,21 +101,26 @@ def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
     return np.reshape(count, np.shape(plain(total)))
 
 
+def _of(total: Any, mean: Any) -> Any:
+    """A mean in the dtype of its total, as NumPy has it; of integers, it is a floating point number."""
+    dtype = np.result_type(plain(total))
+    return mean if np.result_type(plain(mean)) == dtype or dtype.kind not in "fc" else mean.astype(dtype)
+
+
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return total / _count(a, total, axis, where)
+    return _of(total, total / _count(a, total, axis, where))
 
 
 def _var(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
-    if dtype is not None:
-        a = a.astype(dtype)
-    deviation = a - (np.mean(a, axis=axis, keepdims=True, where=where) if mean is None else mean)
+    deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
-    total = np.sum(square, axis=axis, keepdims=keepdims, where=where)
-    return total / (_count(a, total, axis, where) - (ddof if correction is None else correction))
+    total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    count = _count(a, total, axis, where) - (ddof if correction is None else correction)
+    return _of(total, total / np.maximum(count, 0))
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:

@@ -85,7 +85,11 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
     matrix = np.vander(x, deg + 1)
     if w is not None:
         matrix, y = matrix * w[:, None], y * (w if np.ndim(plain(y)) == 1 else w[:, None])
-    return np.linalg.lstsq(matrix, y)[0]
+    # The columns in one scale, as NumPy has them when it takes singular values below `rcond` for zero.
+    scale = np.sqrt(np.sum(matrix * matrix, axis=0))
+    limit = len(plain(x)) * np.finfo(float).eps if rcond is None else rcond
+    solution = np.linalg.lstsq(matrix / scale, y, limit)[0]
+    return solution / (scale if np.ndim(plain(y)) == 1 else scale[:, None])
 
 
 def _poly(seq_of_zeros: Any) -> Any:

@@ -5,10 +5,9 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.errors import NoRule
-from effgrad.smooth.complexes import conj, squared
+from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.reductions import root
 from effgrad.smooth.traced import composed, plain
 
 # Sums, products and differences.
@@ -39,6 +38,8 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
 
 def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
+    if dtype is not None:
+        a = a.astype(dtype)
     if axis is None:
         a, axis = np.ravel(a), 0
     a = np.moveaxis(a, axis, 0)
@@ -52,12 +53,12 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> An
 def _cumulative(function: Any) -> Any:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
         axis = 0 if axis is None else axis
-        result = function(x, axis=axis)
+        result = function(x, axis=axis, dtype=dtype)
         if not include_initial:
             return result
         shape = list(shape_of(x))
         shape[axis] = 1
-        first = np.full(shape, float(function is np.cumprod))
+        first = np.full(shape, function is np.cumprod, np.result_type(plain(result)))
         return np.concatenate([first, result], axis=axis)
 
     return rule
@@ -83,7 +84,7 @@ def _cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
     def rows(x: Any) -> Any:
-        x = np.atleast_2d(x)
+        x = np.atleast_2d(x).astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
         return x if rowvar or shape_of(x)[0] == 1 else x.T
 
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
@@ -102,7 +103,7 @@ def _cov(
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    c = np.cov(x, y, rowvar)
+    c = np.cov(x, y, rowvar, dtype=dtype)
     if np.ndim(plain(c)) == 0:
         return c / c
     scale = np.sqrt(np.diagonal(c))
@@ -159,6 +160,15 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
     return np.quantile(a, 0.5, axis=axis, keepdims=keepdims)
 
 
+def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
+    """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
+    ndim = np.ndim(plain(a))
+    axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
+    rest = [i for i in range(ndim) if i not in axes]
+    lines = np.reshape(np.transpose(a, [*rest, *axes]), (*(shape_of(a)[i] for i in rest), -1))
+    return lines, [1 if i in axes else n for i, n in enumerate(shape_of(a))]
+
+
 def _quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
     keepdims: bool = False, *, weights: Any = None,
@@ -166,11 +176,7 @@ def _quantile(
     """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
     if weights is not None:
         raise NoRule("numpy.quantile with weights has no derivative rule")
-    ndim = np.ndim(plain(a))
-    axes = tuple(range(ndim)) if axis is None else tuple(int(i) % ndim for i in np.atleast_1d(axis))
-    rest = [i for i in range(ndim) if i not in axes]
-    shape = [shape_of(a)[i] for i in rest]
-    lines = np.reshape(np.transpose(a, [*rest, *axes]), (*shape, -1))
+    lines, kept = _lines(a, axis)
     count = shape_of(lines)[-1]
     numbers = np.arange(count, dtype=float)
     values = plain(q)
@@ -192,7 +198,6 @@ def _quantile(
     if np.any(nan):
         result = np.where(nan, np.nan, result)
     if keepdims:
-        kept = [1 if i in axes else n for i, n in enumerate(shape_of(a))]
         result = np.reshape(result, (*np.shape(place), *kept))
     return result[()] if np.ndim(plain(result)) == 0 else result
 
@@ -205,9 +210,9 @@ def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> 
 
 
 def _without_nans(function: Any, neutral: Any) -> Any:
-    def rule(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         nan = np.isnan(plain(a))
-        result = function(np.where(nan, neutral, a), axis=axis, **kwargs)
+        result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
         if neutral in (np.inf, -np.inf):
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
             result = np.where(empty, np.nan, result) if np.any(empty) else result
@@ -216,34 +221,23 @@ def _without_nans(function: Any, neutral: Any) -> Any:
     return rule
 
 
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    count = np.sum(~np.isnan(plain(a)), axis=axis, keepdims=keepdims)
-    return np.nansum(a, axis=axis, keepdims=keepdims) / count
+def _where_numbers(function: Any) -> Any:
+    def rule(a: Any, *args: Any, where: Any = True, **kwargs: Any) -> Any:
+        nan = np.isnan(plain(a))
+        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & plain(where), **kwargs)
 
-
-def _nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False, **_: Any
-) -> Any:
-    nan = np.isnan(plain(a))
-    d = np.where(nan, 0.0, np.where(nan, 0.0, a) - np.nanmean(a, axis=axis, keepdims=True))
-    return np.sum(squared(d), axis=axis, keepdims=keepdims) / (np.sum(~nan, axis=axis, keepdims=keepdims) - ddof)
-
-
-def _nanstd(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return root(_nanvar(a, *args, **kwargs))
+    return rule
 
 
 def _nan_quantile(function: Any) -> Any:
-    def rule(a: Any, *args: Any, axis: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Any, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         if not np.isnan(plain(a)).any():
-            return function(a, *args, axis=axis, **kwargs)
-        if axis is None:
-            kept = np.ravel(a)
-            return function(kept[~np.isnan(plain(kept))], *args, **kwargs)
-        lines = np.moveaxis(a, axis, -1)
+            return function(a, *args, axis=axis, keepdims=keepdims, **kwargs)
+        lines, kept = _lines(a, axis)
+        rest = shape_of(lines)[:-1]
         flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
         results = np.stack([function(line[~np.isnan(plain(line))], *args, **kwargs) for line in flat], axis=-1)
-        return np.reshape(results, (*shape_of(results)[:-1], *shape_of(lines)[:-1]))
+        return np.reshape(results, (*shape_of(results)[:-1], *(kept if keepdims else rest)))[()]
 
     return rule
 
@@ -396,7 +390,8 @@ composed({
     np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),
     np.nanprod: _without_nans(np.prod, 1.0), np.nanmax: _without_nans(np.max, -np.inf),
     np.nanmin: _without_nans(np.min, np.inf), np.nancumsum: _without_nans(np.cumsum, 0.0),
-    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
+    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _where_numbers(np.mean),
+    np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
     np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
     np.bincount: _bincount, np.histogram: _histogram, np.unique: _unique, np.apply_along_axis: _apply_along_axis,

@@ -8,7 +8,18 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, always_view, ordinary, plain, view
+from effgrad.smooth.traced import (
+    CONSTANT,
+    FUNCTIONS,
+    KINDS,
+    OPERATORS,
+    Traced,
+    always_view,
+    ordinary,
+    outline,
+    plain,
+    view,
+)
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
@@ -168,6 +179,10 @@ def _moved(function: Any) -> Any:
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+        if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
+            laid = np.empty_like(outline(a), int)
+            laid[...] = numbers
+            numbers = laid
         places = function(numbers, *args, **kwargs)
         flat = reshape(a, shape=(-1,))
 
@@ -225,8 +240,9 @@ def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect
     return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
 
 
-def _stack(arrays: Any, axis: int = 0) -> Any:
-    return stack(*map(ordinary, arrays), axis=axis)
+def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    result = stack(*map(ordinary, arrays), axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
@@ -238,10 +254,10 @@ def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "
 
 
 def _along(stacked: int, axis: int) -> Any:
-    def rule(arrays: Any) -> Any:
+    def rule(arrays: Any, **options: Any) -> Any:
         arrays = [ordinary(a) for a in arrays]
         least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
-        return concatenate(*least, axis=axis)
+        return _concatenate(least, axis, **options)
 
     return rule
 
@@ -254,8 +270,8 @@ def _diag(v: Any, k: int = 0) -> Any:
     return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
@@ -308,15 +324,15 @@ def _written(target: Any, name: str) -> Any:
 
 OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
 FUNCTIONS.update({
-    np.reshape: lambda a, shape, order="C": (
-        _reshape(a, shape) if order == "C" else _moved(np.reshape)(a, shape, order=order)),
+    np.reshape: lambda a, shape, order="C", *, copy=None: (
+        _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
     np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
         *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
-    np.hstack: lambda arrays: _concatenate(
-        [np.atleast_1d(a) for a in arrays], axis=0 if np.ndim(plain(arrays[0])) <= 1 else 1),
+    np.hstack: lambda arrays, **options: _concatenate(
+        [np.atleast_1d(a) for a in arrays], 0 if np.ndim(plain(arrays[0])) <= 1 else 1, **options),
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
@@ -325,7 +341,7 @@ FUNCTIONS.update({
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})

@@ -86,7 +86,10 @@ class Traced:
                 return _written(out, function(*args, **kwargs), function)
         rule = FUNCTIONS.get(function)
         if rule is not None:
-            return rule(*args, **kwargs)
+            try:
+                return rule(*args, **kwargs)
+            except TypeError as error:
+                raise _unexpected(function, rule, args, kwargs) or error from None
         if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
@@ -198,6 +201,9 @@ class Traced:
     def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
         self[...] = np.partition(self, kth, axis)
 
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        return np.compress(condition, self, axis)
+
     def tolist(self) -> Any:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
@@ -209,29 +215,42 @@ class Traced:
     def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
         if not copy and self.dtype == dtype:
             return self
-        return OPERATORS["astype"](self, dtype=np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
+        return OPERATORS["astype"](self if dtype.kind in "fcO" else plain(self), dtype=dtype)
 
     def conjugate(self) -> Any:
         return np.conjugate(self) if self.dtype.kind == "c" else self
 
     conj = conjugate
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
-    def flatten(self, order: str = "C") -> Any:
-        return np.ravel(self)
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order).copy()
 
     def item(self, *place: Any) -> Any:
         if not place:
             return np.reshape(self, ())[()]
-        return np.ravel(self)[place[0]] if len(place) == 1 and isinstance(place[0], int) else self[place]
+        if len(place) == 1:
+            return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
+        return self[place]
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(plain(self), digits)  # rounded numbers are constants
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(plain(self) == plain(value)))
 
     __array_priority__ = 1000.0
     __pandas_priority__ = 10000
@@ -415,6 +434,12 @@ def example(value: Any) -> Any:
     return plain(value)
 
 
+def outline(value: Any) -> Any:
+    """A plain array of the value's shape, in its order in memory."""
+    value = example(value)
+    return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
+
+
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
     return type(condition) not in KINDS and np.ndim(condition) == 0
@@ -465,7 +490,7 @@ def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
         return value.copy() if depends(value) else value.owner.constant(value)
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
 def held(owner: Any, primal: Any, shadow: Any) -> Any:
@@ -493,6 +518,15 @@ def no_rule(function: Any) -> NoRule:
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+def _unexpected(function: Any, rule: Any, args: Any, kwargs: Any) -> NoRule | None:
+    """The error for arguments that a rule does not know."""
+    try:
+        inspect.signature(rule).bind(*args, **kwargs)
+    except TypeError as error:
+        return NoRule(f"{function.__module__}.{function.__name__} called like this has no derivative rule: {error}")
+    return None
 
 
 # Functions of libraries by their full names: why they have no rule, and those that have one.

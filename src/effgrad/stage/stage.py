@@ -98,6 +98,9 @@ class Staged(Traced):
     def __int__(self) -> int:
         return int(settled(self))
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(settled(self), digits)
+
     def __index__(self) -> int:
         return operator.index(settled(self))
 
