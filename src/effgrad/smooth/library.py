@@ -167,28 +167,37 @@ class Library:
 
     def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
         """What a counterpart makes of plain arguments, as values of the library."""
-        if any(type(a) is LibraryArray and a.shadow is NUMBERS for a in args):
-            args = self._settled(args)
-        values = [a.primal if type(a) is LibraryArray and a.owner is self else _arguments(self, a) for a in args]
+        values, numbers = [], False
+        for a in args:
+            if type(a) is LibraryArray and a.owner is self:
+                numbers = numbers or a.shadow is NUMBERS
+                values.append(a.primal)
+            else:
+                values.append(_arguments(self, a))
+        if numbers:
+            values = self._settled(args, values)
         if params:
             params = {key: _arguments(self, value) for key, value in params.items()}
         result = self.result(counterpart(self, *values, **params))
-        if type(result) is LibraryArray and not any(map(_has_precision, args)) and result.dtype.kind in "fc":
-            # As the number 0.5 has no precision of its own, what is made of truth values and such numbers has none.
-            result.shadow = NUMBERS
+        if type(result) is not LibraryArray:
+            return result
+        if numbers or getattr(values[0], "dtype", None) is not result.primal.dtype:
+            if not any(map(_has_precision, args)) and result.dtype.kind in "fc":
+                # As the number 0.5 has no precision of its own, what is made of truth values and such numbers has none.
+                result.shadow = NUMBERS
         return result
 
-    def _settled(self, args: Any) -> list[Any]:
+    def _settled(self, args: Any, values: list[Any]) -> list[Any]:
         """Arguments, of which those that have no precision of their own take that of the others."""
         others = [a.dtype for a in args if _has_precision(a)]
         if not others:
-            return list(args)
+            return values
         dtype = np.result_type(*others)
         return [
-            a.astype(np.result_type(dtype, 1j) if a.dtype.kind == "c" else dtype)
+            self.array(value, np.result_type(dtype, 1j) if a.dtype.kind == "c" else dtype)
             if type(a) is LibraryArray and a.shadow is NUMBERS
-            else a
-            for a in args
+            else value
+            for a, value in zip(args, values, strict=True)
         ]
 
     def constant(self, value: Any) -> Any:
