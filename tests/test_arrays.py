@@ -331,6 +331,21 @@ def test_any_index_selects_and_writes_as_in_numpy(name, index):
     np.testing.assert_allclose(library.numpy(grad(f)(library.array(a))), grad(f)(a), rtol=1e-12, atol=1e-14)
 
 
+def test_indices_made_of_the_librarys_arrays(library):
+    places, mask = library.array(np.array([2, 0, 2])), library.array(X > 0.5)
+
+    def f(places, mask):
+        def g(x):
+            y = x * 1.0
+            y[mask] *= 2.0
+            return np.sum(x[places] ** 2) + np.sum(x[places, np.array([0, 1, 1])] * y[0, 0]) + np.sum(y[mask] ** 2)
+
+        return g
+
+    expected = grad(f(np.array([2, 0, 2]), X > 0.5))(X)
+    np.testing.assert_allclose(library.numpy(grad(f(places, mask))(library.array(X))), expected)
+
+
 def test_arrays_around_the_function_may_change(library):
     if type(library) is Jax:
         pytest.skip("arrays of JAX never change")
@@ -386,6 +401,8 @@ def test_what_stays_numpys_says_so(library):
         hessian(np.sum, sparse=True)(x)
     with pytest.raises(effgrad.NotDifferentiable, match="NumPy arrays"):
         effgrad.check_grad(np.sum, x)
+    with pytest.raises(effgrad.NotDifferentiable, match="NumPy arrays"):
+        effgrad.compare(np.sum, x)
     with pytest.raises(effgrad.NoCounterpart, match="expm is not known for arrays of"):
         import scipy.linalg
 

@@ -468,7 +468,8 @@ def plain_tree(tree: Any) -> Any:
         return kind(plain_tree(item) for item in tree)
     if kind is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
-    return plain(tree)
+    tree = plain(tree)
+    return ordinary(tree) if type(tree) not in ORDINARY and hasattr(type(tree), "__dlpack__") else tree
 
 
 def depends(value: Any) -> bool:
