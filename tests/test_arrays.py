@@ -367,6 +367,12 @@ def test_gradients_share_no_memory(library):
     first, second = grad(lambda x, y: np.sum(x + y), (0, 1))(library.array(X), library.array(X))
     first[...] = 5.0
     np.testing.assert_array_equal(library.numpy(second), np.ones_like(X))
+    value, pull = vjp(np.exp, library.array(X))
+    cotangent = library.array(np.ones_like(X))
+    first = pull(cotangent)[0]
+    for array in (value, first, cotangent):
+        array[...] = 0.0
+    np.testing.assert_allclose(library.numpy(pull(library.array(np.ones_like(X)))[0]), np.exp(X))
 
 
 def test_nested_derivatives_keep_apart_with_arrays_around_them(library):

@@ -515,7 +515,8 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
         return _outside(tree, parts)
 
-    return _outside(output_tree, values), pull
+    # The caller may write to the value: what the record keeps is another array.
+    return _outside(output_tree, [v.copy() if type(v) is LibraryArray else v for v in values]), pull
 
 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
