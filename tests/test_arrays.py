@@ -257,6 +257,30 @@ def test_an_input_of_numpy_has_a_gradient_of_numpy(library, monkeypatch):
     assert type(grad(lambda x: np.sum(x * c))(2.0)) is float
 
 
+@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda c, x: np.cross(c[:, :3], x[:, :3]),
+        lambda c, x: np.kron(c, x),
+        lambda c, x: np.convolve(c[0, ...], x[0]),
+        lambda c, x: np.dot(c, x.T),
+        lambda c, x: np.einsum("ij,kj->ik", c, x),
+        lambda c, x: np.interp(x, np.linspace(0, 1, 4), c[0, ...]),
+        lambda c, x: np.where(c > 0.5, c, x),
+        lambda c, x: np.append(c, x),
+        lambda c, x: np.linalg.solve(c[:, :3], x),
+        lambda c, x: np.searchsorted(x[0], c[1, ...]) * x[0],
+        lambda c, x: np.outer(c, x),
+    ],
+)
+def test_functions_take_arrays_from_around_the_function(name, f):
+    library = LIBRARIES[name]()
+    c = library.array(X)
+    ours = grad(laws.scalar(lambda x: f(c, x)))(library.array(X))
+    np.testing.assert_allclose(library.numpy(ours), grad(laws.scalar(lambda x: f(X, x)))(X), rtol=1e-10)
+
+
 def test_arrays_of_the_library_on_the_left(library):
     if type(library) is not Torch:
         pytest.skip("only PyTorch's operators leave what they do not know to the other operand: write x * c")

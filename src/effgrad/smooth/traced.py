@@ -84,6 +84,8 @@ class Traced:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
                 return _written(out, function(*args, **kwargs), function)
+        if len(args) > 1 and any(type(a) not in ORDINARY and hasattr(type(a), "__dlpack__") for a in args):
+            args = [ordinary(a) if hasattr(type(a), "__dlpack__") else a for a in args]
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
