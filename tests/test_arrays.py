@@ -297,6 +297,19 @@ def test_programs_written_for_the_array_api(library):
     np.testing.assert_allclose(library.numpy(grad(f)(library.array(X))), grad(f)(X))
 
 
+def test_functions_of_plain_values_inside(library):
+    def f(x):
+        c = effgrad.stop_gradient(x)
+        values, first, inverse, counts = np.unique(np.round(c, 1), True, True, True)
+        assert (int(counts.sum()), first.shape, inverse.shape) == (12, values.shape, (12,))
+        assert np.all(np.linalg.eigh(c @ c.T).eigenvalues >= -1e-12) and np.linalg.svd(c).S.shape == (3,)
+        assert np.allclose(c, x) and not np.any(np.logical_not(c)) and np.count_nonzero(c) == 12
+        assert np.array_equal(np.sort(c, axis=1), np.sort(X, axis=1)) and not np.isnan(np.fmax(c, np.nan)).any()
+        return np.sum(x * c)
+
+    np.testing.assert_array_equal(library.numpy(grad(f)(library.array(X))), X)
+
+
 def test_what_python_asks_of_a_value(library):
     def f(x):
         assert bool(x[0, 0] > 0) and len(x) == 3 and x.shape == (3, 4) and x.size == 12

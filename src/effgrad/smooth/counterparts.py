@@ -40,9 +40,9 @@ _FLOATING = {
 _ANY = {
     name: name
     for name in (
-        "floor", "ceil", "trunc", "sign", "signbit", "isnan", "isinf", "isfinite", "less", "less_equal", "greater",
-        "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor", "square",
-        "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "maximum", "minimum",
+        "floor", "ceil", "trunc", "sign", "signbit", "isnan", "isinf", "isfinite", "less", "less_equal",
+        "greater", "greater_equal", "equal", "not_equal", "square", "floor_divide", "bitwise_and", "bitwise_or",
+        "bitwise_xor", "maximum", "minimum",
     )
 } | {"invert": "bitwise_invert", "rint": "round", "fabs": "abs", "positive": "positive"}  # fmt: skip
 
@@ -52,6 +52,15 @@ def _elementwise(name: str, floating: bool = False) -> Any:
         return getattr(lib.xp, name)(*lib.promoted(*args, floating=floating))
 
     return counterpart
+
+
+def _logical(name: str) -> Any:
+    return lambda lib, *args: getattr(lib.xp, name)(*[lib.array(a, bool) for a in args])
+
+
+def _named(kind: Any, counterpart: Any) -> Any:
+    """A function of several results, which NumPy gives by names."""
+    return lambda lib, *args, **options: kind(*counterpart(lib, *args, **options))
 
 
 def _operator(function: Any, floating: bool = False) -> Any:
@@ -143,7 +152,7 @@ def _cbrt(xp: Any, x: Any) -> Any:
 
 
 def _reduction(name: str) -> Any:
-    def counterpart(lib: Library, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+    def counterpart(lib: Library, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         axis = tuple(map(int, axis)) if type(axis) in (list, tuple) else axis
         return getattr(lib.xp, name)(lib.array(x), axis=axis, keepdims=keepdims)
 
@@ -162,22 +171,22 @@ def _prod(lib: Library, x: Any, axis: Any) -> Any:
     return lib.xp.prod(x if axis is not None else lib.xp.reshape(x, (-1,)), axis=0 if axis is None else axis)
 
 
-def _along(name: str, otherwise: str = "") -> Any:
+def _along(name: str) -> Any:
     """A function along one axis, by default of all elements."""
 
     def counterpart(lib: Library, x: Any, axis: Any = None, **options: Any) -> Any:
         x = lib.array(x)
         x, axis = (lib.xp.reshape(x, (-1,)), 0) if axis is None else (x, int(axis))
-        return getattr(lib.xp, name)(x, axis=axis, **{k: v for k, v in options.items() if k == "keepdims"})
+        return getattr(lib.xp, name)(x, axis=axis, **options)
 
     return counterpart
 
 
-def _argsort(lib: Library, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Any:
-    return _along("argsort")(lib, a, args[0] if args else axis)
+def _argsort(lib: Library, a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    return _along("argsort")(lib, a, axis)
 
 
-def _argpartition(lib: Library, a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
+def _argpartition(lib: Library, a: Any, kth: Any, axis: Any = -1, kind: Any = None) -> Any:
     return _along("argsort")(lib, a, axis)
 
 
@@ -229,17 +238,14 @@ def _isin(lib: Library, x: Any, elements: Any, assume_unique: bool = False, inve
 
 
 def _unique(
-    lib: Library,
-    x: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    **_: Any,
-) -> Any:
+    lib: Library, x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+) -> Any:  # fmt: skip
     xp, x = lib.xp, lib.xp.reshape(lib.array(x), (-1,))
     order = xp.argsort(x, stable=True)
     ordered = x[order]
-    new = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
+    before, after = ordered[:-1], ordered[1:]
+    new = (before != after) & ((before == before) | (after == after))  # all NaNs are one
+    new = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), new])
     first = xp.nonzero(new)[0]
     number = xp.cumulative_sum(xp.astype(new, lib.dtype(np.int64))) - 1
     ends = xp.concat([first[1:], xp.ones_like(first[:1]) * x.shape[0]])
@@ -474,6 +480,7 @@ for _function, _primitive in UFUNCS.items():
     if getattr(np, _function.__name__, None) is not _function:
         COUNTERPARTS[_primitive] = _special(_function.__name__)
 COUNTERPARTS.update({
+    **{getattr(np, f"logical_{name}"): _logical(f"logical_{name}") for name in ("and", "or", "not", "xor")},
     elementwise.add: _operator(operator.add), elementwise.subtract: _operator(operator.sub),
     elementwise.multiply: _operator(operator.mul), elementwise.divide: _operator(operator.truediv, floating=True),
     elementwise.power: _operator(operator.pow), elementwise.mod: _elementwise("remainder"),
@@ -502,8 +509,11 @@ COUNTERPARTS.update({
     structure.tril: lambda lib, x, k: lib.xp.tril(lib.array(x), k=k),
     structure.triu: lambda lib, x, k: lib.xp.triu(lib.array(x), k=k),
     linalg.matmul: _matmul, linalg.einsum: _einsum, linalg.inv: _linalg("inv"), linalg.det: _linalg("det"),
-    linalg.solve: _solve, linalg.cholesky: _linalg("cholesky"), np.linalg.slogdet: _linalg("slogdet"),
-    np.linalg.eigh: _linalg("eigh"), np.linalg.svd: _linalg("svd"), np.linalg.qr: _qr, np.linalg.eig: _eig,
+    linalg.solve: _solve, linalg.cholesky: _linalg("cholesky"),
+    np.linalg.slogdet: _named(linalg.SlogdetResult, _linalg("slogdet")),
+    np.linalg.eigh: _named(decompositions.EighResult, _linalg("eigh")),
+    np.linalg.svd: _named(decompositions.SVDResult, _linalg("svd")),
+    np.linalg.qr: _named(decompositions.QRResult, _qr), np.linalg.eig: _named(decompositions.EigResult, _eig),
     np.linalg.matrix_rank: _linalg("matrix_rank"), decompositions.pinv_of: _pinv,
     fft.fft: _fourier("fft"), fft.ifft: _fourier("ifft"),
     linalg.logabsdet: BY_NUMPY, decompositions.eigh_packed: BY_NUMPY, decompositions.svd_packed: BY_NUMPY,

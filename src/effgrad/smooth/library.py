@@ -253,7 +253,8 @@ class Library:
 
     def result(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(map(self.result, value))
+            parts = map(self.result, value)
+            return value._make(parts) if hasattr(value, "_make") else tuple(parts)
         return LibraryArray(self, value, None) if hasattr(value, "__dlpack__") else value
 
     def held(self, value: Any) -> Any:
