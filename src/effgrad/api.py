@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import optree
-from scipy.sparse import csr_array
+import scipy
 
 from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
@@ -23,6 +23,7 @@ from effgrad.smooth.kinks import Kinks
 from effgrad.smooth.library import LibraryArray, given_back, of_another_library, taken
 from effgrad.smooth.protection import explained
 from effgrad.smooth.traced import (
+    KINDS,
     LAYERS,
     Smooth,
     Traced,
@@ -68,8 +69,10 @@ def grad(
     12.0
     """
 
+    both = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, derivative = value_and_grad(f, argnums, has_aux, mode, holomorphic)(*args, **kwargs)
+        result, derivative = both(*args, **kwargs)
         return (derivative, result[1]) if has_aux else derivative
 
     return gradient
@@ -98,14 +101,16 @@ def value_and_grad(
             _check_scalar(output, "c" if holomorphic else "f")
             return output
 
-        value, pulled = _reverse(scalar, chosen, lambda output: 1.0, mode)
+        leaves, tree = _flatten_inputs(chosen)
+        value, pulled = _reverse(scalar, leaves, tree, 1.0, mode)
         if holomorphic:
-            turned = _reverse(scalar, chosen, lambda output: 1j, mode)[1]
-            _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
+            turned = _reverse(scalar, leaves, tree, 1j, mode)[1]
+            _check_holomorphic(pulled, turned)
         else:
-            leaves, tree = flatten(pulled)
-            pulled = _outside(tree, [conj(taken(leaf)) for leaf in leaves])
-        derivative = pulled[0] if isinstance(argnums, int) else pulled
+            pulled = [conj(leaf) for leaf in pulled]
+        parts = _outside(tree, pulled)
+        derivative = parts[0] if isinstance(argnums, int) else parts
+        value = value if handled(Smooth) else given_back(value)
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
     return value_and_gradient
@@ -315,10 +320,10 @@ def hessian(
             block = np.reshape(block, shape + shape)
             return block if handled(Smooth) else given_back(block)
         if sparse:
-            return csr_array((size, size)) if block is None else csr_array(block)
+            return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
         if type(value) is LibraryArray:  # of a function that is linear
             return given_back(_like(None, np.multiply.outer(value, value)))
-        dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()
+        dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
         return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
 
     return pushed
@@ -476,25 +481,22 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
     return (_outside(output_tree, values), *(_outside(output_tree, part) for part in zip(*parts, strict=True)))
 
 
-def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
-    """Run `f` under a reverse mode with its output's cotangent from `seed`; the value and the inputs' cotangents."""
+def _reverse(
+    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, mode: str
+) -> tuple[Any, list[Any]]:
+    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
     if mode not in REVERSE:
         raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
-    leaves, tree = _flatten_inputs(primals)
     with intercepted(), explained(), REVERSE[mode]() as activation:
         inputs = [activation.variable(_input(leaf)) for leaf in leaves]
         # As they are now: an input that the program writes to names another value later.
         shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = _flatten_outputs(output)
-        _check_outputs(outputs)
-        values = [activation.primal(o) for o in outputs]
-        for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
-            if isinstance(out, Traced) and out.owner is activation:
-                activation.seed(out, cotangent)
+        value = activation.primal(output)
+        if type(output) in KINDS and output.owner is activation:
+            activation.seed(output, _beside(cotangent, value))
     pulled = activation.cotangents(shadows)
-    parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
-    return _outside(output_tree, values), _outside(tree, parts)
+    return value, [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -555,6 +557,8 @@ def _beside(direction: Any, value: Any) -> Any:
 
 def _input(leaf: Any) -> Any:
     """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
+    if type(leaf) is float:
+        return leaf
     leaf = ordinary(leaf)
     value = plain(leaf)
     if not _is_floating(value):
@@ -587,7 +591,8 @@ def _like(derivative: Any, primal: Any) -> Any:
             return evaluated(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
-        return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
+        spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
+        return np.array(spread, dtype=value.dtype)
     return value.__class__(derivative)
 
 
@@ -615,6 +620,8 @@ def _check_outputs(outputs: list[Any]) -> None:
 
 def _check_scalar(output: Any, kind: str = "f") -> None:
     value = plain(output)
+    if kind == "f" and type(value) in (float, np.float64):
+        return
     shape = np.shape(value) if isinstance(value, float | int | np.generic | np.ndarray | complex) else None
     if shape is None or shape != () or np.result_type(value).kind != kind:
         what = f"an array of shape {shape}" if shape else f"{value!r} of type {type(value).__name__}"

@@ -255,6 +255,12 @@ def _unique(
     return chosen if len(chosen) > 1 else chosen[0]
 
 
+def _histogram_bin_edges(lib: Library, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    if lib.owns(a) or lib.owns(bins):
+        raise lib.no_counterpart(np.histogram_bin_edges)
+    return np.histogram_bin_edges(a, bins, range)  # which has nothing to do with the weights
+
+
 # Shape, joining, indexing.
 
 
@@ -523,6 +529,7 @@ COUNTERPARTS.update({
     np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
     np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,
+    np.unique_values: _unique, np.histogram_bin_edges: _histogram_bin_edges,
     np.iscomplexobj: lambda lib, x: numpy_dtype(x.dtype).kind == "c",
     np.common_type: lambda lib, *arrays: np.common_type(*[np.empty(0, numpy_dtype(a.dtype)) for a in arrays]),
 })  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import Detached, EffgradError, NoCounterpart, NotDifferentiable
+from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.traced import (
     CONSTANT,
     FUNCTIONS,
@@ -147,6 +148,8 @@ class Library:
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         counterpart = COUNTERPARTS.get(primitive)
         if counterpart is None:
+            if type(primitive) is not Primitive:  # a call of a fused function, which is a program
+                return primitive(*args, **params)
             raise self.no_counterpart(primitive)
         if counterpart is BY_NUMPY:
             return primitive.function(*[self.held(plain(a)) for a in args], **params)
