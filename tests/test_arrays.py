@@ -404,6 +404,12 @@ def test_gradients_share_no_memory(library):
     first, second = grad(lambda x, y: np.sum(x + y), (0, 1))(library.array(X), library.array(X))
     first[...] = 5.0
     np.testing.assert_array_equal(library.numpy(second), np.ones_like(X))
+    first, second, third = grad(lambda x, y, z: np.sum(np.reshape(x, (3, 4)) + y + z[0]), (0, 1, 2))(
+        library.array(X.ravel()), library.array(X), library.array(X)
+    )
+    second[...] = 5.0
+    np.testing.assert_array_equal(library.numpy(first), np.ones(12))
+    np.testing.assert_array_equal(library.numpy(third)[0], np.full(4, 3.0))
     value, pull = vjp(np.exp, library.array(X))
     cotangent = library.array(np.ones_like(X))
     first = pull(cotangent)[0]

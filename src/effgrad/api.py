@@ -496,7 +496,8 @@ def _reverse(
         if type(output) in KINDS and output.owner is activation:
             activation.seed(output, _beside(cotangent, value))
     pulled = activation.cotangents(shadows)
-    return value, [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
+    given: set[int] = set()
+    return value, [_like(cotangents.dense(c), leaf, given) for c, leaf in zip(pulled, leaves, strict=True)]
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -575,11 +576,11 @@ def _is_floating(leaf: Any) -> bool:
     return isinstance(value, float | complex) or getattr(getattr(value, "dtype", None), "kind", "") in ("f", "c")
 
 
-def _like(derivative: Any, primal: Any) -> Any:
+def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
     if type(value) is LibraryArray:
-        return value.owner.like(derivative, value)
+        return value.owner.like(derivative, value, given)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):

@@ -230,8 +230,12 @@ class Library:
         dtype = np.result_type(value.dtype, direction) if isinstance(direction, int | WEAK) else None
         return self.result(self.array(direction, dtype))
 
-    def like(self, derivative: Any, value: Any) -> Any:
-        """A derivative in the shape and dtype of the value that it belongs to, in memory of its own."""
+    def like(self, derivative: Any, value: Any, given: set[int] | None = None) -> Any:
+        """A derivative in the shape and dtype of the value that it belongs to, in memory of its own.
+
+        `given` are the addresses of memory given out already, where no record keeps any: other memory that PyTorch's
+        tensor has for itself is not copied.
+        """
         if derivative is None:
             return self.result(self.xp.zeros(value.shape, dtype=value.primal.dtype, device=self.device))
         if np.result_type(plain(derivative)).kind == "c" and value.dtype.kind != "c":
@@ -239,6 +243,11 @@ class Library:
         if depends(derivative):
             return derivative if derivative.dtype == value.dtype else derivative.astype(value.dtype)
         derivative = self.array(self.argument(derivative), value.dtype)
+        if given is not None and hasattr(derivative, "untyped_storage") and tuple(derivative.shape) == value.shape:
+            memory = derivative.untyped_storage()
+            if memory.nbytes() == derivative.nbytes and memory.data_ptr() not in given:
+                given.add(memory.data_ptr())
+                return self.result(derivative)
         return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
 
     def owns(self, value: Any) -> bool:
