@@ -171,6 +171,22 @@ def _key(value: Any) -> Any:
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
+def structure(graph: Graph) -> Any:
+    """What two graphs have in common that compute the same."""
+    numbers = {node: number for number, node in enumerate([*graph.inputs, *graph.nodes])}
+
+    def named(value: Any) -> Any:
+        return (Node, numbers[value]) if type(value) is Node else _key(value)
+
+    def told(node: Node) -> Any:
+        return node.primitive, node.dtype, node.shape, node.kind
+
+    return (
+        tuple(map(told, graph.inputs)), tuple(map(named, graph.outputs)),
+        tuple((told(n), _key(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
+    )  # fmt: skip
+
+
 def _shape(value: Any) -> tuple[int, ...]:
     return value.shape if type(value) is Node else np.shape(value)
 
