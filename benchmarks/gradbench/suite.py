@@ -18,8 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EVALUATIONS = ("hello", "gmm", "ba", "lstm", "ht", "kmeans", "llsq", "lse", "ode", "particle", "saddle", "det")
 # Options of the scripts for inputs that take seconds.
 QUICK = {
-    "gmm": "-d 2 10 20 -k 5 10 25 -n 1000", "ba": "--max 2", "lstm": "-l 2 4 -c 256 1024", "ht": "--max 9 --model small",
-    "kmeans": "-k 10 100 -n 1000 10000", "lse": "-n 2500 80000", "ode": "-n 1000 10000 -s 1 10", "det": "-l 5 6 7 8",
+    "gmm": "-d 2 10 20 -k 5 10 25 -n 1000", "ba": "--max 2", "lstm": "-l 2 4 -c 256 1024",
+    "ht": "--max 9 --model small", "kmeans": "-k 10 100 -n 1000 10000", "lse": "-n 2500 80000",
+    "ode": "-n 1000 10000 -s 1 10", "det": "-l 5 6 7 8",
 }  # fmt: skip
 
 

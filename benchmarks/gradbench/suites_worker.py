@@ -1,7 +1,7 @@
 """One measurement of a tool of the suite: `python suites_worker.py CLONE TOOL EVALUATION WORKLOAD SECONDS RESULT`.
 
-The tool is asked as the suite asks it, in lines of JSON, and what it tells is told as `worker` does: its own times, of a
-clock on the wall, and the peak of resident memory of its process.
+The tool is asked as the suite asks it, in lines of JSON, and what it tells is told as `worker` does: its own times, by
+a clock on the wall, and the peak of resident memory of its process.
 """
 
 import json

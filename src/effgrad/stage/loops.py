@@ -78,14 +78,15 @@ class Loop:
 
     The graph's inputs are `consts`, then `carry`, then a row of each of the data; its outputs the next carry, a row of
     each result, and where `length` is None whether to go on. `test`, a graph of the first constants and carries
-    (`tested` says how many), tells whether to begin.
+    (`tested` says how many), tells whether to begin. A loop that carries tangents has the one without as its `base`,
+    whose constants and carry are the first of its own.
     """
 
     def __init__(
         self, graph: Graph, consts: int, carry: int, length: int | None, reverse: bool, memory: int | None,
-        test: Graph | None = None, tested: tuple[int, int] = (0, 0),
+        test: Graph | None = None, tested: tuple[int, int] = (0, 0), base: "Loop | None" = None,
     ) -> None:  # fmt: skip
-        self.graph = optimised(graph)
+        self.graph, self.base = optimised(graph), base
         self.consts, self.carry, self.length, self.reverse, self.memory = consts, carry, length, reverse, memory
         self.test, self.tested = test, tested
         self.derived: dict[Any, Loop] = {}
@@ -163,7 +164,7 @@ _LOOPS: weakref.WeakValueDictionary[Any, Loop] = weakref.WeakValueDictionary()
 def shared(loop: Loop) -> Loop:
     """The loop, or one that was made before and does the same."""
     test = loop.test and structure(loop.test)
-    fields = loop.consts, loop.carry, loop.length, loop.reverse, loop.memory, test, loop.tested
+    fields = loop.consts, loop.carry, loop.length, loop.reverse, loop.memory, test, loop.tested, loop.base
     return _LOOPS.setdefault((structure(loop.graph), *fields), loop)
 
 
@@ -377,8 +378,8 @@ def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
             return [*outputs[:n], *[derivatives[i] for i in smooth], *outputs[n:m], *dresults, *outputs[m:]]
 
         return loop.staged(
-            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]])
-        )  # fmt: skip
+            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]]), base=loop
+        )
 
     return loop.derive(("dual", active), make)
 

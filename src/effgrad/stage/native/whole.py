@@ -130,7 +130,7 @@ class _Writer:
         for kind, size in zip(types, sizes, strict=True):
             leaves.append([self.load("%given", str(next(places)), kind) for _ in range(size)])
         if wanted is None:
-            result = self.forward(loop, leaves, "0")[0]
+            (result,), _ = self.forward(loop, [(loop, leaves)], "0")
         else:
             result = self.back(loop, leaves[:-1], leaves[-1], wanted, None, "0")
         for place, value in enumerate(result):
@@ -204,37 +204,61 @@ class _Writer:
 
     # Loops
 
-    def forward(self, loop: Loop, leaves: list[Values], top: str, keep: bool = False) -> tuple[Values, str]:
-        """A loop: the packed results, and where the scratch memory is free after it.
+    def forward(
+        self, root: Loop, runs: list[tuple[Loop, list[Values]]], top: str, keep: bool = False
+    ) -> tuple[list[Values], str]:
+        """Runs of a loop: the packed results of each, and where the scratch memory is free after them.
 
+        Each run is a loop and its arguments: those of `root`, or of a loop that has it as its base and the same
+        arguments but for tangents. They are one loop, in which what they have in common is computed once.
         With `keep`, the carry that each step begins with goes to the scratch memory from `top` on.
         """
-        if loop.length is not None or loop.inputs[2] or loop.results:
+        if root.length is not None or root.inputs[2] or root.results:
             raise Unsuited
-        assert loop.test is not None
-        consts, carry, _ = loop.split(leaves)
-        nodes = loop.inputs[1]
-        types = [TYPES[n.dtype] for n in nodes for _ in range(n.size)]
-        some, others = loop.tested
-        begin = self.graph(loop.test, [*consts[:some], *carry[:others]], top)[0][0]
+        assert root.test is not None
+        parts: list[tuple[Loop, list[Values]]] = [(loop, leaves[: loop.consts]) for loop, leaves in runs]
+        carries = [loop.split(leaves)[1] for loop, leaves in runs]
+        consts, carry = parts[0][1][: root.consts], carries[0][: root.carry]
+        some, others = root.tested
+        begin = self.graph(root.test, [*consts[:some], *carry[:others]], top)[0][0]
+        moving = [loop.inputs[1][root.carry :] for loop, _ in runs]
+        nodes = [*root.inputs[1], *itertools.chain(*moving)]
+        kinds = [TYPES[n.dtype] for n in nodes for _ in range(n.size)]
+        width = sum(n.size for n in root.inputs[1])
 
         def step(values: list[str]) -> tuple[list[str], str]:
             *flat, at, count = values
             self.asked()
             if keep:
-                end = self.body.do(f"add i64 {at}, {len(types)}")
+                end = self.body.do(f"add i64 {at}, {width}")
                 self.unless(self.body.do(f"icmp sle i64 {end}, %room"), "full")
-                for i, (value, kind) in enumerate(zip(flat, types, strict=True)):
+                for i, (value, kind) in enumerate(zip(flat[:width], kinds, strict=False)):
                     self.store(value, kind, "%scratch", self.body.do(f"add i64 {at}, {i}"))
                 at = end
-            new = self.graph(loop.graph, [*consts, *_grouped(flat, nodes)], at)
-            typed = zip(new, loop.graph.outputs, nodes, strict=False)
-            flat = [self.converted(v, _kind(o), TYPES[n.dtype]) for part, o, n in typed for v in part]
-            return [*flat, at, self.body.do(f"add i64 {count}, 1")], new[-1][0]
+            state = _grouped(flat, nodes)
+            own, rest = state[: root.carry], iter(state[root.carry :])
+            new = self.typed_graph(root.graph, [*consts, *own], at, root.inputs[1])
+            for (loop, given), more in zip(parts, moving, strict=True):
+                if more:
+                    inputs = [*given, *own, *itertools.islice(rest, len(more))]
+                    new[len(new) - 1 : -1] = self.typed_graph(loop.graph, inputs, at, loop.inputs[1])[root.carry : -1]
+            return [*itertools.chain(*new[:-1]), at, self.body.do(f"add i64 {count}, 1")], new[-1][0]
 
-        first = [*zip(types, itertools.chain(*carry), strict=True), ("i64", top), ("i64", "0")]
+        starts = itertools.chain(*carry, *[tangents for c in carries for tangents in c[root.carry :]])
+        first = [*zip(kinds, starts, strict=True), ("i64", top), ("i64", "0")]
         *flat, top, count = self.repeated(begin, first, step)
-        return self.packed([*flat, count], [*types, "i64"]), top
+        last, results = iter(self.packed(flat, kinds)), []
+        own, count = list(itertools.islice(last, width)), self.packed([count], ["i64"])[0]
+        for more in moving:
+            results.append([*own, *itertools.islice(last, sum(n.size for n in more)), count])
+        return results, top
+
+    def typed_graph(self, graph: Graph, inputs: Sequence[Values], top: str, nodes: Sequence[Node]) -> list[Values]:
+        """As `graph`, with the first outputs in the types of these nodes."""
+        outputs = self.graph(graph, inputs, top)
+        typed = zip(outputs, graph.outputs, nodes, strict=False)
+        new = [[self.converted(v, _kind(o), TYPES[n.dtype]) for v in part] for part, o, n in typed]
+        return [*new, *outputs[len(new) :]]
 
     def packed(self, values: Values, types: list[str]) -> Values:
         """Numbers as doubles, which must hold them."""
@@ -252,7 +276,7 @@ class _Writer:
         """The reverse pass of a loop, whose steps are `kept` from one place of the scratch memory to another."""
         if loop.memory is not None:
             raise Unsuited
-        start, end = kept or (top, self.forward(loop, leaves, top, keep=True)[1])
+        start, end = kept or (top, self.forward(loop, [(loop, leaves)], top, keep=True)[1])
         top = end if kept is None else top
         back = loop.backward(wanted)
         consts, carry, _ = loop.split(leaves)
@@ -275,10 +299,8 @@ class _Writer:
             for n in nodes:
                 offsets = [self.body.do(f"add i64 {at}, {next(places)}") for _ in range(n.size)]
                 state.append([self.load("%scratch", offset, TYPES[n.dtype]) for offset in offsets])
-            new = self.graph(back.graph, [*consts, *_grouped(flat, carried), *state], top)
-            typed = zip(new, back.graph.outputs, carried, strict=True)
-            flat = [self.converted(v, _kind(o), TYPES[n.dtype]) for part, o, n in typed for v in part]
-            return [*flat, at], self.body.do(f"icmp sgt i64 {at}, {start}")
+            new = self.typed_graph(back.graph, [*consts, *_grouped(flat, carried), *state], top, carried)
+            return [*itertools.chain(*new), at], self.body.do(f"icmp sgt i64 {at}, {start}")
 
         begin = self.body.do(f"icmp sgt i64 {end}, {start}")
         *flat, _ = self.repeated(begin, [*zip(kinds, first, strict=True), ("i64", end)], step)
@@ -294,30 +316,44 @@ class _Writer:
         kept: dict[Any, tuple[str, str] | None] = {
             _run(n.params["loop"], n.args[:-1]): None for n in graph if n.primitive is iterate_back
         }
-        for node in graph:
+        together = _together(graph)
+
+        def arguments(node: Node) -> list[Any]:
+            return [values[id(a)] if type(a) is Node else _literals(a) for a in node.args]
+
+        def place(node: Node) -> None:
+            nonlocal top
             self.operations += max(node.size, 1)
             if node.size > MOST_ELEMENTS or self.operations > MOST_OPERATIONS or node.dtype not in TYPES:
                 raise Unsuited
-            args = [values[id(a)] if type(a) is Node else _literals(a) for a in node.args]
             if node.primitive is iterate:
-                loop = node.params["loop"]
-                run, start = _run(loop, node.args), top
-                values[id(node)], top = self.forward(loop, self.fitted(args, node, loop), top, keep=run in kept)
+                root, members, before = together[node]
+                for other in before:
+                    if id(other) not in values:
+                        place(other)
+                loops = [(n.params["loop"], self.fitted(arguments(n), n)) for n in members]
+                run, start = _run(root, members[0].args), top
+                results, top = self.forward(root, loops, top, keep=run in kept)
+                values.update((id(n), result) for n, result in zip(members, results, strict=True))
                 if run in kept:
                     kept[run] = start, top
             elif node.primitive is iterate_back:
-                loop, wanted = node.params["loop"], node.params["wanted"]
-                run, leaves = _run(loop, node.args[:-1]), self.fitted(args[:-1], node, loop)
-                values[id(node)] = self.back(loop, leaves, args[-1], wanted, kept[run], top)
+                loop, wanted, *args = node.params["loop"], node.params["wanted"], *arguments(node)
+                run = _run(loop, node.args[:-1])
+                values[id(node)] = self.back(loop, self.fitted(args, node), args[-1], wanted, kept[run], top)
             else:
-                values[id(node)] = self.operation(node, args)
+                values[id(node)] = self.operation(node, arguments(node))
+
+        for node in graph:
+            if id(node) not in values:
+                place(node)
         return [
             values[id(o)] if type(o) is Node else [literal(v, _kind(o)) for v in _literals(o)] for o in graph.outputs
         ]
 
-    def fitted(self, args: list[Values], node: Node, loop: Loop) -> list[Values]:
+    def fitted(self, args: list[Any], node: Node) -> list[Values]:
         """The arguments of a loop in the types of its inputs."""
-        pairs = zip(args, node.args, loop.graph.inputs, strict=False)
+        pairs = zip(args, node.args, node.params["loop"].graph.inputs, strict=False)
         return [[self.typed(v, a, TYPES[n.dtype]) for v in part] for part, a, n in pairs]
 
     def typed(self, value: Any, arg: Any, kind: str) -> str:
@@ -411,6 +447,45 @@ class _Writer:
 def _run(loop: Loop, args: Sequence[Any]) -> tuple[Any, ...]:
     """What makes two runs of a loop one: the loop, and what it begins with."""
     return loop, *[id(a) if type(a) is Node else repr(a) for a in args]
+
+
+def _together(graph: Graph) -> dict[Node, tuple[Loop, list[Node], list[Node]]]:
+    """For each loop of a graph those that run with it, in one loop: itself, and what has it as its base.
+
+    With them, the loop that is the base of the others, and what has to be computed before.
+    """
+    runs: dict[Any, list[Node]] = {}
+    for node in graph:
+        if node.primitive is iterate:
+            loop = node.params["loop"]
+            runs.setdefault(_run(loop, node.args), []).append(node)
+            if loop.base is not None:
+                consts, carry, _ = loop.split(node.args)
+                args = [*consts[: loop.base.consts], *carry[: loop.base.carry]]
+                runs.setdefault(_run(loop.base, args), []).append(node)
+    together: dict[Node, tuple[Loop, list[Node], list[Node]]] = {}
+    for (root, *_), members in runs.items():
+        members = [n for n in members if n not in together]
+        before = _before(graph, members)
+        if len(members) > 1 and before.isdisjoint(members):
+            ordered = sorted(members, key=lambda n: n.params["loop"] is not root)
+            together.update(dict.fromkeys(members, (root, ordered, [n for n in graph if n in before])))
+    for node in graph:
+        if node.primitive is iterate and node not in together:
+            together[node] = node.params["loop"], [node], []
+    return together
+
+
+def _before(graph: Graph, nodes: list[Node]) -> set[Node]:
+    """What some nodes depend on."""
+    found: set[Node] = set()
+    waiting = [a for n in nodes for a in n.inputs]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.inputs
+    return found - set(graph.inputs)
 
 
 def _grouped(flat: Sequence[str], nodes: Sequence[Node]) -> list[Values]:
