@@ -8,7 +8,6 @@ import numpy as np
 from effgrad import grad, jvp
 from effgrad_gradbench.fields import array
 
-
 # Points are taken in blocks whose distances to all centroids stay in a processor's cache.
 BLOCK = 1 << 17
 
