@@ -35,7 +35,7 @@ def argmin(f, gradient, x):
 
 
 def structured_argmin(f, gradient, x):
-    """`argmin` as one loop."""
+    """`argmin` as a loop of steps, each halved in a loop until it leads down."""
 
     def going(state):
         _, _, slope, _, _, moving = state
@@ -43,18 +43,24 @@ def structured_argmin(f, gradient, x):
 
     def step(state):
         x, value, slope, size, successes, _ = state
+
+        def tried(size):
+            following = [a - size * b for a, b in zip(x, slope, strict=True)]
+            moving = square([a - b for a, b in zip(x, following, strict=True)]) > TOLERANCE
+            return size, following, f(following), gradient(following), moving
+
+        def fails(trial):
+            (_, _, there, _, moving), _ = trial
+            return moving & ~(there < value)
+
+        def halved(trial):
+            return tried(trial[0][0] / 2), 0
+
         doubled = successes == 10
-        size, successes = np.where(doubled, 2 * size, size), np.where(doubled, 0, successes)
-        following = [a - size * b for a, b in zip(x, slope, strict=True)]
-        moving = square([a - b for a, b in zip(x, following, strict=True)]) > TOLERANCE
-        there, direction = f(following), gradient(following)
-        better = moving & (there < value)
-
-        def kept(new, old):
-            return [np.where(better, a, b) for a, b in zip(new, old, strict=True)]
-
-        size, successes = np.where(better, size, size / 2), np.where(better, successes + 1, 0)
-        return kept(following, x), np.where(better, there, value), kept(direction, slope), size, successes, moving
+        trial = tried(np.where(doubled, 2 * size, size)), np.where(doubled, 0, successes)
+        (size, following, there, direction, moving), successes = loop.while_(fails, halved, trial)
+        x = [np.where(moving, a, b) for a, b in zip(following, x, strict=True)]
+        return x, there, direction, size, successes + 1, moving
 
     return loop.while_(going, step, (x, f(x), gradient(x), 1e-5, 0, np.bool_(True)))[0]
 
