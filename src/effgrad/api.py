@@ -45,7 +45,7 @@ def grad(
     """The gradient of a function that returns one real number, by reverse mode.
 
     Arguments:
-        f: a function of pytrees of floats and NumPy arrays, written in plain NumPy.
+        f: a function of pytrees of floats and NumPy arrays (or tensors of another library), written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
