@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import optree
-from scipy.sparse import csr_array
+import scipy
 
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
@@ -298,8 +298,8 @@ def hessian(
                 raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
             return np.reshape(block, shape + shape)
         if sparse:
-            return csr_array((size, size)) if block is None else csr_array(block)
-        dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()
+            return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
+        dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
         return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
 
     return pushed

@@ -49,10 +49,12 @@ def _others(x: Any, axis: Any) -> Any:
 
 
 def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
-    if np.size(plain(x)) and np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
+    if not np.size(plain(x)):
+        return x
+    if np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
         return _against(y, x, axis) / x
     if axis is None:
-        return np.reshape(_others(np.ravel(x), 0), x.shape) if np.size(plain(x)) else x
+        return np.reshape(_others(np.ravel(x), 0), x.shape)
     return _others(x, axis)
 
 
@@ -91,10 +93,14 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             a = a.astype(dtype)
         if where is not True:
             a = np.where(where, a, np.asarray(neutral, a.dtype))
+        if initial is not None and not np.size(plain(a)):
+            return np.broadcast_to(initial, np.shape(np.sum(plain(a), axis=axis, keepdims=keepdims)))
         if isinstance(axis, tuple) and primitive is prod:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
                 result = prod(result, axis=one)
+        elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
+            result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral)
         else:
             result = primitive(a, axis=axis)
         if initial is not None:
@@ -121,7 +127,14 @@ def _of(total: Any, mean: Any) -> Any:
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return _of(total, total / _count(a, total, axis, where))
+    return _of(total, _divided(total, _count(a, total, axis, where)))
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
+    if np.ndim(count) == 0:
+        return total / count if count > 0 else total * np.inf
+    return total / np.maximum(count, 0)
 
 
 def _var(
@@ -132,7 +145,7 @@ def _var(
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
-    return _of(total, total / np.maximum(count, 0))
+    return _of(total, _divided(total, count))
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:

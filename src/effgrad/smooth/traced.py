@@ -100,8 +100,9 @@ class Traced:
             if name is not None:
                 raise NoRule(refusal(name))
             raise Detached(
-                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
-                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
             )
         return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
@@ -166,8 +167,8 @@ class Traced:
     size = property(lambda self: np.size(plain(self)))
     dtype = property(lambda self: np.result_type(plain(self)))
     T = property(lambda self: np.transpose(self))
-    real = property(lambda self: np.real(self))
-    imag = property(lambda self: np.imag(self))
+    real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
     flat = property(lambda self: Flat(self))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -212,6 +213,8 @@ class Traced:
         if not copy and self.dtype == dtype:
             return self
         dtype = np.dtype(dtype)
+        if self.dtype.kind == "c" and dtype.kind == "f":
+            raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
         # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
         return OPERATORS["astype"](self if dtype.kind in "fcO" else plain(self), dtype=dtype)
 
