@@ -134,6 +134,10 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
 
+    def inside(self) -> Any:
+        """The value that this one stands for."""
+        return self.primal
+
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
 
@@ -410,7 +414,7 @@ def plain(value: Any) -> Any:
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
     while type(value) in KINDS:
-        value = value.primal
+        value = value.inside()
     return value
 
 
@@ -496,6 +500,10 @@ def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        if name.endswith(" (vectorized)"):
+            return NoRule(
+                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
+            )
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
