@@ -25,7 +25,12 @@ class Protected:
 
     def keep(self, array: Array) -> Array:
         """The array as it is now: a copy, or itself, locked."""
-        if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
+        if (
+            array.nbytes < LARGE
+            or not array.flags.c_contiguous
+            or type(array) is not np.ndarray
+            or array.dtype.hasobject
+        ):
             return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)
