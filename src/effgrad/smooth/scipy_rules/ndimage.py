@@ -305,15 +305,14 @@ def _rotate(
     image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
     c, s = np.cos(angle * np.pi / 180), np.sin(angle * np.pi / 180)
     matrix = np.stack([np.stack([c, s]), np.stack([-s, c])])
-    size = np.array(shape_of(image)[-2:])
-    new = size
+    size = new = shape_of(image)[-2:]
     if reshape:
-        corners = plain(matrix) @ np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]])
-        new = (np.ptp(corners, axis=1) + 0.5).astype(int)
-    offset = (size - 1) / 2 - np.matmul(matrix, (new - 1) / 2)
+        corners = np.matmul(plain(matrix), np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]]))
+        new = tuple(int(plain(n)) for n in np.ptp(corners, axis=1) + 0.5)
+    offset = (np.array(size) - 1) / 2 - np.matmul(matrix, (np.array(new) - 1) / 2)
     planes = np.reshape(image, (-1, *size))
     turned = [
-        _affine_transform(planes[i], matrix, offset, tuple(new), output, order, mode, cval, prefilter)
+        _affine_transform(planes[i], matrix, offset, new, output, order, mode, cval, prefilter)
         for i in range(shape_of(planes)[0])
     ]
     return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
