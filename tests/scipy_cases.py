@@ -103,6 +103,14 @@ LINALG = {
     "companion": lambda x: linalg.companion(x[0]),
     "leslie": lambda x: linalg.leslie(x[0], x[1, :3]),
     "convolution_matrix": lambda x: linalg.convolution_matrix(x[0], 3),
+    "signm": lambda x: linalg.signm(square(x)),
+    "cholesky_banded": lambda x: linalg.cholesky_banded(x[:2] + np.array([[0], [3]])),
+    "cholesky_banded lower": lambda x: linalg.cholesky_banded(x + np.array([[5], [0], [0]]), lower=True),
+    "cho_solve_banded": lambda x: linalg.cho_solve_banded((x[:2] + np.array([[0], [1]]), False), x.T),
+    "cho_solve_banded lower": lambda x: linalg.cho_solve_banded((x[:2] + np.array([[1], [0]]), True), x[2]),
+    "solve_continuous_are": lambda x: linalg.solve_continuous_are(
+        -square(x), x[:, 2:], symmetric(x), np.diag(x[0, :2])),
+    "solve_discrete_are": lambda x: linalg.solve_discrete_are(other(x), x[:, 2:], symmetric(x), np.diag(x[0, :2])),
     "fiedler": lambda x: linalg.fiedler(x[0]),
     "diagsvd": lambda x: linalg.diagsvd(x[0, :2], 2, 3),
     "khatri_rao": lambda x: linalg.khatri_rao(x, x[:2] ** 2),
@@ -221,6 +229,9 @@ SIGNAL = {
     "gauss_spline": lambda x: signal.gauss_spline(x, 2),
     "tf2zpk": lambda x: np.real(signal.tf2zpk(x[0], x[1])[1]),
     "freqz": lambda x: np.abs(signal.freqz(x[0], x[1], worN=5)[1]),
+    "medfilt": lambda x: signal.medfilt(x, 3),
+    "medfilt2d": lambda x: signal.medfilt2d(x, [1, 3]),
+    "order_filter": lambda x: signal.order_filter(x, np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]), 1),
     "gausspulse": lambda x: signal.gausspulse(x, fc=3),
     "sweep_poly": lambda x: signal.sweep_poly(x, np.array([1.0, 2])),
     "zpk2tf": lambda x: signal.zpk2tf(x[0, :2], x[0, 2:], x[1, 0])[0],
@@ -514,6 +525,12 @@ NDIMAGE = {
     "rotate": lambda x: ndimage.rotate(x, 20 * x[0, 0]),
     "rotate planes": lambda x: ndimage.rotate(np.stack([x, x**2]), 30, axes=(0, 2), reshape=False, order=1),
 }  # fmt: skip
+
+
+def filtered(name, x):
+    return getattr(ndimage, name)(x, (2, 3))
+
+
 LABELS = np.array([[0, 1, 2, 2], [0, 0, 1, 2], [1, 1, 0, 2]])
 NDIMAGE |= {
     "sum": lambda x: ndimage.sum(x, LABELS, [0, 1, 2]),
@@ -521,6 +538,31 @@ NDIMAGE |= {
     "mean": lambda x: ndimage.mean(x, LABELS, [0, 1, 2]),
     "variance": lambda x: ndimage.variance(x, LABELS, [0, 1, 2]),
     "standard_deviation": lambda x: ndimage.standard_deviation(x, LABELS, [0, 1, 2]),
+    **{
+        name: functools.partial(filtered, name)
+        for name in (
+            "maximum_filter",
+            "minimum_filter",
+            "median_filter",
+            "grey_dilation",
+            "grey_erosion",
+            "grey_opening",
+            "grey_closing",
+            "morphological_gradient",
+            "morphological_laplace",
+            "white_tophat",
+            "black_tophat",
+        )
+    },
+    "maximum_filter footprint": lambda x: ndimage.maximum_filter(
+        x, footprint=[[1, 0], [1, 1], [0, 1]], mode="constant", cval=0.5, origin=(0, -1)
+    ),
+    "maximum_filter1d": lambda x: ndimage.maximum_filter1d(x, 2, axis=0, origin=-1),
+    "minimum_filter1d": lambda x: ndimage.minimum_filter1d(x, 3, mode="wrap"),
+    "rank_filter": lambda x: ndimage.rank_filter(x, -2, 3, mode="mirror"),
+    "percentile_filter": lambda x: ndimage.percentile_filter(x, 30, 3),
+    "grey_dilation structure": lambda x: ndimage.grey_dilation(x, structure=np.array([[0.1, 0.3], [0.2, 0.0]])),
+    "grey_erosion structure": lambda x: ndimage.grey_erosion(x, structure=x[:2, :2] ** 2),
     "center_of_mass": lambda x: np.stack(ndimage.center_of_mass(x)),
 }
 S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
