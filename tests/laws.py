@@ -4,6 +4,8 @@ import numpy as np
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
 from effgrad.errors import Detached, NoRule
+from effgrad.modes import REVERSE, Taped, taped
+from effgrad.smooth.traced import Traced
 
 U, V = np.cos(np.arange(24.0).reshape(2, 3, 4))
 
@@ -42,6 +44,23 @@ def reverse_modes_agree(f, x):
     expected = grad(f)(x)
     for mode in ("reverse", "continuation", "delta", "checkpointed"):
         np.testing.assert_allclose(grad(f, mode=mode)(x), expected, rtol=1e-10, atol=1e-12, err_msg=mode)
+
+
+class Hollow(Taped):
+    """Every operation by the clause, which keeps no elements that the rules say their passes back do not read."""
+
+    value = Traced
+
+
+def the_pass_back_reads_what_its_rule_says(f, x, monkeypatch):
+    f = scalar(f)
+    expected = grad(f)(x)
+    nothing = np.array(np.nan)
+    monkeypatch.setattr(taped, "LARGE", 0)
+    monkeypatch.setattr(taped, "_hollow", lambda a: np.broadcast_to(nothing.astype(a.dtype), a.shape))
+    monkeypatch.setitem(REVERSE, "hollow", Hollow)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(grad(f, mode="hollow")(x), expected, rtol=1e-10, atol=1e-12)
 
 
 def single_precision_stays(f, x):

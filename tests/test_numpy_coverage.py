@@ -34,6 +34,11 @@ def test_reverse_modes_agree(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_the_pass_back_reads_what_its_rule_says(name, monkeypatch):
+    laws.the_pass_back_reads_what_its_rule_says(CASES[name], X, monkeypatch)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_single_precision_stays(name):
     laws.single_precision_stays(CASES[name], X)
 

@@ -18,7 +18,10 @@ from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluat
 
 
 def is_complex(x: Any) -> bool:
-    return np.result_type(plain(x)).kind == "c"
+    value = plain(x)
+    if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
+        return bool(value.dtype.kind == "c")
+    return type(value) is not float and np.result_type(value).kind == "c"
 
 
 real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")

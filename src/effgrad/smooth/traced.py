@@ -134,6 +134,10 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
 
+    def inside(self) -> Any:
+        """The value that this one stands for."""
+        return self.primal
+
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
 
@@ -385,7 +389,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 owner = candidate
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
-        inner = staging(tuple(params.values()))
+        inner = staging(params.values())
         if inner is not None and (owner is None or inner.serial > owner.serial):
             owner = inner
     if owner is None:
@@ -410,21 +414,27 @@ def plain(value: Any) -> Any:
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
     while type(value) in KINDS:
-        value = value.primal
+        value = value.inside()
     return value
 
 
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
-    return type(condition) not in KINDS and np.ndim(condition) == 0
+    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
 
 
-def staging(index: Any) -> Any:
-    """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
-    if type(index) is tuple:
-        return next((owner for item in index if (owner := staging(item)) is not None), None)
-    index = plain(index)
-    return index.owner if type(index) in KINDS else None
+def staging(values: Any) -> Any:
+    """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
+    for value in values:
+        owner = None
+        if type(value) is tuple:
+            owner = staging(value)
+        elif type(value) in KINDS:
+            value = plain(value)
+            owner = value.owner if type(value) in KINDS else None
+        if owner is not None:
+            return owner
+    return None
 
 
 def evaluated(function: Any, *args: Any) -> Any:
@@ -490,6 +500,10 @@ def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        if name.endswith(" (vectorized)"):
+            return NoRule(
+                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
+            )
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
