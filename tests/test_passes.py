@@ -70,3 +70,9 @@ def test_an_infinity_times_zero_is_not_simplified():
 def test_the_drawing_has_a_box_for_each_operation():
     graph = stage(lambda x: np.sin(x) * x)(x)
     assert graph.draw().count("<rect") == 3
+
+
+def test_the_same_fourth_power_twice():
+    """Its square was there before, and a copy of it, which was not among the operations, was used."""
+    f = lambda x: np.sum(x**4 * x**2 + x**4)  # noqa: E731
+    np.testing.assert_allclose(passes.optimised(stage(f)(x))(x)[0], f(x), rtol=1e-14)

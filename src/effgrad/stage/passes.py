@@ -319,7 +319,8 @@ def _power(node: Node, add: Add) -> Any:
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:
             return square
-        return node.changed(primitive=multiply, args=(add(square), base if exponent == 3 else square))
+        square = add(square)  # which may have been there before
+        return node.changed(primitive=multiply, args=(square, base if exponent == 3 else square))
     return None
 
 
