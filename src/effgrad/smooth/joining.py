@@ -39,11 +39,13 @@ def _pad(
     numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
     if mode in ("constant", "empty"):
         places = np.pad(numbers, pad_width, constant_values=-1)
-        if np.ndim(plain(constant_values)):
-            if type(constant_values) in KINDS or any(type(v) in KINDS for v in np.ravel(constant_values)):
+        value, dtype = constant_values, np.result_type(plain(array))
+        if np.ndim(plain(value)):
+            if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
                 raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
-            constant_values = np.pad(np.zeros(shape_of(array)), pad_width, constant_values=constant_values)
-        return np.where(places < 0, constant_values, np.ravel(array)[np.maximum(places, 0)] if numbers.size else 0.0)
+            value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
+        value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
+        return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
     if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
         return np.ravel(array)[np.pad(numbers, pad_width, mode)]
     raise NoRule(f"numpy.pad with mode={mode!r} has no derivative rule; pad with 'constant', 'edge' or 'reflect'")
@@ -94,6 +96,8 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = np.asarray(a) if isinstance(a, list | tuple) else plain(a)
     stacked = np.stack(np.broadcast_arrays(*choices))
+    shape = shape_of(stacked)
+    stacked = np.reshape(stacked, shape[:1] + (1,) * (np.ndim(index) + 1 - len(shape)) + shape[1:])
     index = index % len(stacked) if mode == "wrap" else np.clip(index, 0, len(stacked) - 1) if mode == "clip" else index
     index = np.broadcast_to(index, np.broadcast_shapes(np.shape(index), stacked.shape[1:]))
     stacked = np.broadcast_to(stacked, (len(stacked), *index.shape))
@@ -131,6 +135,8 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
 
 
 def _resize(a: Any, new_shape: Any) -> Any:
+    if not np.size(plain(a)):
+        return np.zeros(new_shape, np.result_type(plain(a)))
     return np.ravel(a)[np.resize(np.arange(np.size(plain(a))), new_shape)]
 
 
@@ -161,7 +167,7 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    parts = np.linspace(0.0, 1.0, num, endpoint)
+    parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
     gaps = num - endpoint
     step = (stop - start) / gaps if gaps > 0 else np.nan
     shape = np.broadcast_shapes(shape_of(start), shape_of(stop))
@@ -205,5 +211,5 @@ FUNCTIONS.update({
 CONSTANT.update({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
-    np.nanargmin, np.histogram_bin_edges, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
+    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
 })  # fmt: skip

@@ -15,7 +15,7 @@ BASIC = {int, slice, type(None), type(...)}
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
-    total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
+    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
     for index, piece in zip(indices, pieces, strict=True):
         if _distinct(index):
             total[index] += piece
@@ -26,9 +26,12 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _distinct(index: Any) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
-    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
     if len(advanced) != 1:
-        return not advanced
+        return False
     places = np.asarray(advanced[0])
     if places.dtype.kind == "b" or places.size > 1000:
         return places.dtype.kind == "b"
@@ -65,6 +68,10 @@ def _cast_back(g: Any, dtype: Any) -> Any:
     return np.astype(np.asarray(g), dtype)[()]
 
 
+def _at(g: Any, shape: Any, index: Any) -> Any:
+    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+
+
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -81,7 +88,7 @@ astype = linear(
 )
 getitem = linear(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
+    lambda g, x, index: _at(g, np.shape(plain(x)), index),
     name="getitem",
     moves=True,
 )
@@ -197,6 +204,11 @@ def _reshaped(function: Any) -> Any:
     return rule
 
 
+def _at_least(function: Any) -> Any:
+    one = _reshaped(function)
+    return lambda *arrays: one(*arrays) if len(arrays) == 1 else tuple(function(a) for a in arrays)
+
+
 def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
     indices = plain(indices)
     if type(indices) not in KINDS:
@@ -292,8 +304,9 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    count = np.count_nonzero(plain(mask))
-    _written(arr, "numpy.place")[plain(mask) != 0] = np.ravel(vals)[np.arange(count) % np.size(plain(vals))]
+    places = np.flatnonzero(plain(mask))
+    values = np.ravel(vals)[np.arange(len(places)) % np.size(plain(vals))]
+    _written(arr, "numpy.place")[np.unravel_index(places, np.shape(plain(arr)))] = values
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
@@ -319,7 +332,7 @@ FUNCTIONS.update({
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
-        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
+        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) < 2 else a for a in arrays], axis=1),
     np.hstack: lambda arrays, **options: _concatenate(
         [np.atleast_1d(a) for a in arrays], 0 if np.ndim(plain(arrays[0])) <= 1 else 1, **options),
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
@@ -333,7 +346,8 @@ FUNCTIONS.update({
     np.size: lambda a, axis=None: np.size(example(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
-FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
+FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,

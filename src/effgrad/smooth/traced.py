@@ -100,8 +100,9 @@ class Traced:
             if name is not None:
                 raise NoRule(refusal(name))
             raise Detached(
-                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
-                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
             )
         return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
@@ -170,8 +171,8 @@ class Traced:
     size = property(lambda self: np.size(plain(self)))
     dtype = property(lambda self: np.result_type(plain(self)))
     T = property(lambda self: np.transpose(self))
-    real = property(lambda self: np.real(self))
-    imag = property(lambda self: np.imag(self))
+    real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
     flat = property(lambda self: Flat(self))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -216,6 +217,8 @@ class Traced:
         if not copy and self.dtype == dtype:
             return self
         dtype = np.dtype(dtype)
+        if self.dtype.kind == "c" and dtype.kind == "f":
+            raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
         # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
         return OPERATORS["astype"](self if dtype.kind in "fcO" else plain(self), dtype=dtype)
 
@@ -386,7 +389,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 owner = candidate
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
-        inner = staging(tuple(params.values()))
+        inner = staging(params.values())
         if inner is not None and (owner is None or inner.serial > owner.serial):
             owner = inner
     if owner is None:
@@ -417,22 +420,21 @@ def example(value: Any) -> Any:
 
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
-    return type(condition) not in KINDS and np.ndim(condition) == 0
+    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
 
 
-def staging(index: Any) -> Any:
-    """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
-    if type(index) is tuple:
-        for item in index:
-            if type(item) not in _INERT and (owner := staging(item)) is not None:
-                return owner
-        return None
-    index = plain(index)
-    return index.owner if type(index) in KINDS else None
-
-
-# What an index is mostly made of.
-_INERT = {int, slice, type(None), type(...), np.ndarray, str}
+def staging(values: Any) -> Any:
+    """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
+    for value in values:
+        owner = None
+        if type(value) is tuple:
+            owner = staging(value)
+        elif type(value) in KINDS:
+            value = plain(value)
+            owner = value.owner if type(value) in KINDS else None
+        if owner is not None:
+            return owner
+    return None
 
 
 def evaluated(function: Any, *args: Any) -> Any:
