@@ -41,9 +41,9 @@ def evaluation(name: Any) -> Any:
 
 
 def built(module: Any, name: str, mode: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of an evaluation as a mode runs it; one with a search in it says itself which parts are compiled."""
-    function: Callable[..., Any]
-    function = module.build(name, mode) if hasattr(module, "build") else mode(module.FUNCTIONS[name])
+    """A function of an evaluation as a mode runs it; what is compiled has long loops as those of `effgrad.loop`."""
+    functions = module.FUNCTIONS if mode is MODES["eager"] else getattr(module, "STRUCTURED", module.FUNCTIONS)
+    function: Callable[..., Any] = mode(functions[name])
     return function
 
 

@@ -20,7 +20,7 @@ from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
 from effgrad.smooth.protection import LARGE, Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, staging
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
 
 class TapedValue(Traced):
@@ -61,7 +61,8 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
-        outermost, large = True, False
+        below: Any = None
+        simple, large = not params, False
         for arg in args:
             kind = type(arg)
             if kind in KINDS and arg.owner is self:
@@ -73,13 +74,16 @@ class Taped(Handler[Smooth, Checkpoint]):
             if type(primal) is np.ndarray:
                 large = large or primal.nbytes >= LARGE
             elif type(primal) in KINDS:
-                outermost = False
+                simple = simple and (below is None or below is primal.owner)
+                below = primal.owner
             primals.append(primal)
-        # With no handler below, `primitive` would find that out at a price of its own.
-        if not outermost or (params and staging(params.values()) is not None):
-            result = primitive(*primals, **params)
-        else:
+        # With one handler below or none, `perform` would find that out at a price of its own.
+        if below is None and not (params and staging(params.values()) is not None):
             result = primitive.function(*primals, **params) if params else primitive.function(*primals)
+        elif simple and below.alive:
+            result = below.apply(primitive, *primals)
+        else:
+            result = perform(primitive, *primals, **params)
         name = len(self.tape)
         if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
             self.tape.append(light(primitive, params, result, primals, names))

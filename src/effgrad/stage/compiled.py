@@ -20,7 +20,7 @@ import optree
 from effgrad.errors import NotStaged
 from effgrad.smooth.traced import KINDS
 from effgrad.stage.graph import Graph, GuardFailed
-from effgrad.stage.passes import dead, simplifier
+from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 
@@ -195,7 +195,7 @@ class Compiled:
         with _collection_paused():
             with self._settings():
                 graph, results = staged(self.function, leaves, tree, simplifier())
-            graph = dead(graph)
+            graph = contracted(dead(graph))
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
         try:

@@ -87,6 +87,11 @@ class Node:
         return f"<{self.primitive.name} {self.dtype}{list(self.shape)}>"
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of a node's value, or of a constant."""
+    return value.shape if type(value) is Node else np.shape(value)
+
+
 class Graph:
     """A program as data: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
 

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.elementwise import multiply, negative, subtract
+from effgrad.smooth.elementwise import multiply, negative, subtract, where
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same
+from effgrad.stage.contraction import inner, joined, paired
+from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same, shape_of
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -151,8 +153,8 @@ class Simplifier:
 
 
 def simplifier() -> Simplifier:
-    """All that can be done to a node when those before it are done."""
-    return Simplifier(*RULES, repeated())
+    """All that can be done to a node when those before it are done, and those that follow are not known."""
+    return Simplifier(constants, algebra, shapes, repeated())
 
 
 def simplified(graph: Graph, *rules: Rule) -> Graph:
@@ -166,6 +168,9 @@ def simplified(graph: Graph, *rules: Rule) -> Graph:
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     **{rule.__name__: functools.partial(lambda rule, graph: simplified(graph, rule), rule) for rule in RULES},
+    "inner": inner,
+    "paired": paired,
+    "joined": joined,
     "common": common,
     "dead": dead,
 }
@@ -173,8 +178,15 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 def optimised(graph: Graph) -> Graph:
     """The graph after all of it."""
-    made = simplifier()
-    return dead(simplified(graph, *made.rules))
+    return contracted(dead(simplified(graph, *simplifier().rules)))
+
+
+def contracted(graph: Graph) -> Graph:
+    """What is done to products when the whole program is known."""
+    if any(node.primitive is einsum for node in graph):
+        graph = dead(simplified(paired(inner(graph)), *RULES, repeated()))
+    together = joined(graph)
+    return graph if together is graph else dead(simplified(together, *RULES, repeated()))
 
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:
@@ -214,8 +226,20 @@ def _key(value: Any) -> Any:
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if type(value) is Node else np.shape(value)
+def structure(graph: Graph) -> Any:
+    """What two graphs have in common that compute the same."""
+    numbers = {node: number for number, node in enumerate([*graph.inputs, *graph.nodes])}
+
+    def named(value: Any) -> Any:
+        return (Node, numbers[value]) if type(value) is Node else _key(value)
+
+    def told(node: Node) -> Any:
+        return node.primitive, node.dtype, node.shape, node.kind
+
+    return (
+        tuple(map(told, graph.inputs)), tuple(map(named, graph.outputs)),
+        tuple((told(n), _key(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
+    )  # fmt: skip
 
 
 def _dtype(value: Any) -> Any:
@@ -306,14 +330,63 @@ def _negative(node: Node, add: Add) -> Any:
 
 def _where(node: Node, add: Add) -> Any:
     condition, yes, no = node.args
-    if type(condition) is Node or not np.size(condition):
+    if type(condition) is Node:
+        return _chosen_again(node, add)
+    if not np.size(condition):
         return None
     return yes if np.all(condition) else no if not np.any(condition) else None
 
 
+def _chosen_again(node: Node, add: Add) -> Any:
+    """What is computed from `where(condition, x, ...)`, and chosen by the same condition, is computed from x."""
+    condition, yes, no = node.args
+    if type(yes) is not Node or yes.primitive.kind != "elementwise":
+        return None
+
+    def chosen(arg: Any) -> Any:
+        if type(arg) is not Node or arg.primitive is not where or arg.args[0] is not condition:
+            return arg
+        x = arg.args[1]
+        return x if type(x) is Node and (x.shape, x.dtype, _weak(x.kind)) == (arg.shape, arg.dtype, "strong") else arg
+
+    if yes.primitive is where:
+        return None if chosen(yes) is yes else node.changed(args=(condition, chosen(yes), no))
+    args = tuple(map(chosen, yes.args))
+    if all(map(operator.is_, args, yes.args)):
+        return None
+    return node.changed(args=(condition, add(yes.changed(args=args)), no))
+
+
+def _both(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=True)
+
+
+def _either(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=False)
+
+
+def _decided(node: Node, neutral: bool) -> Any:
+    """Of two truth values the one that decides, if it is constant or they are one."""
+    a, b = node.args
+    for one, other in ((a, b), (b, a)):
+        if node.dtype.kind == "b" and (one is other or _is(one, neutral)):
+            return other
+        if node.dtype.kind == "b" and _is(one, not neutral):
+            return one
+    return None
+
+
+def _unequal(node: Node, add: Add) -> Any:
+    """A truth value that is not zero is itself."""
+    a, b = node.args
+    return a if type(a) is Node and a.dtype.kind == "b" and _is(b, 0) else None
+
+
 _ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "flat_product": _flat_product, "where": _where,
+    "negative": _negative, "flat_product": _flat_product, "where": _where, "ne": _unequal,
+    "and_": _both, "bitwise_and": _both, "logical_and": _both,
+    "or_": _either, "bitwise_or": _either, "logical_or": _either,
 }  # fmt: skip
 
 
@@ -356,7 +429,7 @@ def _broadcast_to(node: Node, add: Add) -> Any:
 
 def _sum(node: Node, add: Add) -> Any:
     (a,) = node.args
-    shape, axis = _shape(a), node.params["axis"]
+    shape, axis = shape_of(a), node.params["axis"]
     axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
@@ -396,10 +469,10 @@ def _gathered(node: Node, add: Add) -> Any:
     indices = node.params["indices"]
     places: dict[Any, Any] = {}
     for piece, index in zip(node.args, indices, strict=True):
-        key = _key(index), _shape(piece), _dtype(piece)
+        key = _key(index), shape_of(piece), _dtype(piece)
         before = places.get(key, (None, index))[0]
         if before is not None:
-            shape = _shape(piece)
+            shape = shape_of(piece)
             piece = add(node.changed(primitive=plus, args=(before, piece), params={}, slots=(), shape=shape))
         places[key] = piece, index
     if len(places) == len(indices) or node.slots:
@@ -424,7 +497,7 @@ def _unbroadcast_arguments(node: Node) -> Node:
     for i, a in enumerate(args):
         if _broadcast(a) and _strong_array(a.args[0]):
             shorter = [*args[:i], a.args[0], *args[i + 1 :]]
-            if np.broadcast_shapes(*map(_shape, shorter)) == node.shape:
+            if np.broadcast_shapes(*map(shape_of, shorter)) == node.shape:
                 args = shorter
     return node if all(map(operator.is_, args, node.args)) else node.changed(args=tuple(args))
 
@@ -439,12 +512,12 @@ def _as_product(node: Node, add: Add) -> Any:
     a, b = node.args
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return node
-    sizes = dict(zip(left + right, _shape(a) + _shape(b), strict=True))
+    sizes = dict(zip(left + right, shape_of(a) + shape_of(b), strict=True))
     batch = [s for s in output if s in left and s in right]
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     summed = [s for s in left if s in right and s not in output]
     alone = [[s for s in x if s not in y and s not in output] for x, y in ((left, right), (right, left))]
-    if not summed or alone[0] or alone[1]:
+    if len(set(output)) < len(output):
         return node
 
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
@@ -457,6 +530,21 @@ def _as_product(node: Node, add: Add) -> Any:
         shape = (*(sizes[s] for s in batch), *(int(np.prod([sizes[s] for s in g])) for g in groups[1:]))
         return make(reshape, (x,), shape, shape=shape)
 
+    def summed_alone(x: Any, names: str, alone: list[str]) -> tuple[Any, str]:
+        kept = "".join(s for s in names if s not in alone)
+        axes = tuple(names.index(s) for s in alone)
+        return make(sum_, (x,), tuple(sizes[s] for s in kept), axis=axes) if alone else x, kept
+
+    (a, left), (b, right) = summed_alone(a, left, alone[0]), summed_alone(b, right, alone[1])
+
+    def spread(x: Any, names: str) -> Any:
+        order = sorted(names, key=output.index)
+        x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=tuple(names.index(s) for s in order))
+        shape = tuple(sizes[s] if s in names else 1 for s in output)
+        return make(reshape, (x,), shape, shape=shape)
+
+    if not summed:
+        return node.changed(primitive=multiply, args=(spread(a, left), spread(b, right)), params={})
     x, y = arranged(a, left, batch, rows, summed), arranged(b, right, batch, summed, columns)
     z = make(matmul, (x, y), x.shape[:-1] + y.shape[-1:])
     order = [*batch, *rows, *columns]

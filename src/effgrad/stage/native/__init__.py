@@ -11,6 +11,7 @@ import numpy as np
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.kernels import Kernel, signature, text
+from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Product, Storage
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
@@ -24,6 +25,7 @@ class Native:
 
     def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
+        graph = apart(graph)
         plan = self.plan = Plan(graph, repeated)
         self.lock = threading.Lock()
         self.arena = np.zeros(plan.arena + 64, np.uint8)
@@ -185,15 +187,20 @@ class Native:
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
-        if output.buffer in self.uses and output.buffer.source is None:
-            put, memory = self.pointing(output.buffer), np.empty(node.shape, node.dtype)
+        if output.buffer in self.uses and output.buffer.source is None and output.buffer.array is None:
+            put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
 
             def fresh() -> Any:
-                # The last result's memory, if nothing refers to it any more: pages that are new to a process cost more
-                # than filling them does.
-                nonlocal memory
-                if sys.getrefcount(memory) > _UNUSED:
-                    memory = np.empty_like(memory)
+                # The memory of the last result or the one before it, whichever nothing refers to any more: pages that
+                # are new to a process cost more than filling them does, and a caller often drops a result only when
+                # the next one replaces it.
+                for number in range(len(memories)):
+                    if sys.getrefcount(memories[number]) == _UNUSED:
+                        memory = memories[number]
+                        break
+                else:
+                    memory = np.empty(node.shape, node.dtype)
+                    memories[:] = [*memories[-1:], memory]
                 put(_address(memory))
                 return memory[...]
 
@@ -241,14 +248,9 @@ def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:
 
 
 def _references() -> int:
-    """The references to an array that nobody has but the function inside, which asks."""
-    memory = np.empty(0)
-
-    def asked() -> int:
-        nonlocal memory
-        return sys.getrefcount(memory)
-
-    return asked()
+    """The references to an array that only a list has, and the function that asks."""
+    memories = [np.empty(0)]
+    return sys.getrefcount(memories[0])
 
 
 _UNUSED = _references()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 import llvmlite
 import llvmlite.binding as llvm
 
+from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import Body
 
 llvm.initialize_native_target()
@@ -193,7 +194,8 @@ def _module(kernels: dict[str, Body]) -> str:
         attributes.append(f'attributes #{number} = {{ "vector-function-abi-variant"="{",".join(variants)}" }}')
         text = text.replace(f"#{symbol}#", f"#{number}")
     kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
-    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes])
+    interleaved = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
+    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *interleaved])
 
 
 _engines: list[Engine] = []

@@ -6,6 +6,7 @@ in several partial sums: fixed by the kernel, so the result is the same from run
 """
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ BLOCK = 1024
 # long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
 WIDE = '"prefer-vector-width"="512"'
 
-# Operations that leave the value as it is, but for its type.
-MOVES = {"copy", "astype", "float"}
+# Operations that leave the value as it is, but for its type and shape.
+MOVES = {"copy", "astype", "float", "broadcast_to"}
 
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
@@ -140,6 +141,39 @@ def text(kernel: Kernel, body: Body) -> None:
         _Writer(kernel, body, sizes, strides, names).write()
 
 
+# How many vectors a loop takes at a time is said by metadata of the module, by number.
+INTERLEAVED = {count: f"!{count} = distinct !{{!{count}, !{{!\"llvm.loop.interleave.count\", i32 {count}}}}}"
+               for count in (2, 4)}  # fmt: skip
+# Registers of the longest vectors for values that are alive at once; the rest are for what is on its way.
+_REGISTERS = 24
+
+
+def _hint(kernel: Kernel, size: int) -> str:
+    """Several vectors at a time, where operations wait for each other: LLVM does so for short loops only."""
+    if len(kernel.nodes) < 8 or size < BLOCK // 4:
+        return ""
+    count = next((count for count in (4, 2) if count * _alive(kernel) <= _REGISTERS), 0)
+    return f", !llvm.loop !{count}" if count else ""
+
+
+def _alive(kernel: Kernel) -> int:
+    """The most values that are needed at once, as the operations run."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    for number, node in enumerate(kernel.nodes):
+        for arg in (*node.args, node):
+            if type(arg) is Node or type(arg) is np.ndarray:
+                begin.setdefault(id(arg), number)
+                end[id(arg)] = number
+    for written, _ in kernel.writes:
+        end[id(written)] = len(kernel.nodes)
+    changes = [0] * (len(kernel.nodes) + 2)
+    for key, first in begin.items():
+        changes[first] += 1
+        changes[end[key] + 1] -= 1
+    return max(itertools.accumulate(changes))
+
+
 class _Writer:
     def __init__(
         self, kernel: Kernel, body: Body, sizes: list[int], strides: list[list[int]], names: list[str]
@@ -183,7 +217,9 @@ class _Writer:
         return literal(0 if operand.reduction == "sum" and operand.dtype.kind == "i" else
                        _IDENTITY[operand.reduction], TYPES[operand.dtype])  # fmt: skip
 
-    def counted(self, start: str, end: str, carried: list[tuple[str, str]], inside: Any, step: int = 1) -> list[str]:
+    def counted(
+        self, start: str, end: str, carried: list[tuple[str, str]], inside: Any, step: int = 1, hint: str = ""
+    ) -> list[str]:
         """A loop; `inside(index, values)` returns the next of the carried values, pairs of a type and the first."""
         head, before = self.label(), self.block
         self.body.lines.append(f"  br label %{head}")
@@ -199,7 +235,7 @@ class _Writer:
         self.body.lines.append(f"  {after} = add nuw nsw i64 {index}, {step}")
         done = self.body.do(f"icmp slt i64 {after}, {end}")
         out = self.label()
-        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}")
+        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}{hint}")
         self.start(out)
         return values
 
@@ -242,7 +278,7 @@ class _Writer:
             self.point(self.advance(offsets, depth, index), running)
             return [running[n] for n in accumulated]
 
-        results = self.counted(start, end, carried, inside)
+        results = self.counted(start, end, carried, inside, hint=_hint(self.kernel, self.sizes[depth]))
         for number, value in zip(accumulated, results, strict=True):
             self.combine_in_memory(number, value, offsets)
 

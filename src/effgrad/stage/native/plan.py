@@ -18,29 +18,41 @@ import numpy as np
 from effgrad.smooth.elementwise import add, multiply
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.smooth.reductions import sum_
+from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot
 from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand, operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
 
-def _in_range(index: Any, size: int) -> Any:
-    """An index along an axis of this size, counted from its beginning; raises as NumPy does."""
-    if np.any((index < -size) | (index >= size)):
+def _wrapped(index: Any, size: int) -> Any:
+    """An index along an axis of this size, counted from its beginning; 0 where there is no such place."""
+    place = np.where(index < 0, index + size, index)
+    return np.where((place >= 0) & (place < size), place, 0)
+
+
+def _check(outside: Any, index: Any, size: int) -> Any:
+    """Raises as NumPy does if an index was outside."""
+    if outside:
         np.empty(size, bool)[index]
-    return np.where(index < 0, index + size, index).astype(np.int64)
+    return outside
 
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
-IN_RANGE = Primitive("in_range", _in_range, "constant", (), ())
+WRAPPED = Primitive("wrapped", _wrapped, "constant", (), ())
+OUTSIDE = Primitive("outside", lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "constant", (), ())
+CHECK = Primitive("check", _check, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
 JOINS = {stack, concatenate, scatter_add}
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
 FUSED, STRAIGHT = (16, 64), (100, 400)
+# Of arrays so large that it is the memory that takes the time, a kernel holds as many as these.
+LARGE_ARRAY, LARGE_FUSED = 1 << 12, (768, 1024)
 ALIGNMENT = 64
+_PLACE = np.dtype(np.int64)
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
 # So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
@@ -280,7 +292,8 @@ class Plan:
     def join(self, node: Node, group: Fused) -> None:
         group.kernel.nodes.append(node)
         group.members.add(node)
-        least, most = FUSED if group.kernel.shape else STRAIGHT
+        shape = group.kernel.shape
+        least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
         count = len(group.kernel.nodes)
         group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
@@ -325,7 +338,6 @@ class Plan:
         places = self.rows(node) if node.slots else self.places(node)
         if places is None:
             return False
-        source = self.contiguous(source)
         group = self.group((places,), node.shape, after=self.available[source] + 1)
         group.kernel.gathers[node] = source, places
         self.kept.append(places)
@@ -333,9 +345,8 @@ class Plan:
         return True
 
     def places(self, node: Node) -> Any:
-        """The places that a constant index means."""
-        numbers = np.arange(node.args[0].size).reshape(node.args[0].shape)
-        return np.ascontiguousarray(numbers[node.params["index"]])
+        """The places that a constant index means, in elements of the argument's memory."""
+        return np.ascontiguousarray(_numbered(self.stored(node.args[0]).view)[node.params["index"]])
 
     def rows(self, node: Node) -> Any:
         """The places that an index computed by the program means, if it chooses along the first axis."""
@@ -343,31 +354,36 @@ class Plan:
         if type(first) is not Slot or not all(map(_everything, others)):
             return None
         (index,), (size, *inner) = node.slots, source.shape
-        if (index, size) not in self.rows_in_range:
-            checked = index.changed(
-                primitive=IN_RANGE, args=(index, size), params={}, slots=(), dtype=np.dtype(np.int64), kind=np.ndarray
-            )
-            self.rows_in_range[index, size] = checked
-            self.call(checked)
-        rows = self.rows_in_range[index, size]
-        if not inner:
-            return rows
-        shape = (*index.shape, *(1,) * len(inner))
-        start = rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape)
-        within = np.arange(math.prod(inner)).reshape(inner)
-        row = rows.changed(primitive=multiply, args=(start, within.size), shape=node.shape)
-        place = rows.changed(primitive=add, args=(row, within), shape=node.shape)
-        self.kept += [start, row, place]
-        for part in (start, row, place):
+        rows = self.checked_rows(index, size)
+        view = self.stored(source).view
+        step = view.strides[0] // view.itemsize
+        parts = [rows]
+        if inner:
+            shape = (*index.shape, *(1,) * len(inner))
+            parts.append(rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape))
+        if step != 1:
+            parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=parts[-1].shape))
+        if inner:
+            parts.append(rows.changed(primitive=add, args=(parts[-1], _numbered(view[0])), shape=node.shape))
+        self.kept += parts
+        for part in parts[1:]:
             self.place(part)
-        return place
+        return parts[-1]
 
-    def contiguous(self, source: Node) -> Node:
-        """The value, or a copy of it, in one piece of memory and in a step of its own."""
-        storage = self.stored(source)
-        if storage.view.flags.c_contiguous and storage.offset == 0:
-            return source
-        return self.copied(source)
+    def checked_rows(self, index: Node, size: int) -> Node:
+        """The rows that an index means, all of which are there: others are an error that is raised after the step."""
+        if (index, size) not in self.rows_in_range:
+            whole = index.changed(primitive=astype, args=(index,), params={"dtype": _PLACE}, slots=(), dtype=_PLACE)
+            rows, outside = (
+                whole.changed(primitive=primitive, args=(whole, size), params={}) for primitive in (WRAPPED, OUTSIDE)
+            )
+            count = outside.changed(primitive=sum_, args=(outside,), params={"axis": None}, shape=())
+            check = count.changed(primitive=CHECK, args=(count, index, size), params={})
+            self.kept += [whole, rows, outside, count, check]
+            for part in (whole, rows, outside, count, check):
+                self.place(part)
+            self.rows_in_range[index, size] = rows
+        return self.rows_in_range[index, size]
 
     def joins(self, node: Node) -> bool:
         """Pieces put next to each other: each is written to its place by the kernel that computes it."""
@@ -605,6 +621,15 @@ class Plan:
                 kernel.places[len(kernel.writes)] = place
             kernel.writes.append((value, target))
             offsets.append((storage.buffer, storage.offset))
+
+
+def _numbered(view: np.ndarray) -> np.ndarray:
+    """Where each element of a view lies, counted in elements from its first one."""
+    places = np.zeros(view.shape, np.int64)
+    for axis, stride in enumerate(view.strides):
+        steps = np.arange(view.shape[axis]) * (stride // view.itemsize)
+        places += steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
+    return places
 
 
 def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
