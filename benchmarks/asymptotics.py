@@ -7,7 +7,7 @@ every operation performed through the `Evaluate` handler.
 Time is the process's own (not what others on the machine use). Python's collector of cyclic garbage looks through all
 that a mode has recorded again and again, so, as the thesis enlarges the minor heap of OCaml, it is paused; a second
 column has the ratio with it. A mode with the mark `*` has operators on Python floats written out from the rules
-(`effgrad.modes.floats`) in place of the readable clause; `evaluate*` is the bare program on Python floats.
+(`effgrad.modes.operators`) in place of the readable clause; `evaluate*` is the bare program on Python floats.
 
     python benchmarks/asymptotics.py [--operations N] [--runs R] [--modes "A;B"] [--only-draw]
 """

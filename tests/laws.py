@@ -3,6 +3,9 @@
 import numpy as np
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
+from effgrad.errors import Detached, NoRule
+from effgrad.modes import REVERSE, Taped, taped
+from effgrad.smooth.traced import Traced
 
 U, V = np.cos(np.arange(24.0).reshape(2, 3, 4))
 
@@ -43,8 +46,50 @@ def reverse_modes_agree(f, x):
         np.testing.assert_allclose(grad(f, mode=mode)(x), expected, rtol=1e-10, atol=1e-12, err_msg=mode)
 
 
+class Hollow(Taped):
+    """Every operation by the clause, which keeps no elements that the rules say their passes back do not read."""
+
+    value = Traced
+
+
+def the_pass_back_reads_what_its_rule_says(f, x, monkeypatch):
+    f = scalar(f)
+    expected = grad(f)(x)
+    nothing = np.array(np.nan)
+    monkeypatch.setattr(taped, "LARGE", 0)
+    monkeypatch.setattr(taped, "_hollow", lambda a: np.broadcast_to(nothing.astype(a.dtype), a.shape))
+    monkeypatch.setitem(REVERSE, "hollow", Hollow)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(grad(f, mode="hollow")(x), expected, rtol=1e-10, atol=1e-12)
+
+
 def single_precision_stays(f, x):
     assert grad(scalar(f))(x.astype(np.float32)).dtype == np.float32
+
+
+def complex_arguments_are_differentiated_or_refused(f, x):
+    """In the real and imaginary parts of a complex argument; in places SciPy drops the imaginary one with a warning."""
+    x, step = x + 0.2j * np.cos(3 * np.arange(x.size)).reshape(x.shape), 1e-6
+
+    def g(a, b):
+        y = f(a + 1j * b)
+        return np.sum(np.sin(np.real(y)) + 2 * np.cos(np.imag(y)))
+
+    def difference(u, v):
+        return (g(x.real + step * u, x.imag + step * v) - g(x.real - step * u, x.imag - step * v)) / (2 * step)
+
+    try:
+        value = f(x)
+    except (TypeError, ValueError, NotImplementedError, np.linalg.LinAlgError):
+        return
+    try:
+        of_real, of_imag = grad(g, argnums=(0, 1))(x.real, x.imag)
+    except (NoRule, Detached, TypeError):
+        return
+    if np.isfinite(value).all():
+        np.testing.assert_allclose(vjp(f, x)[0], value, rtol=1e-9, atol=1e-11)
+        for u, v in ((U, 0 * U), (0 * U, U), (V, U)):
+            np.testing.assert_allclose(np.sum(of_real * u + of_imag * v), difference(u, v), rtol=1e-4, atol=1e-5)
 
 
 def compiled_programs_agree(f, x, backend):

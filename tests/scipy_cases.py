@@ -315,6 +315,18 @@ DISTRIBUTIONS = {
     "fisk": ((2.0,), DENSITY),
     "gompertz": ((1.0,), POINT),
 }
+
+
+def moments(name, *shapes):
+    def f(x):
+        p = [s + x[0, i] for i, s in enumerate(shapes)]
+        at = {"loc": x[1, 0], "scale": x[1:] + 0.5}
+        d = getattr(stats, name)
+        return d.mean(*p, **at) + 2 * d.std(*p, **at) + d.entropy(*p, **at) * d.var(*p, **at)
+
+    return f
+
+
 COUNTS = np.array([0, 1, 4])
 
 
@@ -340,6 +352,14 @@ STATS = {
         "nbinom": lambda x: (2.5, x[:, 1:]),
     }.items() for method in (*POINT[2:], "pmf", "logpmf")
 } | {
+    f"{name} moments": moments(name, *shapes)
+    for name, shapes in {
+        "norm": (), "expon": (), "gamma": (2.0,), "lognorm": (0.1,),
+        "weibull_min": (2.0,), "chi2": (3.0,), "uniform": (), "laplace": (), "invgamma": (5.0,),
+    }.items()
+} | {
+    "binom moments": lambda x: stats.binom.mean(6, x) + stats.binom.std(6, x, loc=x[0, 0]),
+    "frozen entropy": lambda x: stats.gamma(2 + x, scale=x[0, 0]).entropy(),
     "bernoulli": lambda x: stats.bernoulli.pmf(COUNTS, x[:, :3]),
     "geom": lambda x: stats.geom.logpmf(COUNTS + 1, x[:, :3]),
     "frozen": lambda x: stats.norm(x[0, 0], x[0, 1]).logpdf(x[1:]),
@@ -381,6 +401,10 @@ def ndimage_correlate(x, mode):
     return ndimage.correlate(x, W, mode=mode, cval=0.3)
 
 
+def spline_at(x, order):
+    return ndimage.map_coordinates(x, 2.5 * x[:2], order=order, cval=0.5)
+
+
 NDIMAGE = {
     **{f"correlate {mode}": functools.partial(ndimage_correlate, mode=mode) for mode in MODES},
     "correlate weights": lambda x: ndimage.correlate(x, x[:2, :3]),
@@ -406,6 +430,16 @@ NDIMAGE = {
     "affine_transform": lambda x: ndimage.affine_transform(x, x[:2, :2] + np.eye(2), [0.1, x[0, 0]], order=1),
     "shift": lambda x: ndimage.shift(x, (0.3, -0.6), order=1, cval=0.5),
     "zoom": lambda x: ndimage.zoom(x, 2, order=1),
+    "spline_filter": lambda x: ndimage.spline_filter(x),
+    "spline_filter1d": lambda x: ndimage.spline_filter1d(x, 4, axis=0, mode="reflect"),
+    **{f"map_coordinates spline {order}": functools.partial(spline_at, order=order) for order in (2, 3, 4, 5)},
+    "map_coordinates spline nearest": lambda x: ndimage.map_coordinates(x, 4 * x[:2] - 1, mode="nearest"),
+    "map_coordinates unfiltered": lambda x: ndimage.map_coordinates(x, 2 * x[:2], prefilter=False),
+    "affine_transform spline": lambda x: ndimage.affine_transform(x, x[:2, :2] + np.eye(2), [0.1, x[0, 0]]),
+    "shift spline": lambda x: ndimage.shift(x, x[0, :2], cval=0.5),
+    "zoom spline": lambda x: ndimage.zoom(x, 2),
+    "rotate": lambda x: ndimage.rotate(x, 20 * x[0, 0]),
+    "rotate planes": lambda x: ndimage.rotate(np.stack([x, x**2]), 30, axes=(0, 2), reshape=False, order=1),
 }  # fmt: skip
 S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")

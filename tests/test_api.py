@@ -144,8 +144,7 @@ def test_trees_of_another_structure_are_errors():
 
 
 UNSUPPORTED = {
-    "byteswap", "compress", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes",
-    "tofile",
+    "byteswap", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes", "tofile",
 }  # fmt: skip
 
 

@@ -113,7 +113,7 @@ class Mutant:
 
 
 CONTRACTS, REPRESENTS = "contracts", "represents"
-RANGE = "range(len(self.tape) - 1, first - 1, -1)"
+RANGE = "range(len(tape) - 1, first - 1, -1)"
 TERMS = "range(len(self.bindings) - 1, first - 1, -1)"
 YIELD = "yield result  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
@@ -126,23 +126,23 @@ MUTANTS = [
     Mutant(
         "dropped accumulation",
         "taped",
-        "collected[names[index]] = cotangents.add(collected[names[index]], part)",
-        "collected[names[index]] = part",
+        "collected[source] = before + part\n",
+        "collected[source] = part\n",
         CONTRACTS,
     ),
-    Mutant("first to last", "taped", RANGE, "range(first, len(self.tape))", CONTRACTS),
-    Mutant("last operation forgotten", "taped", RANGE, "range(len(self.tape) - 2, first - 1, -1)", CONTRACTS),
-    Mutant("first operations forgotten", "taped", RANGE, "range(len(self.tape) - 1, first + 4, -1)", CONTRACTS),
+    Mutant("first to last", "taped", RANGE, "range(first, len(tape))", CONTRACTS),
+    Mutant("last operation forgotten", "taped", RANGE, "range(len(tape) - 2, first - 1, -1)", CONTRACTS),
+    Mutant("first operations forgotten", "taped", RANGE, "range(len(tape) - 1, first + 4, -1)", CONTRACTS),
     Mutant("one name for two values", "taped", "name = len(self.tape)", "name = max(0, len(self.tape) - 1)", CONTRACTS),
     Mutant(
         "confused perturbation",
         "taped",
-        "if type(arg) in KINDS and arg.owner is self",
-        "if type(arg) in KINDS",
+        "if kind in KINDS and arg.owner is self",
+        "if kind in KINDS",
         REPRESENTS,
     ),
     Mutant(
-        "only the first argument", "taped", "in zip(wanted, parts, strict=True)", "in zip(wanted[:1], parts)", CONTRACTS
+        "only the first argument", "taped", "in zip(names, pulls, strict=False)", "in zip(names[:1], pulls)", CONTRACTS
     ),
     Mutant(
         "floats: dropped accumulation",
@@ -208,8 +208,8 @@ MUTANTS = [
     Mutant(
         "confused perturbation",
         "reverse",
-        "if isinstance(a, Traced) and a.owner is self else None",
-        "if isinstance(a, Traced) else None",
+        "if type(a) in KINDS and a.owner is self else None",
+        "if type(a) in KINDS else None",
         REPRESENTS,
     ),
     Mutant("oldest first", "continuation", "self.age > other.age", "self.age < other.age", CONTRACTS),

@@ -37,7 +37,8 @@ def current():
 
 def everything():
     """Every function that any table replaces, as it is now."""
-    rules = [*interception.RULES, *((owner, name, None) for owner, name in interception.CREATORS)]
+    first = [*interception.CREATORS, *interception.OF_LISTS]
+    rules = [*interception.RULES, *((owner, name, None) for owner, name in first)]
     for module in interception.MODULES.values():
         rules += importlib.import_module(module).RULES
     return {(owner, name): vars(owner)[name] for owner, name, _ in rules}
@@ -195,8 +196,7 @@ REFUSED = {
     "signal.find_peaks": lambda x: scipy.signal.find_peaks(x)[0] * x[0],
     "ndimage.median_filter": lambda x: scipy.ndimage.median_filter(x, 3),
     "ndimage.grey_erosion": lambda x: scipy.ndimage.grey_erosion(x, 3),
-    "ndimage.spline_filter": lambda x: scipy.ndimage.spline_filter(x),
-    "ndimage.rotate": lambda x: scipy.ndimage.rotate(M * x[0], 10),
+    "ndimage.fourier_gaussian": lambda x: np.abs(scipy.ndimage.fourier_gaussian(x, 0.5)),
     "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
     "stats.gaussian_kde": lambda x: scipy.stats.gaussian_kde(x)(0.3),
     "stats.wasserstein_distance": lambda x: scipy.stats.wasserstein_distance(x, V),
@@ -218,3 +218,15 @@ def test_a_function_without_a_rule_is_named(name):
         grad(lambda x: np.sum(REFUSED[name](x)))(V)
     assert "test_interception.py" in str(caught.value)
     assert current() == ORIGINALS
+
+
+def test_a_module_is_replaced_when_it_is_looked_into_and_comes_back_as_it_was():
+    def f(x):
+        assert type(scipy.ndimage) is not kind
+        assert scipy.ndimage.shift is not before and type(scipy.ndimage) is kind
+        return x * x
+
+    before, kind = scipy.ndimage.shift, type(scipy.ndimage)
+    for _ in range(2):
+        assert grad(f)(3.0) == 6.0
+        assert scipy.ndimage.shift is before and type(scipy.ndimage) is kind

@@ -213,15 +213,15 @@ def peak(f, x):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_memory_is_what_is_asked_for(compiled):
     def gradient(memory):
-        g = grad(lambda x: np.sum(loop.fori(0, 200, lambda i, c: np.sin(c) * 1.01, x, memory=memory)))
+        g = grad(lambda x: np.sum(loop.fori(0, 500, lambda i, c: np.sin(c) * 1.01, x, memory=memory)))
         g = compile(g) if compiled else g
         g(X)
         return g
 
     x = np.linspace(0.1, 1, 20_000)
-    for g in (gradient(200), gradient(None), gradient(4)):
+    for g in (gradient(500), gradient(None), gradient(4)):
         g(x)
-    kept, usual, least = (peak(gradient(m), x) for m in (200, None, 4))
+    kept, usual, least = (peak(gradient(m), x) for m in (500, None, 4))
     assert least < usual < kept / 2.5
 
 

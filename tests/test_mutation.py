@@ -283,3 +283,67 @@ def test_what_numpy_refuses_is_refused():
 
 def test_check_grad_reads_a_filled_array():
     assert "6 coordinates agree" in check_grad(filled, X)
+
+
+def test_an_array_of_no_axis_that_is_filled_has_none():
+    def f(x):
+        made, like = np.zeros(()), np.zeros_like(x)
+        made[...] = x
+        like[()] = made
+        assert np.shape(made) == np.shape(like) == np.shape(np.zeros_like(x) + x) == ()
+        return like * made + np.imag(x)
+
+    assert grad(f)(1.5) == 3.0
+
+
+def parts_read_after_a_write(x):
+    z = x * (1 + 2j)
+    r = z.real
+    z[1] = x[0] * (3 - 1j)
+    r[2] = x[3] ** 2
+    z.imag[0] *= 2
+    return np.sum(np.sin(r)) + np.sum(np.cos(z.imag)) + np.sum(np.abs(z) ** 2)
+
+
+def parts_assigned(x):
+    z = np.zeros(4, complex)
+    z.real = x
+    z.imag[1:3] = x[:2] ** 2
+    z.imag[::2] += x[::2]
+    return np.sum(np.abs(z) ** 3) + np.sum(z.real * z.imag)
+
+
+def parts_of_views(x):
+    z = np.array([x[0] + 1j * x[1], x[2] * 1j, 1 + 0j]).reshape(1, 3)
+    w = z.T.imag
+    w[0] = x[3]
+    z.real[0, 2] = x[1] * w[1, 0]
+    z *= 2
+    return np.sum(w**2) + np.sum(np.real(z)) + np.real(np.prod(z))
+
+
+def parts_written_by_functions(x):
+    z = x + 0j
+    re = z.real[1:]
+    re += x[:3]
+    np.add.at(z.imag, [0, 0, 1], x[:3])
+    z.imag.sort()
+    np.copyto(z.real[:1], 5 * x[2])
+    z[2:].imag.fill(3.0)
+    return np.sum(np.abs(z) ** 2 * np.arange(4)) + np.sum(re**2)
+
+
+PARTS = [parts_read_after_a_write, parts_assigned, parts_of_views, parts_written_by_functions]
+
+
+@pytest.mark.parametrize("f", PARTS, ids=lambda f: f.__name__)
+def test_real_and_imaginary_parts_are_views_that_are_read_and_written_through(f):
+    """Once an error: the parts of an array that is written to, and writes through them."""
+    x = np.array([0.3, 0.5, 0.7, 0.9])
+    step = 1e-6 * np.eye(4)
+    differences = [(f(x + e) - f(x - e)) / 2e-6 for e in step]
+    np.testing.assert_allclose(grad(f)(x), differences, rtol=1e-7)
+    second = [(grad(f)(x + e) - grad(f)(x - e)) / 2e-6 for e in step]
+    np.testing.assert_allclose(hessian(f)(x), second, rtol=1e-6, atol=1e-7)
+    for mode in ("reverse", "delta", "continuation", "checkpointed"):
+        np.testing.assert_allclose(grad(f, mode=mode)(x), grad(f)(x), rtol=1e-12)

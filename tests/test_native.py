@@ -221,3 +221,15 @@ def test_checkpoints_save_memory_in_compiled_programs():
         values.append(native(x)[0])
     np.testing.assert_allclose(*values, rtol=1e-12)
     assert sizes[1] < 0.5 * sizes[0]
+
+
+@pytest.mark.parametrize("size", [256, 1000, 1003])
+def test_several_vectors_at_a_time(size):
+    def chain(x):
+        for _ in range(5):
+            x = np.sqrt(x * 1.5 + 1) - 0.5
+        return x, np.sum(x)
+
+    x = np.random.default_rng(0).uniform(size=size)
+    for found, expected in zip(effgrad.compile(chain)(x), chain(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -9,6 +9,8 @@ from effgrad import grad, hessian
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP = {"gradient2": 1e-4, "matrix_power": 1e-4}
+# Complex eigenvectors have any phase.
+OF_ANY_PHASE = ("eigh v", "eigh U")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -32,8 +34,19 @@ def test_reverse_modes_agree(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_the_pass_back_reads_what_its_rule_says(name, monkeypatch):
+    laws.the_pass_back_reads_what_its_rule_says(CASES[name], X, monkeypatch)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_single_precision_stays(name):
     laws.single_precision_stays(CASES[name], X)
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("name", [name for name in CASES if name not in OF_ANY_PHASE])
+def test_complex_arguments_are_differentiated_or_refused(name):
+    laws.complex_arguments_are_differentiated_or_refused(CASES[name], X)
 
 
 @pytest.mark.eager

@@ -13,6 +13,8 @@ from effgrad.smooth import scipy_rules
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP: dict[str, float] = {}
+# Complex eigenvectors have any phase.
+OF_ANY_PHASE = ("linalg.eigh v", "linalg.eigh upper", "linalg.eigh subset")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -36,8 +38,18 @@ def test_reverse_modes_agree(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_the_pass_back_reads_what_its_rule_says(name, monkeypatch):
+    laws.the_pass_back_reads_what_its_rule_says(CASES[name], X, monkeypatch)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_single_precision_stays(name):
     laws.single_precision_stays(CASES[name], X)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in OF_ANY_PHASE])
+def test_complex_arguments_are_differentiated_or_refused(name):
+    laws.complex_arguments_are_differentiated_or_refused(CASES[name], X)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])

@@ -9,8 +9,10 @@ import pytest
 import scipy.special as sp
 
 from effgrad import NoRule, grad, jvp, kinks, stage
+from effgrad.smooth import bessel, special
+from effgrad.smooth.bessel import SPHEROIDAL
 from effgrad.smooth.interception import intercepted
-from effgrad.smooth.special import PARTS, RULES, SPECIAL
+from effgrad.smooth.special import PARTS, SPECIAL
 from effgrad.smooth.traced import UFUNCS
 
 # For each argument an interval to draw from, or a constant; a unary function is drawn from (0.2, 0.8) otherwise.
@@ -34,8 +36,9 @@ DOMAINS = {
     sp.huber: [(0.5, 0.9), (-0.4, 0.4)], sp.pseudo_huber: [POSITIVE, REAL], sp.boxcox: [POSITIVE, REAL],
     sp.boxcox1p: [POSITIVE, REAL], sp.inv_boxcox: [PROBABILITY, POSITIVE], sp.inv_boxcox1p: [PROBABILITY, POSITIVE],
     sp.wrightomega: [REAL], sp.expi: [POSITIVE], sp.exp1: [POSITIVE], sp.expn: [2, POSITIVE], sp.spence: [POSITIVE],
-    sp.ellipk: [(-3.0, 0.9)], sp.ellipkm1: [(0.1, 3.0)], sp.ellipe: [(-3.0, 0.9)], sp.ellipkinc: [REAL, 0.4],
-    sp.ellipeinc: [REAL, 0.4], sp.hyp2f1: [0.5, 1.5, 2.5, (-0.9, 0.8)], sp.hyp1f1: [0.5, 1.5, REAL],
+    sp.ellipk: [(-3.0, 0.9)], sp.ellipkm1: [(0.1, 3.0)], sp.ellipe: [(-3.0, 0.9)],
+    sp.ellipkinc: [(-5.0, 5.0), PROBABILITY],
+    sp.ellipeinc: [(-5.0, 5.0), PROBABILITY], sp.hyp2f1: [0.5, 1.5, 2.5, (-0.9, 0.8)], sp.hyp1f1: [0.5, 1.5, REAL],
     sp.hyp0f1: [1.5, REAL], sp.hyperu: [0.5, 1.5, POSITIVE], sp.stdtr: [3.0, REAL], sp.stdtrit: [3.0, PROBABILITY],
     sp.chdtr: [3.0, POSITIVE], sp.chdtrc: [3.0, POSITIVE], sp.chdtri: [3.0, PROBABILITY],
     sp.fdtr: [3.0, 4.0, POSITIVE], sp.fdtrc: [3.0, 4.0, POSITIVE], sp.fdtri: [3.0, 4.0, PROBABILITY],
@@ -47,12 +50,48 @@ DOMAINS = {
     sp.eval_sh_chebyu: [3, PROBABILITY], sp.eval_chebyc: [4, REAL], sp.eval_chebys: [3, REAL],
     sp.eval_hermite: [4, REAL], sp.eval_hermitenorm: [4, REAL],
     sp.eval_genlaguerre: [3, 0.5, REAL], sp.eval_laguerre: [3, REAL],
-    sp.ellipj: [REAL, 0.4], sp.airy: [REAL], sp.fresnel: [REAL], sp.shichi: [REAL], sp.sici: [POSITIVE],
+    sp.ellipj: [REAL, PROBABILITY], sp.airy: [REAL], sp.fresnel: [REAL], sp.shichi: [REAL], sp.sici: [POSITIVE],
+    sp.zetac: [(-2.5, 0.5)], sp.agm: [POSITIVE, POSITIVE], sp.elliprc: [POSITIVE, POSITIVE],
+    sp.elliprd: [POSITIVE] * 3, sp.elliprf: [POSITIVE] * 3, sp.elliprg: [POSITIVE] * 3, sp.elliprj: [POSITIVE] * 4,
+    sp.hankel1: [1.3, POSITIVE], sp.hankel2: [1.3, POSITIVE], sp.hankel1e: [1.3, POSITIVE],
+    sp.hankel2e: [1.3, POSITIVE], sp.besselpoly: [POSITIVE, 1.0, 0.0], sp.wright_bessel: [0.5, 1.5, POSITIVE],
+    sp.log_wright_bessel: [0.5, 1.5, POSITIVE], sp.itstruve0: [POSITIVE], sp.it2struve0: [POSITIVE],
+    sp.itmodstruve0: [POSITIVE], sp.itj0y0: [POSITIVE], sp.iti0k0: [POSITIVE], sp.it2j0y0: [POSITIVE],
+    sp.it2i0k0: [POSITIVE], sp.itairy: [POSITIVE], sp.modfresnelp: [POSITIVE], sp.modfresnelm: [POSITIVE],
+    sp.airye: [POSITIVE], sp.kelvin: [POSITIVE], sp.mathieu_cem: [2, 1.5, (5.0, 80.0)],
+    sp.mathieu_sem: [2, 1.5, (5.0, 80.0)], sp.mathieu_modcem1: [2, 1.5, PROBABILITY],
+    sp.mathieu_modcem2: [2, 1.5, PROBABILITY], sp.mathieu_modsem1: [2, 1.5, PROBABILITY],
+    sp.mathieu_modsem2: [2, 1.5, PROBABILITY], sp.pbdv: [1.5, REAL], sp.pbvv: [1.5, REAL], sp.pbwa: [1.5, REAL],
+    **{f: [1, 2, 1.2, *[value(1, 2, 1.2)] * (f.nin - 4), (2.0, 2.5) if "pro_rad" in f.__name__ else PROBABILITY]
+       for f, value in SPHEROIDAL},
+    sp.lpmv: [1, 2.5, PROBABILITY], sp.wofz: [REAL], sp.voigt_profile: [REAL, POSITIVE, POSITIVE],
+    sp.kolmogorov: [POSITIVE], sp.kolmogi: [PROBABILITY], sp.gdtria: [PROBABILITY, 1.5, POSITIVE],
+    sp.gdtrix: [POSITIVE, 1.5, PROBABILITY], sp.pdtri: [2, PROBABILITY], sp.bdtri: [2, 6, PROBABILITY],
+    sp.nbdtri: [2, 3, PROBABILITY], sp.nrdtrimn: [PROBABILITY, POSITIVE, REAL],
+    sp.nrdtrisd: [REAL, (0.6, 0.9), (2.0, 3.0)], sp.chndtr: [POSITIVE, 3.0, POSITIVE],
+    sp.chndtrix: [PROBABILITY, 3.0, POSITIVE], sp.chndtrinc: [POSITIVE, 3.0, (0.05, 0.1)],
+    sp.ncfdtr: [3.0, 4.0, POSITIVE, POSITIVE], sp.ncfdtri: [3.0, 4.0, POSITIVE, PROBABILITY],
+    sp.ncfdtrinc: [3.0, 4.0, (0.1, 0.2), (1.0, 2.5)], sp.tklmbda: [PROBABILITY, PROBABILITY],
 }  # fmt: skip
+
+
+def real_and_imaginary(z):
+    return np.real(z) + 2 * np.imag(z)
+
+
 # Functions that are called by name, so that the interception is met, with arguments as above.
 CALLS = {
     "polygamma": (lambda x: sp.polygamma(2, x), [POSITIVE]),
-    "zeta": (lambda q: sp.zeta(2.5, q), [POSITIVE]),
+    "zeta": (lambda x, q: sp.zeta(1 + x, q), [POSITIVE, POSITIVE]),
+    "lambertw": (lambda z: real_and_imaginary(sp.lambertw(z, -1)), [REAL]),
+    "diric": (lambda x: sp.diric(x, 4), [REAL]),
+    "riccati_jn": (lambda x: sum(np.sum(sp.riccati_jn(2, x[i])[1]) for i in range(3)), [POSITIVE]),
+    "riccati_yn": (lambda x: sum(np.sum(sp.riccati_yn(2, x[i])[0]) for i in range(3)), [POSITIVE]),
+    "sph_legendre_p": (lambda t: sp.sph_legendre_p(2, 1, t), [REAL]),
+    "sph_harm_y": (lambda t, p: real_and_imaginary(sp.sph_harm_y(3, -2, t, p)), [REAL, REAL]),
+    "sph_harm_y_all": (lambda t, p: np.sum(real_and_imaginary(sp.sph_harm_y_all(2, 2, t, p)), (0, 1)), [REAL, REAL]),
+    "legendre_p": (lambda x: sp.legendre_p(3, x, diff_n=1), [REAL]),
+    "legendre_p_all": (lambda x: sp.legendre_p_all(3, x), [REAL]),
     "multigammaln": (lambda a: sum(sp.multigammaln(a[i], 3) for i in range(3)), [(2.0, 4.0)]),
     "softmax": (lambda x: sp.softmax(x, axis=-1), [REAL]),
     "log_softmax": (lambda x: sp.log_softmax(x, axis=-1), [REAL]),
@@ -68,18 +107,25 @@ CALLS = {
 }
 # Without a rule of their own: built by SciPy out of functions that have one.
 COMPOSED = {
-    "jvp": (lambda z: sp.jvp(1.5, z, 2), [POSITIVE]),
+    **{
+        name: (lambda z, name=name: real_and_imaginary(getattr(sp, name)(1.5, z, 2)), [POSITIVE])
+        for name in ("jvp", "yvp", "ivp", "kvp", "h1vp", "h2vp")
+    },
+    "assoc_laguerre": (lambda x: sp.assoc_laguerre(x, 3, 0.5), [REAL]),
     "sinc": (lambda x: sp.sinc(x), [REAL]),
 }
+COMPOSITIONS = [sp.zetac, sp.elliprc, sp.elliprd, sp.elliprf, sp.elliprg, sp.elliprj]
+RULES = special.RULES | bessel.RULES
 CASES = {
-    **{f.__name__: (f, DOMAINS.get(f, [PROBABILITY])) for f in SPECIAL},
-    **{f"{f.__name__} {i}": (lambda *args, f=f, i=i: f(*args)[i], DOMAINS[f]) for f in PARTS
+    **{f.__name__: (lambda *args, f=f: real_and_imaginary(f(*args)), DOMAINS.get(f, [PROBABILITY]))
+       for f in [*SPECIAL, *COMPOSITIONS]},
+    **{f"{f.__name__} {i}": (lambda *args, f=f, i=i: real_and_imaginary(f(*args)[i]), DOMAINS[f]) for f in PARTS
        for i in range(len(PARTS[f]))},
     **CALLS,
     **COMPOSED,
 }  # fmt: skip
-# The derivatives of the Kelvin functions are functions without a rule.
-FIRST_ORDER_ONLY = {"ber", "bei", "ker", "kei"}
+# The values of these are no better in SciPy itself.
+IMPRECISE = {name: 1e-5 for name in ("itairy", "pro_rad2", "pro_rad2_cv", "ncfdtrinc")}
 PAIRS = [
     (name, index) for name, (_, domains) in CASES.items() for index, d in enumerate(domains) if isinstance(d, tuple)
 ]
@@ -122,19 +168,21 @@ def test_first_and_second_order_in_every_mode(name, index):
     direction = np.array([0.3, -1.0, 0.7]) * min(1.0, np.min(np.abs(x)))
     gradient = grad(f)(x)
     scale = max(1.0, np.max(np.abs(gradient)))
-    np.testing.assert_allclose(gradient @ direction, difference(f, x, direction), rtol=1e-7, atol=1e-8 * scale)
+    tolerance = IMPRECISE.get(name.split(" ")[0], 1e-7)
+    np.testing.assert_allclose(
+        gradient @ direction, difference(f, x, direction), rtol=tolerance, atol=tolerance / 10 * scale
+    )
     np.testing.assert_allclose(grad(f, mode="reverse")(x), gradient, rtol=1e-12)
     np.testing.assert_allclose(jvp(f, (x,), (direction,))[1], gradient @ direction, rtol=1e-10, atol=1e-12 * scale)
-
-    if name in FIRST_ORDER_ONLY:
-        return
 
     def slope(x):
         return grad(f)(x) @ direction
 
     curved = grad(slope)(x)
     scale = max(1.0, np.max(np.abs(curved)))
-    np.testing.assert_allclose(curved @ direction, difference(slope, x, direction), rtol=1e-6, atol=1e-7 * scale)
+    np.testing.assert_allclose(
+        curved @ direction, difference(slope, x, direction), rtol=10 * tolerance, atol=tolerance * scale
+    )
     np.testing.assert_allclose(jvp(grad(f), (x,), (direction,))[1], curved, rtol=1e-9, atol=1e-11 * scale)
 
 
@@ -183,6 +231,57 @@ EXACT = {
     "pseudo_huber near 0": (
         lambda d: sp.pseudo_huber(d, 1e-4), lambda d: d**2 * (mpmath.sqrt(1 + (mpmath.mpf("1e-4") / d) ** 2) - 1), [1.0]
     ),
+    "zeta in x": (lambda x: sp.zeta(x), mpmath.zeta, [1.01, 2.0, 30.0, 0.0, -3.5]),
+    "zetac": (sp.zetac, lambda x: mpmath.zeta(x) - 1, [0.5, 2.0, 40.0, -2.5]),
+    "zeta of both": (lambda x: sp.zeta(1 + x, x), lambda x: mpmath.zeta(1 + x, x), [0.3, 4.0, 30.0]),
+    "elliprf": (lambda x: sp.elliprf(x, 2.0, 1e-3), lambda x: mpmath.elliprf(x, 2, mpmath.mpf(1e-3)), [1e-6, 2.0, 1e4]),
+    "elliprd": (lambda x: sp.elliprd(x, 0.3, x), lambda x: mpmath.elliprd(x, mpmath.mpf(0.3), x), [1e-3, 0.3, 50.0]),
+    "elliprj": (
+        lambda x: sp.elliprj(1.0, 0.3, x, 2 * x), lambda x: mpmath.elliprj(1, mpmath.mpf(0.3), x, 2 * x),
+        [1e-3, 1.0, 50.0],
+    ),
+    "elliprc": (lambda x: sp.elliprc(1.0, x), lambda x: mpmath.elliprc(1, x), [1e-6, 1.0, 1e6]),
+    "elliprc principal": (
+        lambda x: sp.elliprc(1.0, x), lambda x: mpmath.sqrt(1 / (1 - x)) * mpmath.elliprc(1 - x, -x), [-0.7]
+    ),
+    "elliprg": (lambda x: sp.elliprg(1.0, 0.2, x), lambda x: mpmath.elliprg(1, mpmath.mpf(0.2), x), [0.05, 1.0, 50.0]),
+    "ellipkinc at 0": (
+        lambda m: sp.ellipkinc(1.2, m), lambda m: mpmath.ellipf(mpmath.mpf(1.2), m), [1e-12, -30.0, 0.5, 0.999]
+    ),
+    "ellipeinc turned": (
+        lambda m: sp.ellipeinc(-9.2, m), lambda m: mpmath.ellipe(mpmath.mpf(-9.2), m), [1e-12, -3.0, 0.5, 0.99]
+    ),
+    "ellipj": (
+        lambda m: sp.ellipj(0.7, m)[2], lambda m: mpmath.ellipfun("dn", mpmath.mpf(0.7), m=m), [1e-9, 0.5, 0.99]
+    ),
+    "agm": (lambda x: sp.agm(x, 2.0), lambda x: mpmath.agm(x, 2), [1e-6, 2.0, 2.0001, 1e6]),
+    "wofz far": (
+        lambda x: np.real(sp.wofz(x)) + np.imag(sp.wofz(x)),
+        lambda x: mpmath.exp(-x * x) * (1 + mpmath.erfi(x)), [0.5, 30.0, -1e3]
+    ),
+    "airye": (
+        lambda x: sp.airye(x)[0], lambda x: mpmath.airyai(x) * mpmath.exp(2 * x ** mpmath.mpf(1.5) / 3), [0.1, 30.0]
+    ),
+    "it2j0y0 near 0": (
+        lambda x: sp.it2j0y0(x)[0], lambda x: x * x / 8 * mpmath.hyper([1, 1], [2, 2, 2], -x * x / 4), [0.01, 1.9, 9.0]
+    ),
+    "itairy": (lambda x: sp.itairy(x)[0], lambda x: mpmath.airyai(x, derivative=-1), [0.5, 3.0]),
+    "ber at 0": (sp.ber, lambda x: mpmath.ber(0, x), [0.0, 0.3, 8.0]),
+    "kolmogorov": (
+        sp.kolmogorov, lambda x: 2 * sum((-1) ** (k - 1) * mpmath.exp(-2 * k * k * x * x) for k in range(1, 400)),
+        [0.1, 0.999, 1.001, 4.0],
+    ),
+    "sph_harm_y at a pole": (
+        lambda t: np.real(sp.sph_harm_y(3, 1, t, 0.0)),
+        lambda t: -mpmath.sqrt(21 / mpmath.pi) / 8 * mpmath.sin(t) * (5 * mpmath.cos(t) ** 2 - 1), [0.0, 1.0],
+    ),
+    "lambertw": (lambda x: np.real(sp.lambertw(x)), lambda x: mpmath.re(mpmath.lambertw(x)), [0.0, -0.36, 1e-9, 1e9]),
+    "chndtr": (
+        lambda c: sp.chndtr(2.0, 3.0, c),
+        lambda c: mpmath.exp(-c / 2) * sum(
+            (c / 2) ** k / mpmath.factorial(k) * mpmath.gammainc(1.5 + k, 0, 1, regularized=True) for k in range(30)),
+        [1e-9, 1.0],
+    ),
 }  # fmt: skip
 
 
@@ -195,6 +294,34 @@ def test_all_digits_against_mpmath(name, order):
         for x in points:
             answer = float(mpmath.diff(exact, mpmath.mpf(x), order))
             np.testing.assert_allclose(derivative(x), answer, rtol=1e-11 if order == 1 else 1e-7, atol=1e-300)
+
+
+COMPLEX = [f for f in UFUNCS if getattr(sp, f.__name__, None) is f and any("D" in t.split("->")[0] for t in f.types)]
+
+
+@pytest.mark.parametrize("function", COMPLEX, ids=lambda f: f.__name__)
+def test_a_function_of_complex_numbers_has_its_complex_derivative_or_refuses(function):
+    """Functions scaled by exp(-abs(x)) are not holomorphic; far out, other formulas count than near the real axis."""
+    others = [sum(d) / 2 if isinstance(d, tuple) else d for d in DOMAINS.get(function, [PROBABILITY])[:-1]]
+
+    def f(z):
+        result = function(*others, z)
+        return result if function not in PARTS else sum((i + 1) * r for i, r in enumerate(result))
+
+    step, refused = 1e-4, False
+    for z in (0.55 + 0.3j, 0.5 - 0.4j, 12 + 0.7j, 0.7 + 11j, -0.6 + 0.2j, -13 + 1j, -2 - 12j):
+        with np.errstate(all="ignore"):
+            moved = [f(z + k * step) for k in (2, 1, -1, -2)]
+            try:
+                derivative = jvp(f, (z,), (1.0,))[1]
+                np.testing.assert_allclose(jvp(f, (z,), (1j,))[1], 1j * derivative, rtol=1e-12)
+            except NoRule:
+                refused = True
+                continue
+            difference = (8 * (moved[1] - moved[2]) - (moved[0] - moved[3])) / (12 * step)
+        if np.isfinite(difference):
+            np.testing.assert_allclose(derivative, difference, rtol=1e-5, atol=1e-9 * max(1.0, abs(f(z))))
+    assert refused == (function.__name__ in ("psi", "jve", "yve", "ive", "airye"))
 
 
 # Function, point, value of the derivative there.
@@ -232,9 +359,10 @@ def test_the_scaled_bessel_functions_have_a_kink_at_0():
 @pytest.mark.parametrize(
     "function, x",
     [
-        (lambda v: sp.jv(v, 1.0), 0.5), (lambda a: sp.gammainc(a, 1.0), 0.5), (lambda x: sp.wofz(x).real, 0.5),
-        (lambda v: sp.stdtr(v, 1.0), 3.0), (sp.kolmogorov, 0.5), (lambda x: sp.zeta(x), 2.0),
-        (lambda n: sp.polygamma(n, 1.0), 2.0), (lambda m: sp.ellipj(0.5, m)[0], 0.5), (sp.berp, 0.5),
+        (lambda v: sp.jv(v, 1.0), 0.5), (lambda a: sp.gammainc(a, 1.0), 0.5), 
+        (lambda v: sp.stdtr(v, 1.0), 3.0), (lambda d: sp.smirnov(3, d), 0.5),
+        (lambda n: sp.polygamma(n, 1.0), 2.0), (lambda v: sp.ncfdtr(v, 4.0, 1.0, 1.0), 3.0),
+        (lambda q: sp.mathieu_a(2, q), 0.5), (lambda c: sp.pro_ang1(1, 2, c, 0.3)[0], 0.5),
     ],
 )  # fmt: skip
 def test_what_has_no_rule_says_so(function, x):

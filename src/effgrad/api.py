@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import optree
-from scipy.sparse import csr_array
+import scipy
 
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
@@ -55,8 +55,10 @@ def grad(
     12.0
     """
 
+    both = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, derivative = value_and_grad(f, argnums, has_aux, mode, holomorphic)(*args, **kwargs)
+        result, derivative = both(*args, **kwargs)
         return (derivative, result[1]) if has_aux else derivative
 
     return gradient
@@ -84,14 +86,15 @@ def value_and_grad(
             _check_scalar(output, "c" if holomorphic else "f")
             return output
 
-        value, pulled = _reverse(scalar, chosen, lambda output: 1.0, mode)
+        leaves, tree = _flatten_inputs(chosen)
+        value, pulled = _reverse(scalar, leaves, tree, 1.0, mode)
         if holomorphic:
-            turned = _reverse(scalar, chosen, lambda output: 1j, mode)[1]
-            _check_holomorphic(flatten(pulled)[0], flatten(turned)[0])
+            turned = _reverse(scalar, leaves, tree, 1j, mode)[1]
+            _check_holomorphic(pulled, turned)
         else:
-            leaves, tree = flatten(pulled)
-            pulled = tree.unflatten([leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in leaves])
-        derivative = pulled[0] if isinstance(argnums, int) else pulled
+            pulled = [leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in pulled]
+        parts = tree.unflatten(pulled)
+        derivative = parts[0] if isinstance(argnums, int) else parts
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
     return value_and_gradient
@@ -295,8 +298,8 @@ def hessian(
                 raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
             return np.reshape(block, shape + shape)
         if sparse:
-            return csr_array((size, size)) if block is None else csr_array(block)
-        dense = np.zeros((size, size)) if block is None else csr_array(block).toarray()
+            return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
+        dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
         return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
 
     return pushed
@@ -449,25 +452,22 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
     return (output_tree.unflatten(values), *(output_tree.unflatten(list(part)) for part in zip(*parts, strict=True)))
 
 
-def _reverse(f: Callable[..., Any], primals: tuple[Any, ...], seed: Callable[[Any], Any], mode: str) -> tuple[Any, Any]:
-    """Run `f` under a reverse mode with its output's cotangent from `seed`; the value and the inputs' cotangents."""
+def _reverse(
+    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, mode: str
+) -> tuple[Any, list[Any]]:
+    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
     if mode not in REVERSE:
         raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
-    leaves, tree = _flatten_inputs(primals)
     with intercepted(), explained(), REVERSE[mode]() as activation:
         inputs = [activation.variable(_input(leaf)) for leaf in leaves]
         # As they are now: an input that the program writes to names another value later.
         shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = flatten(output)
-        _check_outputs(outputs)
-        values = [activation.primal(o) for o in outputs]
-        for out, cotangent in zip(outputs, _seeds(seed(output), values, output_tree), strict=True):
-            if isinstance(out, Traced) and out.owner is activation:
-                activation.seed(out, cotangent)
+        value = activation.primal(output)
+        if type(output) in KINDS and output.owner is activation:
+            activation.seed(output, cotangent)
     pulled = activation.cotangents(shadows)
-    parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
-    return output_tree.unflatten(values), tree.unflatten(parts)
+    return value, [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -510,6 +510,8 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
 
 def _input(leaf: Any) -> Any:
     """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
+    if type(leaf) is float:
+        return leaf
     leaf = ordinary(leaf)
     value = plain(leaf)
     if not _is_floating(value):
@@ -540,7 +542,8 @@ def _like(derivative: Any, primal: Any) -> Any:
             return evaluated(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):
-        return np.array(np.broadcast_to(derivative, value.shape), dtype=value.dtype)
+        spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
+        return np.array(spread, dtype=value.dtype)
     return value.__class__(derivative)
 
 
@@ -582,6 +585,8 @@ def _check_outputs(outputs: list[Any]) -> None:
 
 def _check_scalar(output: Any, kind: str = "f") -> None:
     value = plain(output)
+    if kind == "f" and type(value) in (float, np.float64):
+        return
     shape = np.shape(value) if isinstance(value, float | int | np.generic | np.ndarray | complex) else None
     if shape is None or shape != () or np.result_type(value).kind != kind:
         what = f"an array of shape {shape}" if shape else f"{value!r} of type {type(value).__name__}"

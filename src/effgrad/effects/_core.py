@@ -5,7 +5,6 @@ on `self` lives exactly as long as one run. A clause called as a method on an ac
 an operation performed by name (`State.get()`) finds the nearest activation in the current context.
 """
 
-import copy
 import functools
 import itertools
 from collections.abc import Callable, Iterator
@@ -192,6 +191,15 @@ def multi(clause: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
+def _effects(handler: type) -> tuple[Any, ...]:
+    """The effects that a handler is declared for."""
+    for base in getattr(handler, "__orig_bases__", ()):
+        if getattr(base, "__args__", None):
+            return tuple(base.__args__)
+    return ()
+
+
+@functools.cache
 def _engine(handler: type) -> str | None:
     """Which kind of continuation the clauses of a handler are given, if any."""
     engines = {getattr(getattr(handler, name), "_engine", None) for name in dir(handler)} - {None}
@@ -248,18 +256,13 @@ class Handler(Generic[*Effects]):
     def finally_(self) -> None:
         """Runs when the activation ends, however it ends."""
 
-    def _effects(self) -> tuple[Any, ...]:
-        for base in getattr(type(self), "__orig_bases__", ()):
-            if getattr(base, "__args__", None):
-                return tuple(base.__args__)
-        return ()
-
     def _activate(self, instance: Any = None) -> Any:
-        activation = copy.copy(self)
+        activation = object.__new__(type(self))
+        vars(activation).update(vars(self))
         activation._pending = []
         activation.serial = next(_serial)
         activation.alive = True
-        names = self._effects() if instance is None else (instance,)
+        names = _effects(type(self)) if instance is None else (instance,)  # type: ignore[arg-type]
         activation._frame = Frame(activation, names, _frame.get())
         observer = _observer.get()
         if observer is not None:
@@ -298,6 +301,9 @@ def _unwind(activation: Any, result: Any, error: BaseException | None) -> Any:
     return result
 
 
+_finished = object()
+
+
 def _finish(activation: Any, clause: Any, result: Any, error: BaseException | None) -> tuple[Any, Any]:
     """Let one pending clause finish; the result or the error after it."""
     transforms = type(clause) is tuple
@@ -309,8 +315,12 @@ def _finish(activation: Any, clause: Any, result: Any, error: BaseException | No
     try:
         if error is not None:
             generator.throw(error)
-        else:
-            generator.send(result if transforms else None)
+        elif transforms:
+            generator.send(result)
+        elif (
+            next(generator, _finished) is _finished
+        ):  # which raises nothing at the end, and is half the price of `send`
+            return result, None
     except StopIteration as stop:
         return (stop.value, None) if transforms else (result, error)
     except BaseException as raised:

@@ -27,20 +27,16 @@ class _Unrecorded(Cell):
 class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
     """Stateful reverse mode with checkpoints."""
 
-    recording = True
-
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        if not self.recording:
-            return Traced(self, primitive(*[self.primal(a) for a in args], **params), _Unrecorded())
-        result: Traced = super().apply(primitive, *args, **params)
-        return result
-
     def run(self, thunk: Callable[[], Any]) -> Any:
-        return self._checkpoint(thunk) if self.recording else thunk()
+        return thunk() if "apply" in vars(self) else self._checkpoint(thunk)
+
+    def unrecorded(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        """The clause `apply` while nothing is recorded."""
+        return Traced(self, primitive(*[self.primal(a) for a in args], **params), _Unrecorded())
 
     @around
     def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
-        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, recording=False)
+        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, apply=self.unrecorded)
         cells = []
         for part in region.parts:
             part.shadow = Cell()

@@ -7,7 +7,7 @@ construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2
 from typing import Any
 
 from effgrad.effects import Handler
-from effgrad.modes.floats import float_operators
+from effgrad.modes.operators import write_operators
 from effgrad.smooth.traced import Smooth, Traced
 
 
@@ -37,12 +37,13 @@ class Forward(Handler[Smooth]):
         return self.value(self, primal, tangent)
 
 
-float_operators(
+write_operators(
     Dual,
     unary="z.shadow = None if x.shadow is None else x.shadow * {0}",
-    binary="""s = x.shadow; t = y.shadow
-                    z.shadow = (
-                        s * {0} + t * {1} if s is not None and t is not None
-                        else s * {0} if s is not None else t * {1} if t is not None else None
-                    )""",
+    binary=(
+        "s = x.shadow; t = y.shadow; z.shadow = s * {0} + t * {1} if s is not None and t is not None "
+        "else s * {0} if s is not None else t * {1} if t is not None else None"
+    ),
+    arrays="z.shadow = primitive.push_all({shadows}, r, {primals}, {params})",
+    names={},
 )

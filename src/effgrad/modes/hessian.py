@@ -15,7 +15,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sparse
+import scipy
 
 from effgrad.effects import Handler
 from effgrad.modes.forward import Forward
@@ -138,7 +138,7 @@ class _Local:
                 return float(places[0])
             rows = np.flatnonzero(places)
             entries = np.ones(len(rows)), (rows, places[rows] - 1)
-            return sparse.csr_array(sparse.coo_array(entries, shape=(len(places), size)))
+            return scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=(len(places), size)))
         count = np.size(self.result)
         if count < size:
             pulled = [self._pull(index, basis, self.primals, self.result) for basis in _basis(np.shape(self.result))]
@@ -226,7 +226,7 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
         return columns[0][0]
     matrix = np.stack(columns, axis=1) if columns else np.zeros(shape)
     matrix = matrix.T if transposed else matrix
-    return matrix if type(matrix) in KINDS else sparse.csr_array(matrix)
+    return matrix if type(matrix) in KINDS else scipy.sparse.csr_array(matrix)
 
 
 def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
@@ -237,18 +237,18 @@ def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], bro
     values = np.zeros(len(rows)) if values is None else np.ravel(np.broadcast_to(values, broadcast))
     if type(values) in KINDS:
         return scatter_add(values, shape=shape, indices=((rows, columns),))
-    return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
+    return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
 
 
 # Blocks: numbers, sparse matrices, and under another derivative traced matrices, which are dense.
 
 
 def _is_number(block: Any) -> bool:
-    return np.ndim(plain(block)) == 0 if type(block) in KINDS else not sparse.issparse(block)
+    return np.ndim(plain(block)) == 0 if type(block) in KINDS else not scipy.sparse.issparse(block)
 
 
 def _transposed(block: Any) -> Any:
-    return block.T.tocsr() if sparse.issparse(block) else block if _is_number(block) else np.transpose(block)
+    return block.T.tocsr() if scipy.sparse.issparse(block) else block if _is_number(block) else np.transpose(block)
 
 
 def _halved(block: Any) -> Any:
@@ -267,4 +267,4 @@ def _times(a: Any, b: Any) -> Any:
 
 
 def _dense(block: Any) -> Any:
-    return block.toarray() if sparse.issparse(block) else block
+    return block.toarray() if scipy.sparse.issparse(block) else block

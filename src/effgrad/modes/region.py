@@ -8,7 +8,7 @@ Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 
 import contextvars
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,15 @@ class Region:
     def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
         self.activation, self.thunk = activation, thunk
         self.around, self.first = PARTS.get(), Part()
-        recording = {name: getattr(activation, name) for name in unrecording}
-        vars(activation).update(unrecording)
+        state = vars(activation)
+        recording = {name: state[name] for name in unrecording if name in state}
+        state.update(unrecording)
         try:
             self.result, self.values, values = self._run(self.first)
         finally:
-            vars(activation).update(recording)
+            for name in unrecording:
+                del state[name]
+            state.update(recording)
         first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]
@@ -113,24 +116,22 @@ class Region:
 
 def owned(activation: Any, result: Any) -> list[Any]:
     """The values of an activation in a result: leaves, or what values of inner derivatives hold."""
-    found: list[Any] = []
+    return [value for leaf in flatten(result)[0] for value in _owned(activation, leaf)]
 
-    def visit(value: Any) -> None:
-        if type(value) in KINDS:
-            value = memory(value)
-        if type(value) in KINDS:
-            if value.owner is activation:
-                found.append(value)
-            else:
-                visit(value.primal)
-                visit(value.shadow)
-        elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
-            for part in value:
-                visit(part)
 
-    for leaf in flatten(result)[0]:
-        visit(leaf)
-    return found
+def _owned(activation: Any, value: Any) -> Iterator[Any]:
+    # Not inside `owned`: a function that calls itself there is a cycle, which keeps all that it has seen.
+    if type(value) in KINDS:
+        value = memory(value)
+    if type(value) in KINDS:
+        if value.owner is activation:
+            yield value
+        else:
+            yield from _owned(activation, value.primal)
+            yield from _owned(activation, value.shadow)
+    elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
+        for part in value:
+            yield from _owned(activation, part)
 
 
 def _same(value: Any, before: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
-from effgrad.smooth.traced import Smooth, Traced, constant, owned
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
 
 
 class Cell:
@@ -25,7 +25,7 @@ class Cell:
 
     def accumulate(self, part: Any) -> None:
         if part is not None:
-            self.cotangent = cotangents.add(self.cotangent, part)
+            self.cotangent = part if self.cotangent is None else cotangents.add(self.cotangent, part)
 
 
 class Reverse(Handler[Smooth, Checkpoint]):
@@ -35,7 +35,7 @@ class Reverse(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
         primals = [self.primal(a) for a in args]
         # The cells as they are now: an array that is written to later names a new value, with a new cell.
-        cells = [a.shadow if isinstance(a, Traced) and a.owner is self else None for a in args]
+        cells = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
         result = Traced(self, primitive(*primals, **params), Cell())
         primal, cell = result.primal, result.shadow
         yield result  # the rest of the program runs here
@@ -51,7 +51,7 @@ class Reverse(Handler[Smooth, Checkpoint]):
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
-        return value.primal if isinstance(value, Traced) and value.owner is self else constant(value)
+        return value.primal if type(value) in KINDS and value.owner is self else constant(value)
 
     def variable(self, primal: Any) -> Traced:
         """An input of the program, with an empty cell."""

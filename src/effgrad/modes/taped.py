@@ -2,7 +2,7 @@
 
 An operation on the tape holds the names (positions) of its arguments; a constant has none and leaves no trace. The
 cotangents lie in one list, indexed by name. This is the mode behind `grad`: its values compute with Python floats in
-operators written out from the rules (`effgrad.modes.floats`), whose entries on the tape are just names and partials.
+operators written out from the rules (`effgrad.modes.operators`), whose entries on the tape are just names and partials.
 Sigal 2024, section 4.4; the explicit stack of de Vilhena and Pottier 2023, section 3.3, is its
 scalar sibling.
 
@@ -10,22 +10,26 @@ An entry is `()` for a variable, `(name, partial)` pairs for an operation on flo
 and `[primitive, params, result, primals, names]` otherwise.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from effgrad.effects import Handler
-from effgrad.modes.floats import float_operators
+from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.protection import Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.smooth.protection import LARGE, Protected
+from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
 
 class TapedValue(Traced):
     """A value on a tape; its shadow is its name."""
 
     __slots__ = ()
+
+
+new: Any = object.__new__  # a value without the call of its __init__
 
 
 class _Nowhere:
@@ -57,21 +61,37 @@ class Taped(Handler[Smooth, Checkpoint]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals: list[Any] = []
         names: list[int | None] = []
-        outermost = not params
+        below: Any = None
+        simple, large = not params, False
         for arg in args:
-            if type(arg) in KINDS and arg.owner is self:
+            kind = type(arg)
+            if kind in KINDS and arg.owner is self:
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primal = self.protected.keep(arg) if type(arg) is np.ndarray else constant(arg)
+                primal = self.protected.keep(arg) if kind is np.ndarray else arg if kind is float else constant(arg)
                 names.append(None)
-            outermost = outermost and type(primal) not in KINDS
+            if type(primal) is np.ndarray:
+                large = large or primal.nbytes >= LARGE
+            elif type(primal) in KINDS:
+                simple = simple and (below is None or below is primal.owner)
+                below = primal.owner
             primals.append(primal)
-        # With no handler below, `primitive` would find that out at a price of its own.
-        result = primitive.function(*primals) if outermost else primitive(*primals, **params)
+        # With one handler below or none, `perform` would find that out at a price of its own.
+        if below is None and not (params and staging(params.values()) is not None):
+            result = primitive.function(*primals, **params) if params else primitive.function(*primals)
+        elif simple and below.alive:
+            result = below.apply(primitive, *primals)
+        else:
+            result = perform(primitive, *primals, **params)
         name = len(self.tape)
-        self.tape.append([primitive, params, result, primals, names])
-        return self.value(self, result, name)
+        if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
+            self.tape.append(light(primitive, params, result, primals, names))
+        else:
+            self.tape.append([primitive, params, result, primals, names])
+        value: Traced = new(self.value)
+        value.owner, value.primal, value.shadow = self, result, name
+        return value
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation; a constant is copied, since it may be written to before the end."""
@@ -121,8 +141,9 @@ class Taped(Handler[Smooth, Checkpoint]):
 
     def _walk(self, collected: list[Any], first: int) -> None:
         """The reverse pass over the tape from its end down to entry `first`."""
-        for name in range(len(self.tape) - 1, first - 1, -1):
-            cotangent, entry = collected[name], self.tape[name]
+        tape = self.tape
+        for name in range(len(tape) - 1, first - 1, -1):
+            cotangent, entry = collected[name], tape[name]
             if not entry or (cotangent is None and type(entry[0]) is not Region):
                 continue
             collected[name] = None
@@ -136,11 +157,24 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                wanted = [index for index, source in enumerate(names) if source is not None]
-                parts = primitive.pull_all(wanted, cotangent, result, primals, params)
-                for index, part in zip(wanted, parts, strict=True):
-                    if part is not None:
-                        collected[names[index]] = cotangents.add(collected[names[index]], part)
+                pulls = primitive.pulls_of(cotangent)
+                if not pulls:
+                    wanted = [index for index, source in enumerate(names) if source is not None]
+                    parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+                    for index, part in zip(wanted, parts, strict=True):
+                        if part is not None:
+                            collected[names[index]] = cotangents.add(collected[names[index]], part)
+                    continue
+                for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
+                    if source is not None and pull is not None:
+                        part = pull(cotangent, result, *primals, **params)
+                        before = collected[source]
+                        if before is None:
+                            collected[source] = part
+                        elif type(part) is type(before) is np.ndarray:
+                            collected[source] = before + part
+                        elif part is not None:
+                            collected[source] = cotangents.add(before, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""
@@ -157,14 +191,42 @@ class Taped(Handler[Smooth, Checkpoint]):
         del self.tape[end:], collected[end:]
 
 
+def light(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """An entry whose arrays are hollow if the pass back reads no elements of them.
+
+    So their memory is free for what comes next as soon as the program drops them.
+    """
+    traced = [index for index, name in enumerate(names) if name is not None]
+    result, *primals = (
+        _hollow(value)
+        if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
+        else value
+        for place, value in enumerate((result, *primals))
+    )
+    return [primitive, params, result, primals, names]
+
+
+def _hollow(array: Any) -> Any:
+    """An array of the shape and type of another, all of whose elements are one."""
+    nothing = np.ndarray((), array.dtype)
+    return np.ndarray(array.shape, array.dtype, nothing, 0, (0,) * array.ndim)
+
+
 def _sources(entry: Any) -> list[int]:
     if type(entry) is tuple:
         return [source for source, _ in entry]
     return [] if type(entry[0]) is Region else [name for name in entry[4] if name is not None]
 
 
-float_operators(
+write_operators(
     TapedValue,
     unary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}),))",
     binary="z.shadow = len(tape := owner.tape); tape.append(((x.shadow, {0}), (y.shadow, {1})))",
+    arrays=(
+        "z.shadow = len(tape := owner.tape); tape.append("
+        "light(primitive, {params}, r, {primals}, {shadows}) "
+        "if type({largest}) is np.ndarray and {largest}.nbytes >= LARGE "
+        "else [primitive, {params}, r, {primals}, {shadows}])"
+    ),
+    names={"LARGE": LARGE, "light": light},
 )

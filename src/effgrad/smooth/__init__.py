@@ -1,9 +1,12 @@
 """The Smooth effect: primitives with their rules, and the traced value that performs them."""
 
 from effgrad.smooth import (  # noqa: F401 (they fill the tables)
+    bessel,
     complexes,
     decompositions,
+    distributions,
     elementwise,
+    elliptic,
     fft,
     joining,
     linalg,

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.errors import Detached, NoRule
+from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import absolute
+from effgrad.smooth.mutable import Half
 from effgrad.smooth.primitive import linear
 from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluated, plain, view
 
 
 def is_complex(x: Any) -> bool:
-    return np.result_type(plain(x)).kind == "c"
+    value = plain(x)
+    if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
+        return bool(value.dtype.kind == "c")
+    return type(value) is not float and np.result_type(value).kind == "c"
 
 
 real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")
@@ -25,16 +29,16 @@ imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag")
 conjugate: Any = linear(lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate")
 
 
-def _unwritable(value: Any) -> Any:
-    raise Detached("the real or imaginary part of a traced array was written to, or its array was: use copies")
+_REAL = Half(real, lambda z, part: part + 1j * imag(z))
+_IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
 
 
 def _real(val: Any) -> Any:
-    return view(real(val), val, _unwritable) if is_complex(val) else val
+    return view(real(val), val, _REAL) if is_complex(val) else val
 
 
 def _imag(val: Any) -> Any:
-    return view(imag(val), val, _unwritable) if is_complex(val) else np.zeros_like(plain(val))[()]
+    return view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
 
 
 def conj(x: Any) -> Any:

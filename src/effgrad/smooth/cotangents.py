@@ -6,6 +6,7 @@ outside a mask (from `where`, `maximum`, `clip`), and `Scattered`, a sum of piec
 an infinite or undefined partial, so a branch that was not taken never contributes a NaN.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,24 +38,28 @@ class Scattered:
     def __init__(self, shape: tuple[int, ...], pieces: list[tuple[Any, Any]]) -> None:
         self.shape, self.pieces = shape, pieces
 
-    def settle(self) -> Masked:
-        from effgrad.smooth.structure import scatter_add, setitem
+    def total(self) -> Any:
+        from effgrad.smooth.structure import scatter_add
 
-        mask = np.zeros(self.shape, bool)
         pieces = [dense(piece) for _, piece in self.pieces]
+        return scatter_add(*pieces, shape=self.shape, indices=tuple([index for index, _ in self.pieces]))
+
+    def settle(self) -> Masked:
+        from effgrad.smooth.structure import setitem
+
+        mask: Any = _zeros(self.shape, bool)
         for index, _ in self.pieces:
-            if staging(index) is None and type(mask) not in KINDS:
+            if staging((index,)) is None and type(mask) not in KINDS:
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
                 mask = setitem(mask, True, index=index)
-        indices = tuple(index for index, _ in self.pieces)
-        return Masked(scatter_add(*pieces, shape=self.shape, indices=indices), mask)
+        return Masked(self.total(), mask)
 
 
 def dense(g: Any) -> Any:
     """The cotangent as a plain or traced value."""
     if type(g) is Scattered:
-        g = g.settle()
+        return g.total()
     return g.value if type(g) is Masked else g
 
 
@@ -62,18 +67,20 @@ def add(a: Any, b: Any) -> Any:
     """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
     if a is None:
         return b
+    if type(a) not in FORMS and type(b) not in FORMS:
+        return a + b
     if type(a) is Scattered and type(b) is Scattered:
         a.pieces.extend(b.pieces)
         return a
-    if type(a) in FORMS or type(b) in FORMS:
+    if type(a) in FORMS and type(b) in FORMS:
         a, b = settled(a), settled(b)
-        if type(a) is Masked and type(b) is Masked:
-            return Masked(a.value + b.value, a.mask | b.mask)
-        return dense(a) + dense(b)
-    return a + b
+        return Masked(a.value + b.value, a.mask if a.mask is b.mask else a.mask | b.mask)
+    return dense(a) + dense(b)
 
 
 FORMS = frozenset((Masked, Scattered))
+# The lengths and sizes of arrays that NumPy sums slowly.
+SHORT, LONG = 32, 1000
 
 
 def settled(g: Any) -> Any:
@@ -85,13 +92,17 @@ def product(g: Any, partial: Any) -> Any:
 
     The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
     """
+    if type(g) is float and type(partial) is float:
+        part = g * partial
+        return 0.0 if part != part and partial == 0 else part
     if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
         if type(g) not in LAYERS and type(partial) not in LAYERS:
             return evaluated(flat_product, g, partial)
     result = g * partial
     if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
         # What an outer derivative sees of the product is only dropped where the product is undefined.
-        return np.where((plain(partial) == 0) & (value != value), 0.0, result)
+        zero = plain(partial) == 0
+        return np.where(zero & (value != value), 0.0, result) if not decided(zero) or zero else result
     if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
         return 0.0
     return result
@@ -123,9 +134,22 @@ def scale(g: Any, partial: Any) -> Any:
     if type(g) not in FORMS:
         return product(g, partial)
     g = settled(g)
-    mask = np.broadcast_to(g.mask, np.broadcast_shapes(np.shape(g.mask), np.shape(partial)))
+    if type(partial) is float and math.isfinite(partial):
+        return Masked(g.value * partial, g.mask)
+    if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
+        return Masked(_product_where(g.mask, g.value, partial), g.mask)
     with np.errstate(invalid="ignore"):
-        return Masked(np.where(mask, g.value * partial, 0.0), mask)
+        value = np.where(g.mask, g.value * partial, 0.0)
+    return Masked(value, g.mask if np.shape(value) == np.shape(g.mask) else np.broadcast_to(g.mask, np.shape(value)))
+
+
+def _product_where(mask: Any, a: Any, b: Any) -> Any:
+    """The product of plain arrays, zero outside a mask, where nothing is multiplied."""
+    return np.multiply(a, b, where=mask, out=_zeros(a.shape, np.result_type(a, b)))
+
+
+# The functions themselves, which interception does not reach.
+_zeros, _ones, _array = np.zeros, np.ones, np.array
 
 
 def select(g: Any, weight: Any) -> Any:
@@ -133,7 +157,12 @@ def select(g: Any, weight: Any) -> Any:
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
-    mask = np.broadcast_to(nonzero(weight), np.broadcast_shapes(np.shape(weight), np.shape(value)))
+    mask = nonzero(weight)
+    if type(mask) is type(value) is np.ndarray and mask.shape == value.shape:
+        if type(g) in FORMS:
+            mask = mask & settled(g).mask
+        return Masked(_product_where(mask, value, weight), mask)
+    mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
     if type(g) in FORMS:
         mask = mask & settled(g).mask
     return Masked(chosen(value, weight, mask), mask)
@@ -147,7 +176,18 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     value = transpose(g.value, *args, **params)
     if not moves or type(value) in FORMS:
         return value
-    return masked(value, dense(transpose(g.mask * 1.0, *args, **params)) != 0)
+    return masked(value, as_mask(transpose(movable(g.mask), *args, **params)))
+
+
+def movable(mask: Any) -> Any:
+    """A mask as the transpose of a function that moves elements takes it: truth values, or staged numbers."""
+    return mask if type(mask) is np.ndarray else mask * 1.0
+
+
+def as_mask(moved: Any) -> Any:
+    """What that transpose has made of it as a mask."""
+    moved = dense(moved)
+    return moved if type(moved) is np.ndarray and moved.dtype == bool else moved != 0
 
 
 def unbroadcast(g: Any, target: Any) -> Any:
@@ -159,16 +199,43 @@ def unbroadcast(g: Any, target: Any) -> Any:
         g = settled(g)
         if np.shape(g.value) == shape:
             return g
-        return masked(_sum_to(g.value, shape), _sum_to(g.mask * 1.0, shape) != 0)
-    return g if getattr(g, "shape", ()) == shape else _sum_to(g, shape)
+        return masked(sum_to(g.value, shape), sum_to(g.mask * 1.0, shape) != 0)
+    return g if getattr(g, "shape", ()) == shape else sum_to(g, shape)
 
 
-def _sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    extra = np.ndim(g) - len(shape)
-    if extra > 0:
-        g = np.sum(g, axis=tuple(range(extra)))
-    axes = tuple(i for i, n in enumerate(shape) if n == 1 and np.shape(g)[i] != 1)
-    return np.sum(g, axis=axes, keepdims=True) if axes else g
+def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+    given = np.shape(g)
+    extra = len(given) - len(shape)
+    axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
+    total = _sum(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
+    return total.reshape(shape) if shape else total
+
+
+def _sum(g: Any, axes: tuple[int, ...]) -> Any:
+    """The sum of a plain array over axes.
+
+    NumPy sums many short rows, or few columns, ten times slower than a matrix multiplies a vector of ones.
+    """
+    count = len(axes)
+    if g.size > LONG and count < g.ndim and g.dtype.kind == "f" and g.flags.c_contiguous:
+        if axes == tuple(range(count)) and (length := math.prod(g.shape[count:])) <= SHORT:
+            return _ones(g.size // length, g.dtype) @ g.reshape(-1, length)
+        if axes == tuple(range(g.ndim - count, g.ndim)) and (length := math.prod(g.shape[-count:])) <= SHORT:
+            return g.reshape(-1, length) @ _ones(length, g.dtype)
+    return np.add.reduce(g, axis=axes)
+
+
+def spread(g: Any, shape: tuple[int, ...]) -> Any:
+    """`np.broadcast_to`, at a third of its price for plain arrays."""
+    kind = type(g)
+    if kind in (float, np.float64):
+        g = _array(g)
+    elif kind is not np.ndarray or g.dtype.kind not in "fc" or not g.flags.c_contiguous:
+        return np.broadcast_to(g, shape)
+    lead = (0,) * (len(shape) - g.ndim)
+    return np.ndarray(
+        shape, g.dtype, g, 0, (*lead, *[0 if n == 1 else step for n, step in zip(g.shape, g.strides, strict=True)])
+    )
 
 
 def broadcast_like(t: Any, result: Any) -> Any:

@@ -85,12 +85,16 @@ EighResult, EigResult, SVDResult, QRResult = (
 )
 
 
+def _identity(a: Any) -> Any:
+    return np.eye(np.shape(plain(a))[-1], dtype=np.result_type(plain(a)))
+
+
 def _from_triangle(a: Any, triangle: str) -> Any:
     """The whole matrix, of which one triangle is looked at."""
     if triangle.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     half = np.tril(a, -1) if triangle.upper() == "L" else np.triu(a, 1)
-    return half + _adjoint(half) + np.real(a) * np.eye(np.shape(plain(a))[-1])
+    return half + _adjoint(half) + np.real(a) * _identity(a)
 
 
 def _eigh(a: Any, UPLO: str = "L") -> Any:
@@ -326,15 +330,19 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     m, n = np.shape(plain(a))
     limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
     x = np.matmul(pinv_of(a, rcond=limit), b)
-    rank = evaluated(_rank, a)
+    rank = evaluated(_rank, a, limit)
     rest = b - np.matmul(a, x)
     full = m > n and rank == n
-    residuals = np.sum(np.abs(rest) ** 2, axis=0, keepdims=np.ndim(plain(b)) == 1) if full else np.array([])
+    residuals = (
+        np.sum(np.abs(rest) ** 2, axis=0, keepdims=np.ndim(plain(b)) == 1)
+        if full
+        else np.array([], np.finfo(x.dtype).dtype)
+    )
     return x, residuals, rank, np.linalg.svdvals(a)
 
 
-def _rank(a: Any) -> Any:
-    return np.linalg.matrix_rank(a)
+def _rank(a: Any, limit: float) -> Any:
+    return np.intc(np.linalg.matrix_rank(a, rtol=limit))
 
 
 # Powers, chains, norms, conditions.
@@ -344,7 +352,7 @@ def _matrix_power(a: Any, n: int) -> Any:
     if n < 0:
         a, n = np.linalg.inv(a), -n
     if n == 0:
-        return a * 0.0 + np.eye(np.shape(plain(a))[-1])
+        return a * 0.0 + _identity(a)
     half = _matrix_power(a, n // 2) if n > 1 else None
     square = a if half is None else np.matmul(half, half)
     return np.matmul(square, a) if n > 1 and n % 2 else square
@@ -374,17 +382,24 @@ def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return np.reshape(result, shape[first : 2 - last]) if first or last else result
 
 
+def _largest_of(sizes: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest size; of none, 0."""
+    if not np.size(plain(sizes)):
+        sizes = np.sum(sizes, axis=axis, keepdims=True)
+    return np.max(sizes, axis=axis, keepdims=keepdims)
+
+
 def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
     """The norm of the matrices in the last two axes."""
     if ord in ("fro", None):
         return root(np.sum(squared(x), axis=(-2, -1), keepdims=keepdims))
     if ord in (1, -1, np.inf, -np.inf):
         sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        result = np.max(sums, axis=-1) if ord > 0 else np.min(sums, axis=-1)
+        result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
     elif ord in (2, -2, "nuc"):
         s = np.linalg.svdvals(x)
         # The absolute value is for singular values of 0, where it is flat; a tie for the largest is averaged.
-        result = np.sum(np.abs(s), -1) if ord == "nuc" else np.max(s, -1) if ord == 2 else np.min(s, -1)
+        result = np.sum(np.abs(s), -1) if ord == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return result[..., None, None] if keepdims else result
@@ -395,7 +410,7 @@ def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
         return root(np.sum(squared(x), axis=axis, keepdims=keepdims))
     size = np.abs(x)
     if ord == np.inf:
-        return np.max(size, axis=axis, keepdims=keepdims)
+        return _largest_of(size, axis, keepdims)
     if ord == -np.inf:
         return np.min(size, axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -434,8 +449,12 @@ def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, 
 def _cond(x: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         s = np.linalg.svdvals(x)
-        return s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
-    return _norm(x, p, (-2, -1)) * _norm(np.linalg.inv(x), p, (-2, -1))
+        ratio = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
+    else:
+        ratio = _norm(x, p, (-2, -1)) * _norm(np.linalg.inv(x), p, (-2, -1))
+    # A matrix of zeros has an infinite condition.
+    undefined = np.isnan(plain(ratio)) & ~np.isnan(plain(x)).any(axis=(-2, -1))
+    return np.where(undefined, np.inf, ratio)
 
 
 def _tensorinv(a: Any, ind: int = 2) -> Any:

@@ -12,7 +12,7 @@ import scipy.special as sp
 
 from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, plain
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
 
 
 def _positive(x: Any) -> Any:
@@ -178,6 +178,8 @@ _BINARY = {
     np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
     np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
+    np.nextafter: (1, None),
+    np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
 }
 BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
@@ -198,20 +200,20 @@ UFUNCS.update({
 CONSTANT.update({
     np.floor, np.ceil, np.rint, np.trunc, np.sign, np.isnan, np.isinf, np.isfinite, np.less, np.less_equal,
     np.greater, np.greater_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_not,
-    np.logical_xor, np.floor_divide, np.signbit, np.heaviside,
+    np.logical_xor, np.floor_divide, np.signbit,
 })  # fmt: skip
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:
         return np.where(plain(condition))
-    return where(plain(condition), x, y)
+    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low = a_min if a_min is not None else min if min is not None else -np.inf
     high = a_max if a_max is not None else max if max is not None else np.inf
-    return clip(a, low, high)
+    return clip(ordinary(a), ordinary(low), ordinary(high))
 
 
 FUNCTIONS.update({np.where: _where, np.clip: _clip, np.sinc: sinc})

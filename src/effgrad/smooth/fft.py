@@ -74,11 +74,12 @@ def _ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: 
 
 
 def _over(axes: Any, s: Any, a: Any) -> tuple[list[int], list[Any]]:
-    """The axes of a transform over several, and their lengths (None: as they are)."""
+    """The axes of a transform over several, and their lengths, also where an axis comes twice."""
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(np.ndim(plain(a)))
     axes = list(axes)
-    return axes, [None if n == -1 else n for n in s] if s is not None else [None] * len(axes)
+    shape = np.shape(plain(a))
+    return axes, [shape[axis] if n == -1 else n for axis, n in zip(axes, s or [-1] * len(axes), strict=True)]
 
 
 def _several(one: Any, default: Any = None) -> Any:
@@ -101,9 +102,10 @@ def _rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any =
 
 def _irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     chosen, lengths = _over(axes, s, a)
+    last = 2 * (lengths[-1] - 1) if s is None or s[-1] == -1 else lengths[-1]
     for axis, n in zip(chosen[:-1], lengths[:-1], strict=True):
         a = _ifft(a, n, axis, norm)
-    return _irfft(a, lengths[-1], chosen[-1], norm)
+    return _irfft(a, last, chosen[-1], norm)
 
 
 def _last_two(function: Any) -> Any:

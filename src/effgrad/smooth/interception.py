@@ -1,10 +1,14 @@
 """Scoped interception: the functions that no NumPy protocol reaches, replaced while a derivative runs and only then.
 
-Three tables. `RULES` are functions of traced values that would be converted to plain arrays first: `np.array` of a list
+Four tables. `RULES` are functions of traced values that would be converted to plain arrays first: `np.array` of a list
 with traced numbers in it, and functions of `scipy.special`. `MODULES` names the other modules with such functions, each
 with a module of ours that has the rules; it is imported when a program has imported theirs. `CREATORS` make arrays;
-inside a derivative theirs can absorb traced values (`effgrad.smooth.mutable`). The last activation to end restores the
+inside a derivative theirs can absorb traced values (`effgrad.smooth.mutable`). `OF_LISTS` have rules for traced arrays,
+and are given one for a list with traced numbers in it. The last activation to end restores the
 originals, also after an exception.
+
+What is in a module of SciPy is only replaced when the program looks something up there, so that a derivative that uses
+NumPy alone does not pay for it.
 
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
@@ -14,6 +18,7 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 import importlib
 import sys
 import threading
+import types
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from traceback import walk_tb
@@ -24,7 +29,7 @@ import scipy.special
 
 from effgrad.effects import handled
 from effgrad.errors import NoRule, library_call, public_name
-from effgrad.smooth import makers, special
+from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.scipy_rules.tables import Method, traced_inside
@@ -32,7 +37,7 @@ from effgrad.smooth.traced import RULED, Smooth, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
-    *((scipy.special, name, rule) for name, rule in special.RULES.items()),
+    *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
 ]
 CREATORS: list[tuple[Any, str]] = [
     (np, name)
@@ -40,6 +45,16 @@ CREATORS: list[tuple[Any, str]] = [
         "array", "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "eye",
         "identity", "arange", "linspace", "copy",
     )
+]  # fmt: skip
+# Functions that NumPy's protocol sends to traced arrays, but not for lists of traced numbers. Each name costs every
+# derivative 30 ns, so that these are those which people give lists to; others raise and say what to write.
+OF_LISTS: list[tuple[Any, str]] = [
+    *((np, name) for name in (
+        "sum", "mean", "prod", "max", "min", "std", "var", "median", "sort", "argmax", "argmin", "cumsum", "diff",
+        "average", "dot", "inner", "outer", "cross", "where", "interp", "polyval", "trapezoid", "transpose", "reshape",
+        "array_equal",
+    )),
+    *((np.linalg, name) for name in ("norm", "det", "inv", "solve", "eigh")),
 ]  # fmt: skip
 MODULES = {
     f"scipy.{name}": f"effgrad.smooth.scipy_rules.{rules}"
@@ -81,6 +96,27 @@ def _creating(original: Any) -> Any:
     return dispatch
 
 
+def _of_lists(original: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        for arg in args:
+            if type(arg) in LISTS and traced_inside(arg):
+                args = tuple(map(_gathered, args))
+                break
+        if kwargs:
+            kwargs = {name: _gathered(arg) for name, arg in kwargs.items()}
+        return original(*args, **kwargs)
+
+    dispatch.__wrapped__ = original  # type: ignore[attr-defined]
+    return dispatch
+
+
+LISTS = frozenset((list, tuple))
+
+
+def _gathered(arg: Any) -> Any:
+    return makers.nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
+
+
 def explain(error: BaseException) -> None:
     """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
     if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
@@ -98,17 +134,30 @@ def _sees_traced(frame: Any) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
+class _Waiting(types.ModuleType):
+    """A module of SciPy whose functions are replaced when the program first looks one up: most programs never do."""
+
+    def __getattribute__(self, name: str) -> Any:
+        with _lock:
+            _replaced.wake(self)
+        return getattr(self, name)
+
+
 class _Replacements:
     """What is replaced: for modules dictionaries of names, for classes single attributes."""
 
     def __init__(self) -> None:
+        # Public modules of SciPy wait to be looked into. NumPy does not, nor modules that look into themselves.
+        self.waiting: dict[types.ModuleType, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
         self.classes: list[tuple[type, str, Any, Any]] = []
+        self.asleep: set[types.ModuleType] = set()
 
-    def extend(self, rules: Sequence[tuple[Any, str, Any]], creators: Sequence[tuple[Any, str]] = ()) -> None:
+    def extend(self, rules: Sequence[tuple[Any, str, Any]], first: Sequence[tuple[Any, Any, str]] = ()) -> None:
         chosen: dict[Any, dict[str, Any]] = {}
-        for owner, name in creators:
-            chosen.setdefault(owner, {})[name] = _creating(vars(owner)[name])
+        for replace, owner, name in first:
+            replaced = chosen.setdefault(owner, {})
+            replaced[name] = replace(replaced.get(name, vars(owner)[name]))
         for owner, name, rule in rules:
             replaced = chosen.setdefault(owner, {})
             replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
@@ -116,24 +165,42 @@ class _Replacements:
             originals = {name: vars(owner)[name] for name in replacements}
             if isinstance(owner, type):
                 self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
+            elif type(owner) is types.ModuleType and owner.__name__ in SCIPY:
+                self.waiting[owner] = replacements, originals
             else:
                 self.modules.append((vars(owner), replacements, originals))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
     def put(self) -> None:
-        for names, replacements, _ in self.modules:
-            names.update(replacements)
+        for module in self.waiting:
+            module.__class__ = _Waiting
+        self.asleep = set(self.waiting)
+        for known, changed, _ in self.modules:
+            known.update(changed)
         for owner, name, replacement, _ in self.classes:
             setattr(owner, name, replacement)
 
+    def wake(self, module: types.ModuleType) -> None:
+        if module in self.asleep:
+            self.asleep.remove(module)
+            module.__class__ = types.ModuleType
+            object.__getattribute__(module, "__dict__").update(self.waiting[module][0])
+
     def take_back(self) -> None:
-        for names, _, originals in self.modules:
-            names.update(originals)
+        for module, (_, before) in self.waiting.items():
+            if module in self.asleep:
+                module.__class__ = types.ModuleType
+            else:
+                vars(module).update(before)
+        self.asleep = set()
+        for known, _, before in self.modules:
+            known.update(before)
         for owner, name, _, original in self.classes:
             setattr(owner, name, original)
 
     def __len__(self) -> int:
-        return len(self.classes) + sum(len(replacements) for _, replacements, _ in self.modules)
+        functions = [replacements for replacements, _ in self.waiting.values()]
+        return len(self.classes) + sum(map(len, functions + [replacements for _, replacements, _ in self.modules]))
 
 
 class _Imports(MetaPathFinder):
@@ -159,8 +226,9 @@ class _Imports(MetaPathFinder):
                 self.depth -= 1
             if self.depth == 0:
                 with _lock:
-                    _look_for_imports()
                     if _running:
+                        _replaced.take_back()
+                        _look_for_imports()
                         _replaced.put()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
@@ -178,8 +246,9 @@ def _look_for_imports() -> None:
         _replaced.extend(rules)
 
 
+SCIPY = frozenset((*MODULES, "scipy.special"))
 _replaced = _Replacements()
-_replaced.extend(RULES, CREATORS)
+_replaced.extend(RULES, [*((_of_lists, *of) for of in OF_LISTS), *((_creating, *of) for of in CREATORS)])
 _awaited = list(MODULES)
 _imports = _Imports()
 _lock = threading.RLock()

@@ -33,17 +33,20 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return everything[np.where(places < 0, old.size - 1 - places, places)]
 
 
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def _pad(
+    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even"
+) -> Any:
     numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
     if mode in ("constant", "empty"):
-        value = kwargs.get("constant_values", 0.0)
         places = np.pad(numbers, pad_width, constant_values=-1)
+        value, dtype = constant_values, np.result_type(plain(array))
         if np.ndim(plain(value)):
             if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
                 raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
-            value = np.pad(np.zeros(shape_of(array)), pad_width, constant_values=value)
-        return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else 0.0)
-    if mode in ("edge", "reflect", "symmetric", "wrap") and kwargs.get("reflect_type", "even") == "even":
+            value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
+        value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
+        return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
+    if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
         return np.ravel(array)[np.pad(numbers, pad_width, mode)]
     raise NoRule(f"numpy.pad with mode={mode!r} has no derivative rule; pad with 'constant', 'edge' or 'reflect'")
 
@@ -91,8 +94,10 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    index = plain(a)
+    index = np.asarray(a) if isinstance(a, list | tuple) else plain(a)
     stacked = np.stack(np.broadcast_arrays(*choices))
+    shape = shape_of(stacked)
+    stacked = np.reshape(stacked, shape[:1] + (1,) * (np.ndim(index) + 1 - len(shape)) + shape[1:])
     index = index % len(stacked) if mode == "wrap" else np.clip(index, 0, len(stacked) - 1) if mode == "clip" else index
     index = np.broadcast_to(index, np.broadcast_shapes(np.shape(index), stacked.shape[1:]))
     stacked = np.broadcast_to(stacked, (len(stacked), *index.shape))
@@ -130,6 +135,8 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
 
 
 def _resize(a: Any, new_shape: Any) -> Any:
+    if not np.size(plain(a)):
+        return np.zeros(new_shape, np.result_type(plain(a)))
     return np.ravel(a)[np.resize(np.arange(np.size(plain(a))), new_shape)]
 
 
@@ -160,21 +167,33 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    parts = np.linspace(0.0, 1.0, num, endpoint)
-    step = (stop - start) / max(num - endpoint, 1)
+    parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
+    gaps = num - endpoint
+    step = (stop - start) / gaps if gaps > 0 else np.nan
     shape = np.broadcast_shapes(shape_of(start), shape_of(stop))
     parts = np.reshape(parts, (-1,) + (1,) * len(shape))
     values = np.moveaxis(start + (stop - start) * parts, 0, axis)
+    if dtype is not None:
+        values = (np.floor(values) if np.issubdtype(dtype, np.integer) else values).astype(dtype)
     return (values, step) if retstep else values
 
 
-def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, **options: Any) -> Any:
-    return base ** np.linspace(start, stop, num, endpoint, **options)
+def _logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    exponents = np.linspace(start, stop, num, endpoint)
+    base = np.broadcast_to(base, np.broadcast_shapes(shape_of(base), shape_of(exponents)[1:]))
+    exponents = np.reshape(exponents, (-1,) + (1,) * (base.ndim - exponents.ndim + 1) + shape_of(exponents)[1:])
+    values = np.moveaxis(base**exponents, 0, axis)
+    return values if dtype is None else values.astype(dtype)
 
 
-def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, **options: Any) -> Any:
-    ratio = np.linspace(0.0, np.log(stop / start), num, endpoint, **options)
-    return start * np.exp(ratio)
+def _geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:  # fmt: skip
+    start, stop = np.broadcast_arrays(start, stop)
+    values = np.moveaxis(start * np.exp(np.linspace(0.0, np.log(stop / start), num, endpoint)), 0, axis)
+    return values if dtype is None else values.astype(dtype)
 
 
 FUNCTIONS.update({
@@ -192,5 +211,5 @@ FUNCTIONS.update({
 CONSTANT.update({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
-    np.nanargmin, np.histogram_bin_edges, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
+    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
 })  # fmt: skip

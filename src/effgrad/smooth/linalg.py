@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, plain, view
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
 
 
 def mT(x: Any) -> Any:
@@ -63,6 +63,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) ->
         subscripts = ",".join("".join("..." if i is Ellipsis else letters[i] for i in s) for s in pairs[1::2])
         if output is not None:
             subscripts += "->" + "".join("..." if i is Ellipsis else letters[i] for i in output)
+    operands = tuple(map(ordinary, operands))
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
     terms = inputs.split(",")
@@ -120,13 +121,20 @@ matmul = linear(np.matmul, _matmul_left, _matmul_right)
 
 
 def _dot(a: Any, b: Any) -> Any:
+    a, b = ordinary(a), ordinary(b)
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 0 or nb == 0:
         return a * b
     return matmul(a, b) if nb <= 2 and na <= 2 else np.tensordot(a, b, axes=(-1, -2 if nb > 1 else 0))
 
 
+def _inner(a: Any, b: Any) -> Any:
+    a, b = ordinary(a), ordinary(b)
+    return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else np.tensordot(a, b, axes=(-1, -1))
+
+
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = ordinary(a), ordinary(b)
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     left, right = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
     left, right = [int(i) % na for i in np.atleast_1d(left)], [int(i) % nb for i in np.atleast_1d(right)]
@@ -230,13 +238,12 @@ OPERATORS["matmul"] = matmul
 UFUNCS[np.matmul] = matmul
 FUNCTIONS.update({
     np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.vdot: lambda a, b: np.sum(
-        conj(np.ravel(a)) * np.ravel(b)), np.inner: lambda a, b: a * b if np.ndim(plain(a)) == 0 or np.ndim(
-        plain(b)) == 0 else np.tensordot(a, b, axes=(-1, -1)),
+        conj(np.ravel(a)) * np.ravel(b)), np.inner: _inner,
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
     np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
     np.linalg.matrix_transpose: lambda x, /: mT(x), np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(
-        x, offset, -2, -1),
+        x, offset, -2, -1, dtype),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
     np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),

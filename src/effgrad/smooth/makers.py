@@ -27,8 +27,9 @@ def by_library() -> bool:
     return module.partition(".")[0] in LIBRARIES and not module.startswith(PURE)
 
 
-def _nested(value: Any) -> Any:
-    return np.stack([_nested(item) for item in value]) if type(value) in (list, tuple) else value
+def nested(value: Any) -> Any:
+    """Nested lists with traced numbers in them as a traced array."""
+    return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
 
 
 def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
@@ -38,7 +39,7 @@ def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
     if type(value) in KINDS:
         result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
     else:
-        result = _nested(value)
+        result = nested(value)
     if dtype is not None and np.dtype(dtype) != result.dtype:
         result = result.astype(dtype)
     return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
@@ -68,7 +69,7 @@ def _joined(self: Any, key: Any) -> Any:
     values, numbers, count = [], [], 0
     for part in parts:
         if not isinstance(plain(part), str):
-            value = np.r_[part] if isinstance(part, slice) else _nested(part)
+            value = np.r_[part] if isinstance(part, slice) else nested(part)
             shape, size = np.shape(plain(value)), np.size(plain(value))
             values.append(np.ravel(value))
             part = np.arange(count, count + size).reshape(shape) if shape else count

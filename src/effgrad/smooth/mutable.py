@@ -84,7 +84,8 @@ def buffer(value: Any) -> Any:
     if type(value) is not np.ndarray or value.dtype.kind not in "fc":
         return value
     result: Any = Mutable(OUTERMOST, value, None)
-    Handle(Storage(np.ascontiguousarray(value), PARTS.get())).attach(result)
+    # np.ascontiguousarray would give a number an axis.
+    Handle(Storage(np.asarray(value, order="C"), PARTS.get())).attach(result)
     return result
 
 
@@ -258,13 +259,44 @@ def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
     return np.ravel(value)[elements]
 
 
+class Half:
+    """The step to the real or imaginary parts of complex elements, whose addresses are those of the elements."""
+
+    def __init__(self, take: Any, combine: Any) -> None:
+        self.take, self.combine = take, combine
+
+    def __call__(self, value: Any) -> Any:
+        return self.take(value) if np.result_type(plain(value)).kind == "c" else value
+
+
 class Handle:
-    """What an array keeps about its memory: the storage, the way to its elements, and when it was last read."""
+    """What an array keeps about its memory: the storage, the way to its elements, and when it was last read.
 
-    __slots__ = ("storage", "path", "addresses", "version")
+    With a `half` it sees the real or imaginary parts of the elements alone.
+    """
 
-    def __init__(self, storage: Storage, path: Path = (), addresses: Any = None, version: int = 0) -> None:
+    __slots__ = ("storage", "path", "addresses", "version", "half")
+
+    def __init__(
+        self, storage: Storage, path: Path = (), addresses: Any = None, version: int = 0, half: Half | None = None
+    ) -> None:
         self.storage, self.path, self.addresses, self.version = storage, path, addresses, version
+        self.half = half
+
+    @property
+    def dtype(self) -> Any:
+        dtype = self.storage.dtype
+        return dtype if self.half is None else np.empty(0, dtype).real.dtype
+
+    def elements(self, addresses: Any) -> Any:
+        """The values at some addresses, as the handle sees them."""
+        value = self.storage.read(addresses)
+        return value if self.half is None else self.half(value)
+
+    def write(self, addresses: Any, value: Any) -> None:
+        if self.half is not None:
+            value = self.half.combine(self.storage.read(addresses), value)
+        self.storage.write(addresses, value)
 
     def attach(self, value: Traced) -> None:
         value.handle = self
@@ -297,7 +329,7 @@ class Handle:
         for part in passing:
             part.read.append(self)
         if passing or (addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size):
-            return storage.read(addresses)
+            return self.elements(addresses)
         value = storage.settle()
         for step in self.path:
             value = step(value)
@@ -338,7 +370,7 @@ class Mutable(Traced):
     shape = property(lambda self: self.handle.outline().shape)
     ndim = property(lambda self: self.handle.outline().ndim)
     size = property(lambda self: self.handle.outline().size)
-    dtype = property(lambda self: self.handle.storage.dtype)
+    dtype = property(lambda self: self.handle.dtype)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         _OWNER.__set__(self, owner)
@@ -355,9 +387,9 @@ class Mutable(Traced):
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
             result: Any = Mutable(None, None, None)
             path = (*handle.path, lambda value: getitem(value, index=index))
-            Handle(handle.storage, path, addresses, version=-1).attach(result)
+            Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
             return result
-        value = handle.storage.read(addresses)
+        value = handle.elements(addresses)
         return value if type(value) in KINDS else buffer(value)
 
     def plain(self) -> Any:
@@ -401,7 +433,8 @@ def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
     if type(result) not in KINDS or type(source) not in KINDS:
         return result
     handle = _handle(source)
-    Handle(handle.storage, (*handle.path, step)).attach(result)
+    half = step if type(step) is Half else handle.half
+    Handle(handle.storage, (*handle.path, step), half=half).attach(result)
     handle.storage.note(result)
     return result
 
@@ -432,11 +465,11 @@ def write(array: Traced, index: Any, value: Any) -> None:
         if np.broadcast_shapes(given, shape) != shape:
             raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
         value = np.broadcast_to(value, shape)
-    if np.result_type(plain(value)).kind == "c" and handle.storage.dtype.kind != "c":
+    if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if np.ndim(plain(value)):
         value = value.copy()  # it may be written to later
-    handle.storage.write(addresses, value)
+    handle.write(addresses, value)
 
 
 def assign(array: Traced, value: Any) -> None:
@@ -449,7 +482,9 @@ def assign(array: Traced, value: Any) -> None:
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    result = np.array(base, order="C")  # whose flat view is a view
+    # A derivative that is real may be written to with complex parts.
+    kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
+    result = np.array(base, kind, order="C")  # whose flat view is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value

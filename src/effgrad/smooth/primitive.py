@@ -10,6 +10,8 @@ Rules are written with NumPy and operators, so on traced values they perform `Sm
 A mode asks a primitive for `push` (a tangent forward through one argument) and `pull` (a cotangent back to one).
 """
 
+import dis
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,29 +23,36 @@ from effgrad.smooth.traced import perform, plain
 Function = Callable[..., Any]
 
 
+NUMBERS = frozenset((float, np.float64))
+
+
 class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
     `pushes[i](t, y, *args, **params)` and `pulls[i](g, y, *args, **params)` carry derivatives through argument `i`;
-    None stands for an argument that the result does not depend on smoothly.
+    None stands for an argument that the result does not depend on smoothly. `number_pulls` and `array_pulls` are the
+    pulls of a cotangent that is a float or a plain array, which knows of no zeros: less to ask.
     """
 
     __slots__ = (
-        "name", "function", "pushes", "pulls", "kind", "partials", "selects", "moves", "push_jointly", "pull_jointly",
+        "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
+        "push_jointly", "pull_jointly", "read",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
         self.name, self.function, self.kind = name, function, kind
         self.pushes, self.pulls = pushes, pulls
+        self.number_pulls = self.array_pulls = pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
         # Whether each element of the result is an element of an argument, or zero.
         self.moves = False
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
+        # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
+        self.read: tuple[Any, ...] = ()
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
-        return perform(self, *args, **params)
+    __call__ = perform
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
         """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
@@ -78,32 +87,26 @@ class Primitive:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
-        if self.kind == "elementwise" and not self.selects:
-            # The rule of `elementwise` where nothing is known to be zero, without its calls.
-            if type(cotangent) is float:
-                return [self._pull_number(index, cotangent, result, args) for index in wanted]
-            if type(cotangent) is np.ndarray:
-                return [self._pull_array(index, cotangent, result, args) for index in wanted]
+        pulls = self.pulls_of(cotangent)
+        if pulls and not params:
+            return [(rule := pulls[index]) and rule(cotangent, result, *args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
 
-    def _pull_number(self, index: int, cotangent: float, result: Any, args: list[Any]) -> Any:
-        partial = self.partials[index]
-        if not callable(partial):
-            return cotangent if partial == 1 else None if partial is None else cotangent * partial
-        factor = partial(result, *args)
-        if type(factor) is float:
-            part = cotangent * factor
-            if part == part:
-                return part
-        return cotangents.product(cotangent, factor)
+    def pulls_of(self, cotangent: Any) -> Any:
+        """The pulls to use for a cotangent."""
+        kind = type(cotangent)
+        return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
 
-    def _pull_array(self, index: int, cotangent: Any, result: Any, args: list[Any]) -> Any:
-        partial = self.partials[index]
-        if callable(partial):
-            part = cotangent * partial(result, *args)
-        else:
-            part = cotangent if partial == 1 else None if partial is None else cotangent * partial
-        return cotangents.unbroadcast(part, args[index])
+    def reads(self, index: int, place: int) -> bool:
+        """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
+
+        All of them know shapes and dtypes. A transpose is the same wherever its own argument is.
+        """
+        if self.kind == "elementwise":
+            return place in self.read[index]
+        if self.kind == "linear":
+            return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
+        return True
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -150,9 +153,63 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
 
     rules = [make(index, partial) for index, partial in enumerate(partials)]
     primitive.pushes = tuple(push for push, _ in rules)
-    primitive.pulls = tuple(pull for _, pull in rules)
+    primitive.pulls = primitive.number_pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
+    if not selects:
+        primitive.number_pulls = tuple(map(_number_pull, partials))
+        primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects = partials, selects
+    primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
     return primitive
+
+
+def _places_read(partial: Any, count: int) -> Any:
+    """The places of the arguments `(y, *args)` whose names the code of a partial mentions."""
+    if not callable(partial):
+        return ()
+    if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
+        return range(count + 1)
+    mentioned = {instruction.argval for instruction in dis.get_instructions(partial)}
+    return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
+
+
+def _number_pull(partial: Any) -> Any:
+    """The pull of a float to an argument of an elementwise primitive."""
+    if not callable(partial):
+        return (lambda g, y, *args: g) if partial == 1 else partial and (lambda g, y, *args: g * partial)
+
+    def pull(g: float, y: Any, *args: Any) -> Any:
+        factor = partial(y, *args)
+        if type(factor) in NUMBERS:
+            part = g * float(factor)
+            if part == part:
+                return part
+        return cotangents.product(g, factor)
+
+    return pull
+
+
+def _array_pull(index: int, *partials: Any) -> Any:
+    """The pull of a plain array to an argument of an elementwise primitive."""
+    partial = partials[index]
+    if partial is None:
+        return None
+    if len(partials) == 1:
+        return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
+    if len(partials) == 2 and callable(partial):
+
+        def pull_of_two(g: Any, y: Any, a: Any, b: Any) -> Any:
+            part = g * partial(y, a, b)
+            arg = b if index else a
+            return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+
+        return pull_of_two
+
+    def pull(g: Any, y: Any, *args: Any) -> Any:
+        part = g * partial(y, *args) if callable(partial) else g if partial == 1 else g * partial
+        arg = args[index]
+        return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+
+    return pull
 
 
 class _Each:
@@ -188,12 +245,17 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
 
         return pull
 
+    def make_array_pull(transpose: Function) -> Function:
+        return lambda g, y, *args, **params: transpose(g, *args, **params)
+
     primitive.moves = moves
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
+        primitive.number_pulls = primitive.array_pulls = primitive.pulls
         return primitive
     primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
-    primitive.pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    primitive.pulls = primitive.number_pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
     return primitive
 
 
@@ -212,10 +274,10 @@ def moving(function: Function, transpose: Function, name: str, adds: bool = Fals
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
         g = cotangents.settled(g)
-        masks = transpose(wanted, g.mask * 1.0, *args, **params)
+        masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
         values = transpose(wanted, g.value, *args, **params)
         return [
-            value if value is None else cotangents.masked(value, cotangents.dense(mask) != 0)
+            value if value is None else cotangents.masked(value, cotangents.as_mask(mask))
             for value, mask in zip(values, masks, strict=True)
         ]
 

@@ -4,8 +4,6 @@ A small array is copied. A large one is locked against writing while the program
 when the recording is used, since a view made before can still be written through.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ class Protected:
     def keep(self, array: Array) -> Array:
         """The array as it is now: a copy, or itself, locked."""
         if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
-            return array.copy()
+            return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)
             part: Any = array
@@ -55,15 +53,15 @@ class Protected:
                 )
 
 
-@contextmanager
-def explained() -> Iterator[None]:
+class explained:  # noqa: N801 (a context)
     """Say why an array is read-only, if that is what an error in the block is about."""
-    try:
-        yield
-    except ValueError as error:
-        if "read-only" in str(error):
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, ValueError) and "read-only" in str(error):
             error.add_note("a large array that the derivative needs is locked meanwhile: write to a copy, a = a.copy()")
-        raise
 
 
 def _depth(array: Any) -> int:

@@ -4,21 +4,33 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.smooth import cotangents
 from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, decided, plain
+from effgrad.smooth.structure import reshape
+from effgrad.smooth.traced import FUNCTIONS, KINDS, decided, plain
 
 
 def _expand(g: Any, x: Any, axis: Any) -> Any:
     """A reduced value with its axes put back, at length one."""
     shape = np.shape(plain(x))
-    axes = range(len(shape)) if axis is None else [a % len(shape) for a in np.atleast_1d(axis)]
-    return np.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+    if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
+        return reshape(g, shape=(1,) * len(shape))
+    axes = [a % len(shape) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    return reshape(g, shape=tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+
+
+def _against(g: Any, x: Any, axis: Any) -> Any:
+    """A reduced value in a shape that broadcasts against that of `x`."""
+    return g if axis is None or np.ndim(plain(x)) == 0 else _expand(g, x, axis)
 
 
 def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
     """The weight of each element in a maximum or minimum: equal among ties."""
-    chosen = plain(x) == _expand(plain(y), x, axis)
+    y = plain(y)
+    chosen = plain(x) == _against(y, x, axis)
+    if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
+        return chosen  # one in each group
     count = np.sum(chosen, axis=axis, keepdims=True)
     return kink(
         name,
@@ -37,16 +49,18 @@ def _others(x: Any, axis: Any) -> Any:
 
 
 def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
-    if np.size(plain(x)) and np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
-        return _expand(y, x, axis) / x
+    if not np.size(plain(x)):
+        return x
+    if np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
+        return _against(y, x, axis) / x
     if axis is None:
-        return np.reshape(_others(np.ravel(x), 0), x.shape) if np.size(plain(x)) else x
+        return np.reshape(_others(np.ravel(x), 0), x.shape)
     return _others(x, axis)
 
 
 sum_ = linear(
-    lambda x, axis: np.sum(x, axis=axis),
-    lambda g, x, axis: np.broadcast_to(_expand(g, x, axis), np.shape(plain(x))), name="sum",
+    lambda x, axis: np.add.reduce(x, axis=axis),  # which is what np.sum does, after some questions
+    lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
 )  # fmt: skip
 cumsum = linear(
     lambda x, axis: np.cumsum(x, axis=axis), lambda g, x, axis: np.flip(np.cumsum(np.flip(g, axis), axis), axis),
@@ -55,7 +69,7 @@ cumsum = linear(
 prod = general(
     lambda x, axis: np.prod(x, axis=axis),
     jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
-    vjp=lambda g, y, x, axis: _expand(g, x, axis) * _prod_partial(y, x, axis), name="prod",
+    vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
 )  # fmt: skip
 
 
@@ -63,7 +77,7 @@ def _extremum(function: Any, name: str) -> Any:
     return general(
         lambda x, axis: function(x, axis=axis),
         jvp=lambda t, y, x, axis: np.sum(t * _share(name, x, y, axis), axis=axis),
-        vjp=lambda g, y, x, axis: _expand(g, x, axis) * _share(name, x, y, axis),
+        vjp=lambda g, y, x, axis: _against(g, x, axis) * _share(name, x, y, axis),
         name=name,
     )
 
@@ -78,15 +92,20 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
-            a = np.where(where, a, neutral)
+            a = np.where(where, a, np.asarray(neutral, a.dtype))
+        if initial is not None and not np.size(plain(a)):
+            return np.broadcast_to(initial, np.shape(np.sum(plain(a), axis=axis, keepdims=keepdims)))
         if isinstance(axis, tuple) and primitive is prod:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
                 result = prod(result, axis=one)
+        elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
+            result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral)
         else:
             result = primitive(a, axis=axis)
         if initial is not None:
-            result = combine(result, initial)
+            kind = np.result_type(plain(result))
+            result = combine(result, initial.astype(kind) if type(initial) in KINDS else kind.type(initial))
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
@@ -100,21 +119,33 @@ def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
     return np.reshape(count, np.shape(plain(total)))
 
 
+def _of(total: Any, mean: Any) -> Any:
+    """A mean in the dtype of its total, as NumPy has it."""
+    dtype = np.result_type(plain(total))
+    return mean if np.result_type(plain(mean)) == dtype else mean.astype(dtype)
+
+
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return total / _count(a, total, axis, where)
+    return _of(total, _divided(total, _count(a, total, axis, where)))
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
+    if np.ndim(count) == 0:
+        return total / count if count > 0 else total * np.inf
+    return total / np.maximum(count, 0)
 
 
 def _var(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
-    if dtype is not None:
-        a = a.astype(dtype)
-    deviation = a - (np.mean(a, axis=axis, keepdims=True, where=where) if mean is None else mean)
+    deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
-    total = np.sum(square, axis=axis, keepdims=keepdims, where=where)
-    return total / (_count(a, total, axis, where) - (ddof if correction is None else correction))
+    total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    count = _count(a, total, axis, where) - (ddof if correction is None else correction)
+    return _of(total, _divided(total, count))
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:

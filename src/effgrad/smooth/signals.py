@@ -56,13 +56,19 @@ def _polyval(p: Any, x: Any) -> Any:
 
 
 def _polymul(a: Any, b: Any) -> Any:
-    return np.convolve(np.atleast_1d(a), np.atleast_1d(b))
+    return np.convolve(_without_leading_zeros(a), _without_leading_zeros(b))
+
+
+def _without_leading_zeros(p: Any) -> Any:
+    p = np.atleast_1d(p)
+    kept = np.flatnonzero(plain(p))
+    return p[int(kept[0]) :] if len(kept) else np.zeros(1)
 
 
 def _polyadd(a: Any, b: Any) -> Any:
     a, b = np.atleast_1d(a), np.atleast_1d(b)
     n = max(shape_of(a)[0], shape_of(b)[0])
-    return np.concatenate([np.zeros(n - shape_of(a)[0]), a]) + np.concatenate([np.zeros(n - shape_of(b)[0]), b])
+    return np.pad(a, (n - shape_of(a)[0], 0)) + np.pad(b, (n - shape_of(b)[0], 0))
 
 
 def _polyder(p: Any, m: int = 1) -> Any:
@@ -84,14 +90,18 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
     matrix = np.vander(x, deg + 1)
     if w is not None:
         matrix, y = matrix * w[:, None], y * (w if np.ndim(plain(y)) == 1 else w[:, None])
-    return np.linalg.lstsq(matrix, y)[0]
+    # The columns in one scale, as NumPy has them when it takes singular values below `rcond` for zero.
+    scale = np.sqrt(np.sum(matrix * matrix, axis=0))
+    limit = len(plain(x)) * np.finfo(float).eps if rcond is None else rcond
+    solution = np.linalg.lstsq(matrix / scale, y, limit)[0]
+    return solution / (scale if np.ndim(plain(y)) == 1 else scale[:, None])
 
 
 def _poly(seq_of_zeros: Any) -> Any:
     zeros = np.linalg.eigvals(seq_of_zeros) if np.ndim(plain(seq_of_zeros)) == 2 else np.atleast_1d(seq_of_zeros)
-    result: Any = np.ones(1)
+    result: Any = np.ones(1, np.result_type(plain(zeros)))
     for zero in zeros:
-        result = np.concatenate([result, [0.0]]) - np.concatenate([np.zeros(1), result]) * zero
+        result = np.pad(result, (0, 1)) - np.pad(result, (1, 0)) * zero
     # Zeros in conjugate pairs make real coefficients.
     paired = np.array_equal(np.sort_complex(plain(zeros)), np.sort_complex(np.conj(plain(zeros))))
     return np.real(result) if paired else result
@@ -119,9 +129,8 @@ def _polydiv(u: Any, v: Any) -> Any:
         factor = u[k] / v[0]
         quotient.append(factor)
         u = np.concatenate([u[:k], u[k : k + n] - factor * v, u[k + n :]])
-    rest = u[max(m - n + 1, 0) :]
-    nonzero = np.flatnonzero(np.abs(plain(rest)) > 1e-14)
-    rest = rest[int(nonzero[0]) :] if len(nonzero) else rest[-1:] * 0.0 if shape_of(rest)[0] else np.zeros(1)
+    nonzero = np.flatnonzero(~(np.abs(plain(u)) <= 1e-8))  # what NumPy takes for zero
+    rest = u[int(nonzero[0]) if len(nonzero) else -1 :]
     return (np.stack(quotient) if quotient else np.zeros(1)), rest
 
 

@@ -1,15 +1,17 @@
 """Sums, differences and order statistics, written with the reductions. Which elements they take is a constant."""
 
+import math
 from typing import Any, cast
 
 import numpy as np
 
 from effgrad.errors import NoRule
-from effgrad.smooth.complexes import conj, squared
+from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.reductions import root
-from effgrad.smooth.traced import composed, plain
+from effgrad.smooth.primitive import linear
+from effgrad.smooth.traced import KINDS, composed, depends, plain
 
 # Sums, products and differences.
 
@@ -30,15 +32,19 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
 
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     middle = np.diff(np.ravel(ary))
-    return np.concatenate([np.ravel(p) for p in (to_begin, middle, to_end) if p is not None])
+    return np.concatenate(
+        [np.ravel(p) for p in (to_begin, middle, to_end) if p is not None], dtype=np.result_type(plain(middle))
+    )
 
 
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
+    if dtype is not None:
+        a = a.astype(dtype)
     if axis is None:
         a, axis = np.ravel(a), 0
     a = np.moveaxis(a, axis, 0)
@@ -49,16 +55,15 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> An
     return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
 
 
-def _cumulative(function: Any) -> Any:
+def _cumulative(function: Any, first: float) -> Any:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
         axis = 0 if axis is None else axis
-        result = function(x, axis=axis)
+        result = function(x, axis=axis, dtype=dtype)
         if not include_initial:
             return result
         shape = list(shape_of(x))
         shape[axis] = 1
-        first = np.full(shape, float(function is np.cumprod))
-        return np.concatenate([first, result], axis=axis)
+        return np.concatenate([np.full(shape, first, np.result_type(plain(result))), result], axis=axis)
 
     return rule
 
@@ -83,13 +88,16 @@ def _cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
     def rows(x: Any) -> Any:
-        x = np.atleast_2d(x)
+        x = np.atleast_2d(x).astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
         return x if rowvar or shape_of(x)[0] == 1 else x.T
 
+    require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
     ddof = int(not bias) if ddof is None else ddof
-    w = 1.0 if fweights is None and aweights is None else (1 if fweights is None else fweights) * (
-        1 if aweights is None else aweights)  # fmt: skip
+    w: Any = 1.0
+    for weights in (fweights, aweights):
+        if weights is not None:
+            w = w * np.asarray(weights)
     if isinstance(w, float):
         total: Any = shape_of(x)[1]
         mean, scale = np.mean(x, axis=1, keepdims=True), total - ddof
@@ -98,11 +106,11 @@ def _cov(
         mean = np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
     d = x - mean
-    return np.squeeze(np.matmul(d * w, np.swapaxes(conj(d), 0, 1)) / scale)
+    return np.squeeze(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)) / max(scale, 0))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    c = np.cov(x, y, rowvar)
+    c = np.cov(x, y, rowvar, dtype=dtype)
     if np.ndim(plain(c)) == 0:
         return c / c
     scale = np.sqrt(np.diagonal(c))
@@ -114,19 +122,27 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     axes = range(ndim) if axis is None else [i % ndim for i in np.atleast_1d(axis)]
     spacings = list(varargs) or [1.0]
     spacings = spacings * len(list(axes)) if len(spacings) == 1 else spacings
+    dtype = np.result_type(plain(f), np.float16)
     results = []
     for i, h in zip(axes, spacings, strict=True):
         g = np.moveaxis(f, i, -1)
-        h = np.full(shape_of(g)[-1] - 1, h) if np.ndim(plain(h)) == 0 else np.diff(h)
-        left, right = h[:-1], h[1:]
-        slope = (g[..., 1:] - g[..., :-1]) / h
-        middle = (left * slope[..., 1:] + right * slope[..., :-1]) / (left + right)
-        if edge_order == 1:
-            first, last = slope[..., :1], slope[..., -1:]
+        if np.ndim(plain(h)) == 0:
+            first, last = (g[..., 1:2] - g[..., :1]) / h, (g[..., -1:] - g[..., -2:-1]) / h
+            middle = (g[..., 2:] - g[..., :-2]) / (2.0 * h)
+            near, far = 2.0 * middle[..., :1] - first, 2.0 * middle[..., -1:] - last
+            bend, back = 0.5, 0.5
         else:
-            first = slope[..., :1] - h[:1] * (slope[..., 1:2] - slope[..., :1]) / (h[:1] + h[1:2])
-            last = slope[..., -1:] + h[-1:] * (slope[..., -1:] - slope[..., -2:-1]) / (h[-1:] + h[-2:-1])
-        results.append(np.moveaxis(np.concatenate([first, middle, last], axis=-1), -1, i))
+            h = np.diff(h)
+            left, right = h[:-1], h[1:]
+            slope = (g[..., 1:] - g[..., :-1]) / h
+            middle = (left * slope[..., 1:] + right * slope[..., :-1]) / (left + right)
+            first, near, far, last = slope[..., :1], slope[..., 1:2], slope[..., -2:-1], slope[..., -1:]
+            bend, back = h[:1] / (h[:1] + h[1:2]), h[-1:] / (h[-1:] + h[-2:-1])
+        if edge_order == 2:
+            first, last = first - bend * (near - first), last + back * (last - far)
+        result = np.concatenate([first, middle, last], axis=-1)
+        result = result if np.result_type(plain(result)) == dtype else result.astype(dtype)
+        results.append(np.moveaxis(result, -1, i))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -137,10 +153,21 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 
+cross: Any = linear(
+    np.cross,
+    lambda g, a, b: cotangents.unbroadcast(cross(b, g), a),
+    lambda g, a, b: cotangents.unbroadcast(cross(g, a), b),
+)
+
+
 def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
+    if shape_of(a)[-1] == shape_of(b)[-1] == 3 and type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+        # Of a staged program, the components are operations of one kernel.
+        result = cross(a, b)
+        return result if axisc == -1 else np.moveaxis(result, -1, axisc)
     if shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2:
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
@@ -156,7 +183,22 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 
 def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    return np.quantile(a, 0.5, axis=axis, keepdims=keepdims)
+    lines, kept = _lines(a, axis)
+    count = shape_of(lines)[-1]
+    middle = np.mean(np.sort(lines)[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
+    nan = np.isnan(plain(lines)).any(axis=-1)
+    result = np.where(nan, np.nan, middle) if np.any(nan) else middle
+    return np.reshape(result, kept) if keepdims else result
+
+
+def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
+    """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
+    ndim = np.ndim(plain(a))
+    axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
+    rest = [i for i in range(ndim) if i not in axes]
+    shape = shape_of(a)
+    lines = np.reshape(np.transpose(a, [*rest, *axes]), (*(shape[i] for i in rest), math.prod(shape[i] for i in axes)))
+    return lines, [1 if i in axes else n for i, n in enumerate(shape_of(a))]
 
 
 def _quantile(
@@ -166,14 +208,12 @@ def _quantile(
     """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
     if weights is not None:
         raise NoRule("numpy.quantile with weights has no derivative rule")
-    ndim = np.ndim(plain(a))
-    axes = tuple(range(ndim)) if axis is None else tuple(int(i) % ndim for i in np.atleast_1d(axis))
-    rest = [i for i in range(ndim) if i not in axes]
-    shape = [shape_of(a)[i] for i in rest]
-    lines = np.reshape(np.transpose(a, [*rest, *axes]), (*shape, -1))
+    lines, kept = _lines(a, axis)
     count = shape_of(lines)[-1]
-    numbers = np.arange(count, dtype=float)
     values = plain(q)
+    if count == 0:
+        return np.full(np.shape(values) + (tuple(kept) if keepdims else shape_of(lines)[:-1]), np.nan)
+    numbers = np.arange(count, dtype=float)
     if np.any(np.asarray(values) < 0) or np.any(np.asarray(values) > 1):
         raise ValueError("Quantiles must be in the range [0, 1]")
     # NumPy's place among the sorted elements, with its own conventions for every method.
@@ -182,9 +222,13 @@ def _quantile(
     high = np.minimum(low + 1, count - 1)
     ordered = np.sort(lines, axis=-1)
     below, above = ordered[..., low], ordered[..., high]
-    part = place - low
-    if method == "linear" and type(q) is not type(values):
-        part = part + (q - values) * (count - 1)
+    part = (place - low).astype(np.quantile(np.ones(1, lines.dtype), values, method=method).dtype)
+    if type(q) is not type(values):
+        # Beyond the first and the last element it stays there; at them, the methods' slopes agree for "linear" alone.
+        moves = True if method == "linear" else (place > 0) & (place < count - 1)
+        slope = {"linear": count - 1, "weibull": count + 1, "hazen": count, "median_unbiased": count + 1 / 3,
+                 "normal_unbiased": count + 1 / 4, "interpolated_inverted_cdf": count}.get(method, 0)  # fmt: skip
+        part = part + (q - values) * (slope * moves)
     result, inner = below + (above - below) * part, np.ndim(place)
     if inner:
         result = np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(inner)))
@@ -192,7 +236,6 @@ def _quantile(
     if np.any(nan):
         result = np.where(nan, np.nan, result)
     if keepdims:
-        kept = [1 if i in axes else n for i, n in enumerate(shape_of(a))]
         result = np.reshape(result, (*np.shape(place), *kept))
     return result[()] if np.ndim(plain(result)) == 0 else result
 
@@ -205,10 +248,10 @@ def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> 
 
 
 def _without_nans(function: Any, neutral: Any) -> Any:
-    def rule(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         nan = np.isnan(plain(a))
-        result = function(np.where(nan, neutral, a), axis=axis, **kwargs)
-        if neutral in (np.inf, -np.inf):
+        result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
+        if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
             result = np.where(empty, np.nan, result) if np.any(empty) else result
         return result
@@ -216,34 +259,23 @@ def _without_nans(function: Any, neutral: Any) -> Any:
     return rule
 
 
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    count = np.sum(~np.isnan(plain(a)), axis=axis, keepdims=keepdims)
-    return np.nansum(a, axis=axis, keepdims=keepdims) / count
+def _where_numbers(function: Any) -> Any:
+    def rule(a: Any, *args: Any, where: Any = True, **kwargs: Any) -> Any:
+        nan = np.isnan(plain(a))
+        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & plain(where), **kwargs)
 
-
-def _nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False, **_: Any
-) -> Any:
-    nan = np.isnan(plain(a))
-    d = np.where(nan, 0.0, np.where(nan, 0.0, a) - np.nanmean(a, axis=axis, keepdims=True))
-    return np.sum(squared(d), axis=axis, keepdims=keepdims) / (np.sum(~nan, axis=axis, keepdims=keepdims) - ddof)
-
-
-def _nanstd(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return root(_nanvar(a, *args, **kwargs))
+    return rule
 
 
 def _nan_quantile(function: Any) -> Any:
-    def rule(a: Any, *args: Any, axis: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Any, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         if not np.isnan(plain(a)).any():
-            return function(a, *args, axis=axis, **kwargs)
-        if axis is None:
-            kept = np.ravel(a)
-            return function(kept[~np.isnan(plain(kept))], *args, **kwargs)
-        lines = np.moveaxis(a, axis, -1)
+            return function(a, *args, axis=axis, keepdims=keepdims, **kwargs)
+        lines, kept = _lines(a, axis)
+        rest = shape_of(lines)[:-1]
         flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
         results = np.stack([function(line[~np.isnan(plain(line))], *args, **kwargs) for line in flat], axis=-1)
-        return np.reshape(results, (*shape_of(results)[:-1], *shape_of(lines)[:-1]))
+        return np.reshape(results, (*shape_of(results)[:-1], *(kept if keepdims else rest)))[()]
 
     return rule
 
@@ -275,15 +307,28 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return result
 
 
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
+        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    low, high = np.min(a), np.max(a)
+    place = np.arange(len(edges)) / (len(edges) - 1)
+    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    edges = np.histogram_bin_edges(plain(a), bins, range)
+    moving = _histogram_bin_edges(a, bins, range, weights)
+    edges = plain(moving)
     if weights is None:
-        return np.histogram(plain(a), edges, density=density)
-    i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
-    i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
-    inside = (i >= 0) & (i < len(edges) - 1)
-    counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
-    return (counts / np.sum(counts) / np.diff(edges) if density else counts), edges
+        counts: Any = np.histogram(plain(a), edges)[0]
+    else:
+        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
+        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
+        inside = (i >= 0) & (i < len(edges) - 1)
+        counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counts = counts.astype(np.result_type(plain(weights)))
+    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
 
 def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
@@ -302,6 +347,9 @@ def _histogramdd(
 ) -> tuple[Any, Any]:
     columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
     counts, edges = np.histogramdd(columns, bins, range)
+    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
+    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
+        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
     if weights is None:
         return np.histogramdd(columns, edges, density=density)
     sizes = [len(e) - 1 for e in edges]
@@ -311,7 +359,7 @@ def _histogramdd(
         inside &= (i >= 0) & (i < size)
         places = places * size + i
     at = np.flatnonzero(inside)
-    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes)
+    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes) * 1.0
     if density:
         for axis, edge in enumerate(edges):
             counts = counts / np.expand_dims(np.diff(edge), [i for i, _ in enumerate(edges) if i != axis])
@@ -326,6 +374,13 @@ def _histogram2d(
         bins = [np.asarray(bins)] * 2
     counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
     return counts, first, second
+
+
+def _unique_values(x: Any, /) -> Any:
+    value = np.ravel(plain(x))
+    # In NumPy's order, which need not be that of their size.
+    ordered, first = np.unique(value, return_index=True)
+    return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
 
 
 def _unique_all(x: Any, /) -> Any:
@@ -364,6 +419,11 @@ def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
 
 
+def _sort_complex(a: Any) -> Any:
+    a = np.sort(a)
+    return a if np.iscomplexobj(plain(a)) else a.astype(complex)
+
+
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if axis is not None or np.ndim(plain(filt)) != 1:
         raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
@@ -382,7 +442,8 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
 
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     lines = np.moveaxis(arr, axis, -1)
-    results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (-1, shape_of(lines)[-1]))]
+    many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
+    results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
     result = np.reshape(np.stack(results), shape_of(lines)[:-1] + shape_of(results[0]))
     inner, axis = np.ndim(plain(results[0])), axis % np.ndim(plain(arr))
     return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
@@ -390,18 +451,21 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 composed({
     np.diff: _diff, np.ediff1d: _ediff1d, np.ptp: _ptp, np.cumprod: _cumprod,
-    np.cumulative_sum: _cumulative(np.cumsum), np.cumulative_prod: _cumulative(np.cumprod), np.average: _average,
+    np.cumulative_sum: _cumulative(np.cumsum, 0.0), np.cumulative_prod: _cumulative(np.cumprod, 1.0),
+    np.average: _average,
     np.cov: _cov, np.corrcoef: _corrcoef, np.gradient: _gradient, np.trapezoid: _trapezoid, np.cross: _cross,
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis),
     np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),
     np.nanprod: _without_nans(np.prod, 1.0), np.nanmax: _without_nans(np.max, -np.inf),
     np.nanmin: _without_nans(np.min, np.inf), np.nancumsum: _without_nans(np.cumsum, 0.0),
-    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
+    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _where_numbers(np.mean),
+    np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
     np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
-    np.bincount: _bincount, np.histogram: _histogram, np.unique: _unique, np.apply_along_axis: _apply_along_axis,
-    np.unique_values: _unique, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
-    np.unique_inverse: _unique_inverse, np.sort_complex: np.sort, np.histogramdd: _histogramdd,
+    np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.unique: _unique, np.apply_along_axis: _apply_along_axis,
+    np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
+    np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex, np.histogramdd: _histogramdd,
     np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
     np.setxor1d: _setxor1d, np.trim_zeros: _trim_zeros, np.apply_over_axes: _apply_over_axes,
 })  # fmt: skip

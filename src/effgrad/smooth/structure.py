@@ -8,14 +8,14 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, ordinary, plain, view
+from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, example, ordinary, plain, view
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
-    total = np.zeros(shape, np.result_type(*[np.result_type(plain(p)) for p in pieces]))
+    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
     for index, piece in zip(indices, pieces, strict=True):
         if _distinct(index):
             total[index] += piece
@@ -26,9 +26,12 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
 
 def _distinct(index: Any) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
-    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
     if len(advanced) != 1:
-        return not advanced
+        return False
     places = np.asarray(advanced[0])
     if places.dtype.kind == "b" or places.size > 1000:
         return places.dtype.kind == "b"
@@ -65,6 +68,10 @@ def _cast_back(g: Any, dtype: Any) -> Any:
     return np.astype(np.asarray(g), dtype)[()]
 
 
+def _at(g: Any, shape: Any, index: Any) -> Any:
+    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+
+
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -81,7 +88,7 @@ astype = linear(
 )
 getitem = linear(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: cotangents.Scattered(np.shape(plain(x)), [(index, g)]),
+    lambda g, x, index: _at(g, np.shape(plain(x)), index),
     name="getitem",
     moves=True,
 )
@@ -168,6 +175,10 @@ def _moved(function: Any) -> Any:
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+        if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
+            laid = np.empty_like(example(a), int)
+            laid[...] = numbers
+            numbers = laid
         places = function(numbers, *args, **kwargs)
         flat = reshape(a, shape=(-1,))
 
@@ -191,6 +202,11 @@ def _reshaped(function: Any) -> Any:
         return _reshape(a, function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
 
     return rule
+
+
+def _at_least(function: Any) -> Any:
+    one = _reshaped(function)
+    return lambda *arrays: one(*arrays) if len(arrays) == 1 else tuple(function(a) for a in arrays)
 
 
 def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
@@ -225,8 +241,9 @@ def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect
     return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
 
 
-def _stack(arrays: Any, axis: int = 0) -> Any:
-    return stack(*map(ordinary, arrays), axis=axis)
+def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    result = stack(*map(ordinary, arrays), axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
@@ -238,10 +255,10 @@ def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "
 
 
 def _along(stacked: int, axis: int) -> Any:
-    def rule(arrays: Any) -> Any:
+    def rule(arrays: Any, **options: Any) -> Any:
         arrays = [ordinary(a) for a in arrays]
         least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
-        return concatenate(*least, axis=axis)
+        return _concatenate(least, axis, **options)
 
     return rule
 
@@ -254,8 +271,8 @@ def _diag(v: Any, k: int = 0) -> Any:
     return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
@@ -287,8 +304,9 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    count = np.count_nonzero(plain(mask))
-    _written(arr, "numpy.place")[plain(mask) != 0] = np.ravel(vals)[np.arange(count) % np.size(plain(vals))]
+    places = np.flatnonzero(plain(mask))
+    values = np.ravel(vals)[np.arange(len(places)) % np.size(plain(vals))]
+    _written(arr, "numpy.place")[np.unravel_index(places, np.shape(plain(arr)))] = values
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
@@ -308,15 +326,15 @@ def _written(target: Any, name: str) -> Any:
 
 OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
 FUNCTIONS.update({
-    np.reshape: lambda a, shape, order="C": (
-        _reshape(a, shape) if order == "C" else _moved(np.reshape)(a, shape, order=order)),
+    np.reshape: lambda a, shape, order="C", *, copy=None: (
+        _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
     np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
-        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) == 1 else a for a in arrays], axis=1),
-    np.hstack: lambda arrays: _concatenate(
-        [np.atleast_1d(a) for a in arrays], axis=0 if np.ndim(plain(arrays[0])) <= 1 else 1),
+        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) < 2 else a for a in arrays], axis=1),
+    np.hstack: lambda arrays, **options: _concatenate(
+        [np.atleast_1d(a) for a in arrays], 0 if np.ndim(plain(arrays[0])) <= 1 else 1, **options),
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
@@ -325,10 +343,11 @@ FUNCTIONS.update({
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.size: lambda a, axis=None: np.size(example(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
-FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d)})
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
+FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
         np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,

@@ -86,7 +86,10 @@ class Traced:
                 return _written(out, function(*args, **kwargs), function)
         rule = FUNCTIONS.get(function)
         if rule is not None:
-            return rule(*args, **kwargs)
+            try:
+                return rule(*args, **kwargs)
+            except TypeError as error:
+                raise _unexpected(function, rule, args, kwargs) or error from None
         if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
@@ -97,8 +100,9 @@ class Traced:
             if name is not None:
                 raise NoRule(refusal(name))
             raise Detached(
-                "a traced value was put into a plain array (an assignment into an array made outside, or a function "
-                "that is not differentiable); build the array with np.stack or np.concatenate instead"
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
             )
         return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
 
@@ -129,6 +133,10 @@ class Traced:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
+
+    def inside(self) -> Any:
+        """The value that this one stands for."""
+        return self.primal
 
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
@@ -163,8 +171,8 @@ class Traced:
     size = property(lambda self: np.size(plain(self)))
     dtype = property(lambda self: np.result_type(plain(self)))
     T = property(lambda self: np.transpose(self))
-    real = property(lambda self: np.real(self))
-    imag = property(lambda self: np.imag(self))
+    real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
     flat = property(lambda self: Flat(self))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -194,6 +202,9 @@ class Traced:
     def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
         self[...] = np.partition(self, kth, axis)
 
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        return np.compress(condition, self, axis)
+
     def tolist(self) -> Any:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
@@ -205,29 +216,44 @@ class Traced:
     def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
         if not copy and self.dtype == dtype:
             return self
-        return OPERATORS["astype"](self, dtype=np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        if self.dtype.kind == "c" and dtype.kind == "f":
+            raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
+        # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
+        return OPERATORS["astype"](self if dtype.kind in "fcO" else plain(self), dtype=dtype)
 
     def conjugate(self) -> Any:
         return np.conjugate(self) if self.dtype.kind == "c" else self
 
     conj = conjugate
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
-    def flatten(self, order: str = "C") -> Any:
-        return np.ravel(self)
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order).copy()
 
     def item(self, *place: Any) -> Any:
         if not place:
             return np.reshape(self, ())[()]
-        return np.ravel(self)[place[0]] if len(place) == 1 and isinstance(place[0], int) else self[place]
+        if len(place) == 1:
+            return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
+        return self[place]
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(plain(self), digits)  # rounded numbers are constants
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(plain(self) == plain(value)))
 
     __array_priority__ = 1000.0
     __pandas_priority__ = 10000
@@ -363,7 +389,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 owner = candidate
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
-        inner = staging(tuple(params.values()))
+        inner = staging(params.values())
         if inner is not None and (owner is None or inner.serial > owner.serial):
             owner = inner
     if owner is None:
@@ -388,21 +414,27 @@ def plain(value: Any) -> Any:
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
     while type(value) in KINDS:
-        value = value.primal
+        value = value.inside()
     return value
 
 
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
-    return type(condition) not in KINDS and np.ndim(condition) == 0
+    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
 
 
-def staging(index: Any) -> Any:
-    """The activation that stages a value in an index, or None: such an operation is the program's, on any array."""
-    if type(index) is tuple:
-        return next((owner for item in index if (owner := staging(item)) is not None), None)
-    index = plain(index)
-    return index.owner if type(index) in KINDS else None
+def staging(values: Any) -> Any:
+    """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
+    for value in values:
+        owner = None
+        if type(value) is tuple:
+            owner = staging(value)
+        elif type(value) in KINDS:
+            value = plain(value)
+            owner = value.owner if type(value) in KINDS else None
+        if owner is not None:
+            return owner
+    return None
 
 
 def evaluated(function: Any, *args: Any) -> Any:
@@ -442,7 +474,7 @@ def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
         return value.copy() if depends(value) else value.handle.shared(value.primal)
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
 def held(owner: Any, primal: Any, shadow: Any) -> Any:
@@ -468,8 +500,21 @@ def no_rule(function: Any) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        if name.endswith(" (vectorized)"):
+            return NoRule(
+                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
+            )
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+def _unexpected(function: Any, rule: Any, args: Any, kwargs: Any) -> NoRule | None:
+    """The error for arguments that a rule does not know."""
+    try:
+        inspect.signature(rule).bind(*args, **kwargs)
+    except TypeError as error:
+        return NoRule(f"{function.__module__}.{function.__name__} called like this has no derivative rule: {error}")
+    return None
 
 
 # Functions of libraries by their full names: why they have no rule, and those that have one.

@@ -96,7 +96,7 @@ UFUNCS.update({
     np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
     np.vecmat: lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :],
 })  # fmt: skip
-CONSTANT.update({np.spacing, np.nextafter})
+CONSTANT.add(np.spacing)
 REDUCTIONS.update({
     (np.multiply, "accumulate"): np.cumprod,
     (np.maximum, "accumulate"): _running(np.maximum), (np.minimum, "accumulate"): _running(np.minimum),

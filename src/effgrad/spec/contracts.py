@@ -331,11 +331,11 @@ class _Clause:
         self.ghost, self.clause, self.cell = ghost, clause, cell
         self.throw, self.close = clause.throw, clause.close
 
-    def send(self, value: Any) -> Any:
+    def __next__(self) -> Any:
         ghost = self.ghost
         ghost.begin_step(name(self.cell), self.cell.cotangent)
         try:
-            return self.clause.send(value)
+            return next(self.clause)
         except StopIteration:
             ghost.end_step(lambda source: ghost.shadows[source].cotangent)
             raise

@@ -20,9 +20,9 @@ import optree
 from effgrad.errors import NotStaged
 from effgrad.smooth.traced import KINDS
 from effgrad.stage.graph import Graph, GuardFailed
-from effgrad.stage.passes import optimised
+from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
-from effgrad.stage.stage import flatten, is_dynamic, staged
+from effgrad.stage.stage import flatten, is_dynamic, staged, values
 
 # After so many paths for arguments of one type, a function runs as plain Python.
 MOST_PATHS = 64
@@ -78,13 +78,19 @@ def _owned(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def _collection_paused() -> Iterator[None]:
-    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third."""
+    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third.
+
+    Nor is there one right after: what was made counts as old.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -117,7 +123,7 @@ class Paths:
         for length in range(len(path.answers) + 1):
             self.known.setdefault(path.answers[:length], path)
 
-    def run(self, leaves: list[Any]) -> tuple[Path, list[Any]] | None:
+    def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
         """The outputs on the path that these leaves take, if it is known."""
         path = self.latest
         while path is not None:
@@ -159,14 +165,14 @@ class Compiled:
         self.lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten((args, kwargs))
+        leaves, tree = _flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
-        if self.off or not KINDS.isdisjoint(map(type, leaves)):
+        if self.off or not (tree is None or KINDS.isdisjoint(map(type, leaves))):
             return self.function(*args, **kwargs)
         with self.lock:
             return self._run(leaves, tree)
 
-    def _run(self, leaves: list[Any], tree: Any) -> Any:
+    def _run(self, leaves: Sequence[Any], tree: Any) -> Any:
         key, inputs = _typed(leaves, tree)
         try:
             paths = self.types.get(key)
@@ -180,18 +186,24 @@ class Compiled:
         found = paths.run(inputs)
         if found is not None:
             path, outputs = found
-            return optree.tree_unflatten(path.tree, outputs)
+            return path.tree.unflatten(outputs)
+        leaves, tree = (leaves, tree) if tree is not None else flatten((leaves, {}))
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
             return self.function(*args, **kwargs)
         start = time.perf_counter()
         with _collection_paused():
             with self._settings():
-                graph, values = staged(self.function, leaves, tree)
-            graph = optimised(graph)
+                graph, results = staged(self.function, leaves, tree, simplifier())
+            graph = contracted(dead(graph))
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
-        return optree.tree_unflatten(graph.tree, _owned(values, inputs))
+        try:
+            outputs = program(*inputs)
+        except GuardFailed:  # where rounding decides, the program may not take the path that NumPy takes
+            with self._settings():
+                outputs = _owned(values(results), inputs)
+        return optree.tree_unflatten(graph.tree, outputs)
 
     def _settings(self) -> contextlib.AbstractContextManager[None]:
         """The floating-point settings of the program, for its first run, by NumPy."""
@@ -204,7 +216,7 @@ class Compiled:
     def path(self, *args: Any, **kwargs: Any) -> Path:
         """The path that these arguments take, staged and compiled now if it is not known."""
         self(*args, **kwargs)
-        paths = self.types.get(_typed(*flatten((args, kwargs)))[0])
+        paths = self.types.get(_typed(*_flattened(args, kwargs))[0])
         if paths is None or paths.latest is None:
             raise NotStaged(f"{self.__name__} runs as plain Python for these arguments")
         return paths.latest
@@ -220,8 +232,21 @@ class Compiled:
         return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
 
 
-def _typed(leaves: list[Any], tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
+    """The leaves of arguments and their structure: None where all are inputs by their place, their own leaves."""
+    if not kwargs and _INPUTS.issuperset(map(type, args)):
+        return args, None
+    return flatten((args, kwargs))
+
+
+_INPUTS = {np.ndarray, float, np.float64}
+
+
+def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """What arguments must have in common to run as one program, and those of them that are its inputs."""
+    if tree is None:
+        kinds = [(leaf.shape, leaf.dtype) if type(leaf) is np.ndarray else type(leaf) for leaf in leaves]
+        return tuple(kinds), leaves
     key, inputs = [tree], []
     for leaf in leaves:
         kind = type(leaf)

@@ -18,6 +18,9 @@ GUARD = Primitive("guard", lambda value: value, "guard", (), ())
 
 _FLOAT = np.dtype(float)
 
+# The parameters of an operation that has none.
+NONE: dict[str, Any] = {}
+
 # The kind of primitives whose results must be checked to have the recorded shape and type.
 UNRULED = "unruled"
 
@@ -51,8 +54,13 @@ class Node:
         self.kind: type = like.__class__
         self.shape: tuple[int, ...]
         self.dtype: np.dtype[Any]
-        # Of numbers, what NumPy's functions would say more slowly.
-        self.shape, self.dtype = ((), _FLOAT) if type(like) is float else (np.shape(like), np.result_type(like))
+        # Of usual values, what NumPy's functions would say more slowly.
+        if type(like) is float:
+            self.shape, self.dtype = (), _FLOAT
+        elif type(like) is np.ndarray or type(like) is np.float64:
+            self.shape, self.dtype = like.shape, like.dtype
+        else:
+            self.shape, self.dtype = np.shape(like), np.result_type(like)
         self.expected: Any = None
         self.run = 0
 
@@ -77,6 +85,11 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.primitive.name} {self.dtype}{list(self.shape)}>"
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of a node's value, or of a constant."""
+    return value.shape if type(value) is Node else np.shape(value)
 
 
 class Graph:

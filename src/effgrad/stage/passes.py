@@ -7,7 +7,7 @@ walk; `common` and `dead` look at the graph as a whole.
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,11 @@ import numpy as np
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.elementwise import multiply, negative, subtract, where
 from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, Slot, fill, same
+from effgrad.stage.contraction import inner, joined, paired
+from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same, shape_of
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
@@ -27,9 +30,8 @@ LARGEST_CONSTANT = 4096
 
 def constants(node: Node, add: Add) -> Any:
     """Operations on constants alone are carried out; guards on constants hold already."""
-    for a in node.args:
-        if type(a) is Node:
-            return node
+    if any(type(a) is Node for a in node.args):
+        return node
     if node.slots or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
         return node
     if node.primitive is GUARD:
@@ -43,7 +45,11 @@ def repeated() -> Rule:
     seen: dict[Any, Node] = {}
 
     def rule(node: Node, add: Add) -> Any:
-        args = tuple([a if type(a) is Node else _key(a) for a in node.args])
+        args = node.args
+        for a in args:
+            if type(a) is not Node:
+                args = tuple([a if type(a) is Node else _key(a) for a in args])
+                break
         key: Any = (node.primitive, node.kind, node.run, args)
         if node.params or node.primitive is GUARD:
             key = (*key, _key(node.params), node.slots, _key(node.expected))
@@ -63,7 +69,10 @@ def dead(graph: Graph) -> Graph:
     kept = []
     for node in reversed(graph.nodes):
         if node in needed or node.primitive is GUARD:
-            needed.update(node.inputs)
+            for a in node.args:
+                if type(a) is Node:
+                    needed.add(a)
+            needed.update(node.slots)
             kept.append(node)
     return graph.with_nodes(kept[::-1], graph.outputs)
 
@@ -71,7 +80,8 @@ def dead(graph: Graph) -> Graph:
 def algebra(node: Node, add: Add) -> Any:
     """Ones, zeros, signs, small powers and decided selections."""
     simpler = _ALGEBRA.get(node.primitive.name)
-    return node if simpler is None else _fitting(node, simpler(node, add))
+    value = None if simpler is None else simpler(node, add)
+    return node if value is None else _fitting(node, value)
 
 
 def shapes(node: Node, add: Add) -> Any:
@@ -79,7 +89,7 @@ def shapes(node: Node, add: Add) -> Any:
     simpler = _SHAPES.get(node.primitive.name)
     if simpler is not None:
         return _fitting(node, simpler(node, add))
-    if node.primitive.kind == "elementwise":
+    if node.shape and node.primitive.kind == "elementwise":
         for a in node.args:
             if type(a) is Node and a.primitive is broadcast_to:
                 return _unbroadcast_arguments(node)
@@ -97,36 +107,70 @@ def products(node: Node, add: Add) -> Any:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
+# The primitives that a rule may concern when an argument is a node, of those that do not concern all.
+_CONCERNS: dict[Rule, Callable[[Primitive], bool]] = {
+    constants: lambda primitive: False,
+    algebra: lambda primitive: primitive.name in _ALGEBRA,
+    shapes: lambda primitive: primitive.name in _SHAPES or primitive.kind == "elementwise",
+    products: lambda primitive: primitive is einsum,
+}
+
+
+class Simplifier:
+    """Nodes of a program in the making, each replaced by what the rules make of it."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules, self.nodes = rules, list[Node]()
+        self.present: set[Node] = set()
+        self.concerning: dict[Primitive, list[Rule]] = {}
+
+    def add(self, node: Any) -> Any:
+        """What stands for a node, which is now among the nodes of the program, or a constant."""
+        present, add = self.present, self.add
+        while type(node) is Node and node.primitive is not INPUT and node not in present:
+            rules: Sequence[Rule] = self.rules
+            for a in node.args:
+                if type(a) is Node:
+                    rules = self.concerning.get(node.primitive) or self.choose(node.primitive)
+                    break
+            for rule in rules:
+                result = rule(node, add)
+                if result is not node:
+                    node = result
+                    break
+            else:
+                present.add(node)
+                self.nodes.append(node)
+                return node
+        if type(node) is np.ndarray:
+            node.flags.writeable = False
+        return node
+
+    def choose(self, primitive: Primitive) -> list[Rule]:
+        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](primitive)]
+        self.concerning[primitive] = chosen
+        return chosen
+
+
+def simplifier() -> Simplifier:
+    """All that can be done to a node when those before it are done, and those that follow are not known."""
+    return Simplifier(constants, algebra, shapes, repeated())
+
 
 def simplified(graph: Graph, *rules: Rule) -> Graph:
     """The graph with each node, its arguments already new, replaced by what the rules make of it."""
     new: dict[Node, Any] = {node: node for node in graph.inputs}
-    nodes: list[Node] = []
-    present: set[Node] = set(graph.inputs)
-
-    def add(node: Any) -> Any:
-        """What stands for a node, which is now among the nodes of the graph, or a constant."""
-        while type(node) is Node and node not in present:
-            for rule in rules:
-                result = rule(node, add)
-                if result is not node:
-                    break
-            else:
-                present.add(node)
-                nodes.append(node)
-                return node
-            node = result
-        return node
-
+    made = Simplifier(*rules)
     for node in graph.nodes:
-        result = new[node] = add(_replaced(node, new))
-        if type(result) is np.ndarray:
-            result.flags.writeable = False
-    return graph.with_nodes(nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
+        new[node] = made.add(_replaced(node, new))
+    return graph.with_nodes(made.nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
 
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     **{rule.__name__: functools.partial(lambda rule, graph: simplified(graph, rule), rule) for rule in RULES},
+    "inner": inner,
+    "paired": paired,
+    "joined": joined,
     "common": common,
     "dead": dead,
 }
@@ -134,7 +178,15 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 def optimised(graph: Graph) -> Graph:
     """The graph after all of it."""
-    return dead(simplified(graph, *RULES, repeated()))
+    return contracted(dead(simplified(graph, *simplifier().rules)))
+
+
+def contracted(graph: Graph) -> Graph:
+    """What is done to products when the whole program is known."""
+    if any(node.primitive is einsum for node in graph):
+        graph = dead(simplified(paired(inner(graph)), *RULES, repeated()))
+    together = joined(graph)
+    return graph if together is graph else dead(simplified(together, *RULES, repeated()))
 
 
 def _replaced(node: Node, new: dict[Node, Any]) -> Node:
@@ -156,8 +208,11 @@ def _replaced(node: Node, new: dict[Node, Any]) -> Node:
 
 def _key(value: Any) -> Any:
     """A hashable stand-in for an argument or a parameter."""
-    if type(value) is Node or type(value) is float and value == value and value != 0:
+    kind = type(value)
+    if kind is Node or kind is str or kind is float and value == value and value != 0:
         return value
+    if kind is int:
+        return int, value
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     if type(value) in (tuple, list):
@@ -185,10 +240,6 @@ def structure(graph: Graph) -> Any:
         tuple(map(told, graph.inputs)), tuple(map(named, graph.outputs)),
         tuple((told(n), _key(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
     )  # fmt: skip
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if type(value) is Node else np.shape(value)
 
 
 def _dtype(value: Any) -> Any:
@@ -220,11 +271,11 @@ def _is(value: Any, number: float) -> bool:
 
 
 def _add(node: Node, add: Add) -> Any:
-    a, b = node.args
-    if _is(a, 0) or _is(b, 0):
-        return b if _is(a, 0) else a
-    for one, other in ((a, b), (b, a)):
-        if type(other) is Node and other.primitive is negative:
+    for one, other in (node.args, node.args[::-1]):
+        if type(other) is not Node:
+            if _is(other, 0):
+                return one
+        elif other.primitive is negative:
             return node.changed(primitive=subtract, args=(one, other.args[0]))
     return None
 
@@ -237,8 +288,9 @@ def _subtract(node: Node, add: Add) -> Any:
 
 
 def _multiply(node: Node, add: Add) -> Any:
-    a, b = node.args
-    for one, other in ((a, b), (b, a)):
+    for one, other in (node.args, node.args[::-1]):
+        if type(one) is Node:
+            continue
         if _is(one, 1):
             return other
         if _is(one, -1) and type(other) is Node and other.shape == node.shape:
@@ -377,7 +429,7 @@ def _broadcast_to(node: Node, add: Add) -> Any:
 
 def _sum(node: Node, add: Add) -> Any:
     (a,) = node.args
-    shape, axis = _shape(a), node.params["axis"]
+    shape, axis = shape_of(a), node.params["axis"]
     axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
@@ -417,10 +469,10 @@ def _gathered(node: Node, add: Add) -> Any:
     indices = node.params["indices"]
     places: dict[Any, Any] = {}
     for piece, index in zip(node.args, indices, strict=True):
-        key = _key(index), _shape(piece), _dtype(piece)
+        key = _key(index), shape_of(piece), _dtype(piece)
         before = places.get(key, (None, index))[0]
         if before is not None:
-            shape = _shape(piece)
+            shape = shape_of(piece)
             piece = add(node.changed(primitive=plus, args=(before, piece), params={}, slots=(), shape=shape))
         places[key] = piece, index
     if len(places) == len(indices) or node.slots:
@@ -445,7 +497,7 @@ def _unbroadcast_arguments(node: Node) -> Node:
     for i, a in enumerate(args):
         if _broadcast(a) and _strong_array(a.args[0]):
             shorter = [*args[:i], a.args[0], *args[i + 1 :]]
-            if np.broadcast_shapes(*map(_shape, shorter)) == node.shape:
+            if np.broadcast_shapes(*map(shape_of, shorter)) == node.shape:
                 args = shorter
     return node if all(map(operator.is_, args, node.args)) else node.changed(args=tuple(args))
 
@@ -460,12 +512,12 @@ def _as_product(node: Node, add: Add) -> Any:
     a, b = node.args
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return node
-    sizes = dict(zip(left + right, _shape(a) + _shape(b), strict=True))
+    sizes = dict(zip(left + right, shape_of(a) + shape_of(b), strict=True))
     batch = [s for s in output if s in left and s in right]
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     summed = [s for s in left if s in right and s not in output]
     alone = [[s for s in x if s not in y and s not in output] for x, y in ((left, right), (right, left))]
-    if not summed or alone[0] or alone[1]:
+    if len(set(output)) < len(output):
         return node
 
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
@@ -478,6 +530,21 @@ def _as_product(node: Node, add: Add) -> Any:
         shape = (*(sizes[s] for s in batch), *(int(np.prod([sizes[s] for s in g])) for g in groups[1:]))
         return make(reshape, (x,), shape, shape=shape)
 
+    def summed_alone(x: Any, names: str, alone: list[str]) -> tuple[Any, str]:
+        kept = "".join(s for s in names if s not in alone)
+        axes = tuple(names.index(s) for s in alone)
+        return make(sum_, (x,), tuple(sizes[s] for s in kept), axis=axes) if alone else x, kept
+
+    (a, left), (b, right) = summed_alone(a, left, alone[0]), summed_alone(b, right, alone[1])
+
+    def spread(x: Any, names: str) -> Any:
+        order = sorted(names, key=output.index)
+        x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=tuple(names.index(s) for s in order))
+        shape = tuple(sizes[s] if s in names else 1 for s in output)
+        return make(reshape, (x,), shape, shape=shape)
+
+    if not summed:
+        return node.changed(primitive=multiply, args=(spread(a, left), spread(b, right)), params={})
     x, y = arranged(a, left, batch, rows, summed), arranged(b, right, batch, summed, columns)
     z = make(matmul, (x, y), x.shape[:-1] + y.shape[-1:])
     order = [*batch, *rows, *columns]

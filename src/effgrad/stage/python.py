@@ -275,7 +275,8 @@ class Printer:
             return name
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):
-            if getattr(module, name, None) is function:
+            found = getattr(module, name, None)
+            if function in (found, getattr(found, "__wrapped__", None)):  # it may be replaced while a derivative runs
                 if module is scipy.special:
                     self.modules.add("import scipy.special")
                 return f"{module.__name__.replace('numpy', 'np')}.{name}"

@@ -8,6 +8,7 @@ What Python asks of a value, in `if`, `range` or an index, is answered from the 
 graph is the program of one path, and says when it is.
 """
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,14 +24,15 @@ from effgrad.smooth.interception import intercepted
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
-from effgrad.stage.graph import GUARD, INPUT, UNRULED, Graph, Node, Slot
+from effgrad.stage import later
+from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
+from effgrad.stage.later import computed, share_memory, small
+from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
 SHAPE_ONLY = {
     np.result_type,
     np.can_cast,
-    np.may_share_memory,
-    np.shares_memory,
     np.iscomplexobj,
     np.isrealobj,
     np.common_type,
@@ -39,8 +41,12 @@ SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
 }  # fmt: skip
+SHARING = {np.may_share_memory, np.shares_memory}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
+_TYPED = {np.float64, np.ndarray}
+_USUAL = {float, *_TYPED}
+_NUMBERS = {float, int}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
@@ -69,7 +75,7 @@ def _under_derivative(tree: Any) -> bool:
 
 
 class Staged(Traced):
-    """A value of a staged program: its primal is the example's value, its shadow the node that computes it."""
+    """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
 
     __slots__ = ()
 
@@ -80,13 +86,16 @@ class Staged(Traced):
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in SHARING and len(args) == 2:
+            return share_memory(*map(_told, args))
         if function in SHAPE_ONLY:
-            return function(*[_example(a) for a in args], **kwargs)
+            return function(*[small(_told(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*[settled(a) for a in args], **kwargs)
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
-        direct = function not in FUNCTIONS or function in COMPOSED
+        # As an operation of its own, it takes staged values by their place.
+        direct = (function not in FUNCTIONS or function in COMPOSED) and traced.staging(args) is not None
         if direct and not _under_derivative((args, tuple(kwargs.values()))):
             return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
@@ -96,6 +105,9 @@ class Staged(Traced):
 
     def __int__(self) -> int:
         return int(settled(self))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(settled(self), digits)
 
     def __index__(self) -> int:
         return operator.index(settled(self))
@@ -116,19 +128,26 @@ class Staged(Traced):
         return np.invert(self) if np.ndim(self.primal) else np.logical_not(self)
 
     def __repr__(self) -> str:
-        return f"Staged({self.primal!r})"
+        return f"Staged({self.inside()!r})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.primal, spec) if spec else repr(self)
+        return format(self.inside(), spec) if spec else repr(self)
+
+    def inside(self) -> Any:
+        return computed(self.primal)
 
     def plain(self) -> "Staged":
         """What `plain` finds: to a rule, a staged value is plain."""
         return self
 
-    shape = property(lambda self: np.shape(self.primal))
-    ndim = property(lambda self: np.ndim(self.primal))
-    size = property(lambda self: np.size(self.primal))
-    dtype = property(lambda self: np.result_type(self.primal))
+    @property
+    def shape(self) -> Any:
+        value = self.primal
+        return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
 
 
 def _recording(function: Any, reflected: bool = False) -> Any:
@@ -147,6 +166,7 @@ for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", o
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
 
 traced.LAYERS.discard(Staged)
+_new: Any = object.__new__
 
 
 def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -167,9 +187,14 @@ def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
     return owner.apply(primitive, *values, **params)
 
 
-def _example(value: Any) -> Any:
+def _told(value: Any) -> Any:
+    """The example's value, perhaps a later one."""
     value = traced.plain(value)
     return value.primal if type(value) is Staged else value
+
+
+def _example(value: Any) -> Any:
+    return computed(_told(value))
 
 
 def settled(value: Any) -> Any:
@@ -183,11 +208,16 @@ class Stage(Handler[Smooth, Recompute]):
 
     holder = Staged
 
+    def __init__(self, recorder: Simplifier | None = None) -> None:
+        # Where the operations go; without one, they are kept as they are.
+        self.recorder = recorder
+
     def enter(self) -> None:
         self.inputs: list[Node] = []
         # The second runs of checkpoints that are open, and how many there were.
         self.open, self.runs = [0], 0
-        self.nodes: list[Node] = []
+        recorder = self.recorder or Simplifier()
+        self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
         self.constants: dict[int, tuple[Any, Any]] = {}
 
@@ -197,27 +227,50 @@ class Stage(Handler[Smooth, Recompute]):
         self.inputs.append(node)
         return Staged(self, example, node)
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Staged:
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        if len(args) == 2 and not params:
+            # The general case for what long programs consist of.
+            a, b = args
+            staged = type(a) is Staged and a.owner is self
+            if staged and type(b) is Staged and b.owner is self:
+                return self.recorded(primitive, (a.primal, b.primal), (a.shadow, b.shadow))
+            if staged and type(b) in _NUMBERS:
+                return self.recorded(primitive, (a.primal, b), (a.shadow, b))
+            if type(a) in _NUMBERS and type(b) is Staged and b.owner is self:
+                return self.recorded(primitive, (a, b.primal), (a, b.shadow))
         slots: list[Staged] = []
-        inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
-        values = {key: _examples(value, slots) for key, value in inside.items()}
+        inside = values = NONE
+        if params:
+            inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
+            values = {key: _examples(value, slots) for key, value in inside.items()}
         examples, kept = [], []
         for a in args:
-            if type(a) in KINDS and a.owner is not self and self.is_outer(a):
-                a = self.outer(a)
             if type(a) is Staged and a.owner is self:
                 examples.append(a.primal)
                 kept.append(a.shadow)
+            elif type(a) in _NUMBERS:
+                examples.append(a)
+                kept.append(a)
             else:
-                examples.append(_example(a))
+                if self.is_outer(a):
+                    a = self.outer(a)
+                examples.append(_told(a))
                 kept.append(self.argument(a))
-        result = primitive.function(*examples, **values)
-        if type(result) is not float and not isinstance(result, np.ndarray | np.generic | float | int | complex):
+        return self.recorded(primitive, examples, tuple(kept), values, inside, tuple([s.shadow for s in slots]))
+
+    def recorded(
+        self, primitive: Any, examples: Sequence[Any], args: tuple[Any, ...], values: dict[str, Any] = NONE,
+        params: dict[str, Any] = NONE, slots: tuple[Node, ...] = (),
+    ) -> Any:  # fmt: skip
+        """The value of a new node with these arguments and parameters, and with those of the example."""
+        result = later.result(primitive, examples, values)
+        if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
-        node = Node(primitive, tuple(kept), inside, tuple([s.shadow for s in slots]), result)
+        node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]
-        self.nodes.append(node)
-        return Staged(self, result, node)
+        staged = _new(Staged)
+        staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
+        return staged
 
     def begin(self) -> None:
         self.runs += 1
@@ -228,6 +281,8 @@ class Stage(Handler[Smooth, Recompute]):
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
+        if self.alive and all([type(a) is Staged and a.owner is self for a in args]):
+            return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
 
     def argument(self, value: Any) -> Any:
@@ -259,19 +314,20 @@ class Stage(Handler[Smooth, Recompute]):
 
     def guard(self, value: Staged) -> Any:
         """Answer Python's question about a value from the example, and record that the path depends on it."""
-        if self.alive and value.shadow not in self.guarded:
-            node = Node(GUARD, (value.shadow,), {}, (), value.primal)
-            node.expected = np.array(value.primal) if isinstance(value.primal, np.ndarray) else value.primal
-            self.nodes.append(node)
-            self.guarded[value.shadow] = node
-        return value.primal
+        node = value.shadow
+        if self.alive and type(node) is Node and node not in self.guarded:
+            example = value.inside()
+            guard = Node(GUARD, (node,), NONE, (), example)
+            guard.expected = np.array(example) if isinstance(example, np.ndarray) else example
+            self.guarded[node] = self.add(guard)
+        return value.inside()
 
     def _parameter(self, tree: Any, primitive: Any, slots: list[Staged]) -> Any:
         """A parameter with its staged values taken out into slots (integer indices) or settled."""
         if type(tree) in (tuple, list):
             return type(tree)(self._parameter(item, primitive, slots) for item in tree)
         if type(tree) is Staged:
-            if primitive in INDEXING and tree.dtype.kind in "iu":
+            if primitive in INDEXING and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
                 slots.append(tree)
                 return Slot(len(slots) - 1)
             return settled(tree)
@@ -280,7 +336,7 @@ class Stage(Handler[Smooth, Recompute]):
     def finish(self, output: Any) -> Graph:
         """The recorded program, returning `output`."""
         leaves, tree = optree.tree_flatten(output)
-        for leaf in map(_example, leaves):
+        for leaf in map(_told, leaves):
             if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
                 raise NotStaged(
                     f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
@@ -290,7 +346,7 @@ class Stage(Handler[Smooth, Recompute]):
 
 def _examples(tree: Any, slots: list[Staged]) -> Any:
     if type(tree) is Slot:
-        return slots[tree.number].primal
+        return slots[tree.number].inside()
     if type(tree) in (tuple, list):
         return type(tree)(_examples(item, slots) for item in tree)
     return tree
@@ -319,8 +375,6 @@ def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False)
         return float(3 * (x0 * x0))
     <BLANKLINE>
     """
-    from effgrad.stage.passes import PASSES
-
     unknown = [name for name in passes if name not in PASSES]
     if unknown:
         raise ValueError(f"there is no pass {unknown[0]!r}; choose from {', '.join(PASSES)}")
@@ -347,13 +401,24 @@ def is_dynamic(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray | np.generic | float | complex) and np.result_type(leaf).kind in "fciub"
 
 
-def staged(f: Callable[..., Any], leaves: list[Any], tree: Any) -> tuple[Graph, list[Any]]:
-    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result."""
-    with intercepted(), Stage() as stage:
+def staged(
+    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
+) -> tuple[Graph, list[Any]]:
+    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    with intercepted(), Stage(recorder) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        values = [np.copy(_example(leaf))[()] if isinstance(leaf, np.ndarray) and type(traced.plain(leaf)) is not Staged
-                  else _example(leaf) for leaf in optree.tree_leaves(output)]  # fmt: skip
-    return graph, values
+        leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
+    return graph, leaves
+
+
+def _kept(leaf: Any) -> Any:
+    """A leaf of a result that nobody's later write can reach."""
+    return leaf.copy()[()] if type(leaf) is np.ndarray else leaf
+
+
+def values(leaves: list[Any]) -> list[Any]:
+    """The example's values of the leaves of a result."""
+    return [computed(leaf.primal) if type(leaf) is Staged else leaf for leaf in leaves]

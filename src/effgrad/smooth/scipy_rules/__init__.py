@@ -64,7 +64,6 @@ NO_RULE = {
             binary_opening binary_propagation""",
         "it calls a Python function from compiled code":
             "generic_filter generic_filter1d geometric_transform labeled_comprehension",
-        "splines of images have rules of order 0 and 1 only": "spline_filter spline_filter1d rotate",
     },
     "stats": {
         "a test's p-value or a ranking in steps; it is not smooth in the data": """ansari brunnermunzel kruskal ks_1samp

@@ -13,7 +13,7 @@ from scipy.interpolate import BSpline, CubicSpline, PPoly, RegularGridInterpolat
 from scipy.interpolate._interpolate import _PPolyBase
 
 from effgrad.smooth.joining import shape_of
-from effgrad.smooth.scipy_rules.tables import Method, require, traced_inside
+from effgrad.smooth.scipy_rules.tables import Method, reals, require, traced_inside
 from effgrad.smooth.traced import KINDS, evaluated, getitem, plain
 
 
@@ -23,6 +23,7 @@ def _piece(knots: Any) -> Any:
 
 def _piecewise(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
+    reals("interpolate", x)
     if extrapolate == "periodic":
         x = knots[0] + np.mod(x - knots[0], knots[-1] - knots[0])
     outside = (plain(x) < knots[0]) | (plain(x) > knots[-1])
@@ -123,6 +124,7 @@ def _table(self: Any, x: Any) -> Any:
 
 
 def _linear_table(self: Any, x: Any) -> Any:
+    reals("interpolate.interp1d", x)
     piece = evaluated(_piece(self.x), x)
     low, high = getitem(self.x, piece), getitem(self.x, piece + 1)
     below, above = getitem(self._y, piece), getitem(self._y, piece + 1)
@@ -135,6 +137,7 @@ def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
     require(method in ("linear", "nearest"), "interpolate.RegularGridInterpolator", "method 'linear' or 'nearest'")
     grid, values = self.grid, self.values
     xi = np.stack(np.broadcast_arrays(*xi), axis=-1) if isinstance(xi, tuple) else np.asarray(xi)
+    reals("interpolate.RegularGridInterpolator", xi)
     xi = xi[..., None] if np.ndim(plain(xi)) == 1 and len(grid) == 1 else xi
     cells = [evaluated(_piece(knots), xi[..., d]) for d, knots in enumerate(grid)]
     parts = [

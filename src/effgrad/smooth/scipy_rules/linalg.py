@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from effgrad.smooth import cotangents
-from effgrad.smooth.complexes import conj
+from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.linalg import mT
 from effgrad.smooth.primitive import Primitive, general
 from effgrad.smooth.scipy_rules.tables import constant, require
@@ -62,6 +62,8 @@ triangular: Primitive = general(
 def _solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, *_: Any, **__: Any
 ) -> Any:
+    if trans in (2, "C"):
+        a = conj(a)
     trans = {0: 0, 1: 1, 2: 1, "N": 0, "T": 1, "C": 1}[trans]
     return triangular(a, b, lower=bool(lower), trans=trans, unit=bool(unit_diagonal))
 
@@ -79,13 +81,16 @@ def _cho_factor(a: Any, lower: bool = False, *_: Any, **__: Any) -> Any:
 
 def _cho_solve(c_and_lower: Any, b: Any, *_: Any, **__: Any) -> Any:
     c, lower = c_and_lower
-    half = triangular(c, b, lower=bool(lower), trans=0 if lower else 1, unit=False)
-    return triangular(c, half, lower=bool(lower), trans=1 if lower else 0, unit=False)
+    half = triangular(c if lower else conj(c), b, lower=bool(lower), trans=0 if lower else 1, unit=False)
+    return triangular(conj(c) if lower else c, half, lower=bool(lower), trans=1 if lower else 0, unit=False)
 
 
-def _symmetric(a: Any, lower: bool) -> Any:
-    """The symmetric matrix of which one triangle is given."""
-    return triangle(a, lower) + mT(triangle(a, lower, unit=True))
+def _symmetric(a: Any, lower: bool, hermitian: bool = True) -> Any:
+    """The symmetric or Hermitian matrix of which one triangle is given."""
+    rest = triangle(a, lower, unit=True)
+    if not hermitian or not is_complex(a):
+        return triangle(a, lower) + mT(rest)
+    return rest + mT(conj(rest)) + np.real(a) * np.eye(np.shape(plain(a))[-1])
 
 
 def _solve(
@@ -95,7 +100,7 @@ def _solve(
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     if assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
-        a = _symmetric(a, lower)
+        a = _symmetric(a, lower, not assume_a.startswith("sym"))
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))
     elif assume_a == "tridiagonal":
@@ -175,6 +180,8 @@ def _order(pivots: Any) -> Any:
 def _lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, *_: Any, **__: Any) -> Any:
     packed, pivots = lu_and_piv
     order = evaluated(_order, pivots)
+    if trans == 2:
+        packed = conj(packed)
     if trans:
         half = triangular(packed, b, lower=False, trans=1, unit=False)
         return triangular(packed, half, lower=True, trans=1, unit=True)[evaluated(np.argsort, order)]
@@ -236,7 +243,7 @@ def _whole_band(ab: Any, lower: bool) -> Any:
     width = np.shape(plain(ab))[0] - 1
     rest = np.zeros_like(plain(ab))[1:]
     low, up = (width, 0) if lower else (0, width)
-    other = _transposed_band(ab, low, up)
+    other = conj(_transposed_band(ab, low, up))
     halves = [np.concatenate([rest, ab]), np.concatenate([other, rest])] if lower else [
         np.concatenate([ab, rest]), np.concatenate([rest, other])]  # fmt: skip
     once = np.reshape(np.where(np.arange(2 * width + 1) == width, 0.5, 1.0), (-1, 1))
@@ -424,7 +431,7 @@ def _vector(x: Any, name: str) -> Any:
 
 def _toeplitz(c: Any, r: Any = None) -> Any:
     c = _vector(c, "toeplitz")
-    r = c if r is None else _vector(r, "toeplitz")
+    r = conj(c) if r is None else _vector(r, "toeplitz")
     m, n = c.size, r.size
     return np.concatenate([c[::-1], r[1:]])[m - 1 + np.arange(n) - np.arange(m)[:, None]]
 

@@ -1,9 +1,11 @@
-"""`scipy.ndimage`: linear filters, and interpolation of order 0 and 1, of images of any dimension.
+"""`scipy.ndimage`: linear filters, and interpolation by splines, of images of any dimension.
 
 A filter continues the image beyond its edges, which is an index of its elements, and convolves; a filter along one axis
-with given weights is found by what it does to a single 1.
+with given weights is found by what it does to a single 1. A spline is a sum of B-splines, whose coefficients are linear
+in the image: Unser, Splines: a perfect fit for signal and image processing (1999).
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import scipy.ndimage
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.reductions import root
 from effgrad.smooth.scipy_rules.signal import _mode, convolve
-from effgrad.smooth.scipy_rules.tables import constant, require, traced_inside
+from effgrad.smooth.scipy_rules.tables import by_matrix, constant, reals, require, traced_inside
 from effgrad.smooth.traced import evaluated, getitem, plain
 
 # NumPy's names of SciPy's ways to continue an image.
@@ -38,6 +40,7 @@ def _correlate(
 ) -> Any:  # fmt: skip
     require(output is None, "ndimage.correlate", "output=None")
     x, weights = np.asarray(input), np.asarray(weights)
+    reals("ndimage.correlate", weights)
     ndim = np.ndim(plain(x))
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     shape = [1] * ndim
@@ -79,6 +82,7 @@ def _gaussian_filter1d(
     input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None,
 ) -> Any:  # fmt: skip
+    reals("ndimage.gaussian_filter", sigma)
     size = int(truncate * float(plain(sigma)) + 0.5) if radius is None else radius
     if order == 0:
         weights = np.exp(-0.5 * (np.arange(-size, size + 1) / sigma) ** 2)
@@ -179,10 +183,38 @@ def _gaussian_gradient_magnitude(
 # Interpolation.
 
 
-def _sampled(input: Any, coordinates: list[Any], order: int, mode: str, cval: Any, name: str) -> Any:
-    """The image at some coordinates: of the corners around each, or the nearest one."""
-    require(order in (0, 1), f"ndimage.{name}", "order 0 or 1 (give order=1)")
+def _spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
+    require(output is np.float64, "ndimage.spline_filter1d", "output=numpy.float64")
+    return by_matrix(lambda rows: scipy.ndimage.spline_filter1d(rows, order, 0, mode=mode), np.asarray(input), axis)
+
+
+def _spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+    for axis in range(np.ndim(plain(input)) if order > 1 else 0):
+        input = _spline_filter1d(input, order, axis, output, mode)
+    return input
+
+
+def _bspline(order: int, t: Any) -> Any:
+    """The B-spline of an order at a distance from its middle."""
+    powers = (np.maximum(t + (order + 1) / 2 - i, 0.0) ** order for i in range(order + 1))
+    return sum((-1) ** i * math.comb(order + 1, i) * power for i, power in enumerate(powers)) / math.factorial(order)
+
+
+def _mirrored(places: Any, n: int) -> Any:
+    around = np.abs(places) % max(2 * n - 2, 1)
+    return np.where(around < n, around, 2 * n - 2 - around)
+
+
+def _sampled(
+    input: Any, coordinates: list[Any], order: int, mode: str, cval: Any, name: str, prefilter: bool = True
+) -> Any:
+    """The image at some coordinates: of the corners around each, or the nearest one, or of a spline through all."""
     require(mode in ("constant", "nearest"), f"ndimage.{name}", "mode 'constant' or 'nearest'")
+    reals(f"ndimage.{name}", *coordinates)
+    if order > 1 and prefilter:
+        if mode == "nearest":  # as SciPy does, so that the spline is nearly constant beyond the edges
+            input, coordinates = np.pad(input, 12, mode="edge"), [c + 12 for c in coordinates]
+        input = _spline_filter(input, order, mode=mode)
     sizes = shape_of(input)
     if mode == "nearest":
         coordinates = [np.clip(c, 0, n - 1) for c, n in zip(coordinates, sizes, strict=True)]
@@ -192,15 +224,20 @@ def _sampled(input: Any, coordinates: list[Any], order: int, mode: str, cval: An
     if order == 0:
         places = tuple(evaluated(_nearest(n), c) for c, n in zip(coordinates, sizes, strict=True))
         return np.where(outside, cval, getitem(input, places))
-    cells = [evaluated(_cell(n), c) for c, n in zip(coordinates, sizes, strict=True)]
+    firsts = [evaluated(_cell(n) if order == 1 else _first(order), c) for c, n in zip(coordinates, sizes, strict=True)]
     total: Any = 0.0
-    for corner in np.ndindex((2,) * len(sizes)):
+    for corner in np.ndindex((order + 1,) * len(sizes)):
         weight: Any = 1.0
-        for c, cell, end in zip(coordinates, cells, corner, strict=True):
-            weight = weight * (c - cell if end else 1 - (c - cell))
-        places = tuple(np.minimum(cell + end, n - 1) for cell, end, n in zip(cells, corner, sizes, strict=True))
+        for c, first, step in zip(coordinates, firsts, corner, strict=True):
+            t = c - (first + step)
+            weight = weight * (_bspline(order, t) if order > 1 else 1 + t if step else 1 - (c - first))
+        places = tuple(_mirrored(first + step, n) for first, step, n in zip(firsts, corner, sizes, strict=True))
         total = total + weight * getitem(input, places)
     return np.where(outside, cval, total)
+
+
+def _first(order: int) -> Any:
+    return lambda c: np.floor(c if order % 2 else c + 0.5).astype(int) - order // 2
 
 
 def _nearest(n: int) -> Any:
@@ -215,9 +252,10 @@ def _map_coordinates(
     input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:  # fmt: skip
+    require(output is None, "ndimage.map_coordinates", "output=None")
     coordinates = np.asarray(coordinates)
     points = [coordinates[i] for i in range(shape_of(coordinates)[0])]
-    return _sampled(np.asarray(input), points, order, mode, cval, "map_coordinates")
+    return _sampled(np.asarray(input), points, order, mode, cval, "map_coordinates", prefilter)
 
 
 def _affine_transform(
@@ -233,7 +271,7 @@ def _affine_transform(
     grid = np.indices(shape_of(input) if output_shape is None else output_shape).astype(float)
     moved = np.tensordot(matrix, grid, axes=(1, 0))
     offset = np.reshape(np.broadcast_to(np.asarray(offset), (ndim,)), (ndim,) + (1,) * ndim)
-    return _map_coordinates(input, moved + offset, None, order, mode, cval)
+    return _map_coordinates(input, moved + offset, output, order, mode, cval, prefilter)
 
 
 def _shift(
@@ -242,7 +280,7 @@ def _shift(
 ) -> Any:  # fmt: skip
     ndim = np.ndim(plain(input))
     offset = -np.broadcast_to(np.asarray(shift), (ndim,))
-    return _affine_transform(input, np.eye(ndim), offset, None, None, order, mode, cval)
+    return _affine_transform(input, np.eye(ndim), offset, None, output, order, mode, cval, prefilter)
 
 
 def _zoom(
@@ -254,7 +292,31 @@ def _zoom(
     new = [int(round(n * z)) for n, z in zip(sizes, _each(zoom, len(sizes)), strict=True)]
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(sizes, new, strict=True)]
     lines = [np.minimum(np.arange(m) * step, n - 1.0) for m, n, step in zip(new, sizes, steps, strict=True)]
-    return _map_coordinates(input, np.stack(np.meshgrid(*lines, indexing="ij")), None, order, mode, cval)
+    grid = np.stack(np.meshgrid(*lines, indexing="ij"))
+    return _map_coordinates(input, grid, output, order, mode, cval, prefilter)
+
+
+def _rotate(
+    input: Any, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
+    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    ndim = np.ndim(plain(input))
+    first, second = sorted(axis % ndim for axis in axes)
+    image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
+    c, s = np.cos(angle * np.pi / 180), np.sin(angle * np.pi / 180)
+    matrix = np.stack([np.stack([c, s]), np.stack([-s, c])])
+    size = np.array(shape_of(image)[-2:])
+    new = size
+    if reshape:
+        corners = plain(matrix) @ np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]])
+        new = (np.ptp(corners, axis=1) + 0.5).astype(int)
+    offset = (size - 1) / 2 - np.matmul(matrix, (new - 1) / 2)
+    planes = np.reshape(image, (-1, *size))
+    turned = [
+        _affine_transform(planes[i], matrix, offset, tuple(new), output, order, mode, cval, prefilter)
+        for i in range(shape_of(planes)[0])
+    ]
+    return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
 
 
 RULES: list[tuple[Any, str, Any]] = [
@@ -265,7 +327,8 @@ RULES: list[tuple[Any, str, Any]] = [
         "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
         "prewitt": _edges([1, 1, 1]), "laplace": _laplace, "gaussian_laplace": _gaussian_laplace,
         "gaussian_gradient_magnitude": _gaussian_gradient_magnitude, "map_coordinates": _map_coordinates,
-        "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom,
+        "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom, "rotate": _rotate,
+        "spline_filter": _spline_filter, "spline_filter1d": _spline_filter1d,
         **{name: constant(getattr(scipy.ndimage, name)) for name in (
             "label", "maximum_position", "minimum_position", "distance_transform_edt")},
     }.items()

@@ -14,7 +14,7 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.primitive import Primitive, general, linear
-from effgrad.smooth.scipy_rules.tables import by_matrix, require, traced_inside
+from effgrad.smooth.scipy_rules.tables import by_matrix, reals, require, traced_inside
 from effgrad.smooth.traced import plain
 
 # Convolutions.
@@ -265,6 +265,8 @@ def _by_matrix(name: str) -> Any:
 
     def rule(x: Any, *args: Any, **kwargs: Any) -> Any:
         require(not traced_inside((args, kwargs)), f"signal.{name}", "its first argument only")
+        if name == "savgol_filter":
+            reals("signal.savgol_filter", x)
         positional = inspect.signature(function).bind(x, *args, **kwargs).arguments
         axis = positional.get("axis", default)
         rest = {key: value for key, value in positional.items() if key not in ("x", "axis")}

@@ -7,7 +7,7 @@ from scipy.spatial import distance
 
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.reductions import root
-from effgrad.smooth.scipy_rules.tables import require
+from effgrad.smooth.scipy_rules.tables import reals, require
 
 
 def _cosine(u: Any, v: Any) -> Any:
@@ -53,11 +53,15 @@ def _metric(metric: Any, name: str) -> Any:
     return METRICS[metric]
 
 
-def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
+def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
+    require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
+    reals("spatial.distance.cdist", XA, XB)
     return _metric(metric, "cdist")(np.asarray(XA)[:, None, :], np.asarray(XB)[None, :, :], **options)
 
 
-def _pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
+def _pdist(X: Any, metric: Any = "euclidean", **options: Any) -> Any:
+    require("out" not in options, "spatial.distance.pdist", "the returned array: leave out= out")
+    reals("spatial.distance.pdist", X)
     first, second = np.triu_indices(shape_of(X)[0], 1)
     return _metric(metric, "pdist")(X[first], X[second], **options)
 
@@ -71,12 +75,19 @@ def _squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return np.where(numbers == 0, 0.0, X[np.maximum(numbers - 1, 0)])
 
 
+def _of_two(name: str, rule: Any) -> Any:
+    def distance_of(u: Any, v: Any, *args: Any, **options: Any) -> Any:
+        reals(f"spatial.distance.{name}", u, v)
+        return rule(np.asarray(u), np.asarray(v), *args, **options)
+
+    return distance_of
+
+
 def _numbered(n: int) -> Any:
     return np.arange(n * n).reshape(n, n)
 
 
 RULES: list[tuple[Any, str, Any]] = [
     (distance, "cdist", _cdist), (distance, "pdist", _pdist), (distance, "squareform", _squareform),
-    *((distance, name, lambda u, v, *args, rule=rule, **options: rule(np.asarray(u), np.asarray(v), *args, **options))
-      for name, rule in METRICS.items()),
+    *((distance, name, _of_two(name, rule)) for name, rule in METRICS.items()),
 ]  # fmt: skip

@@ -119,6 +119,31 @@ def _quantile(name: str) -> Any:
     return rule
 
 
+def _entropy(self: Any, *args: Any, **named: Any) -> Any:
+    shapes, loc, scale = self._parse_args(*args, **named)
+    shapes = tuple(map(np.asarray, shapes))
+    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    value = self._entropy(*shapes)
+    value = value + np.log(scale) if isinstance(self, scipy.stats.rv_continuous) else value
+    return np.where(valid, value + 0.0 * loc, np.nan)[()]
+
+
+def _moments(self: Any, *args: Any, **named: Any) -> Any:
+    """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
+    shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
+    shapes = tuple(map(np.asarray, shapes))
+    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    with np.errstate(all="ignore"):
+        stated = self._stats(*shapes, **({"moments": letters} if self._stats_has_moments else {}))
+        first = stated[0] if stated[0] is not None else self._munp(1, *shapes)
+        second = stated[1] if stated[1] is not None else self._munp(2, *shapes) - first * first
+    values = {"m": scale * first + loc, "v": scale * scale * second, "s": stated[2], "k": stated[3]}
+    if any(values[letter] is None for letter in letters):
+        raise NoRule(f"scipy.stats.{self.name}.stats has a derivative rule for the mean and the variance")
+    results = tuple(np.where(valid, values[letter] + 0.0 * loc, np.nan)[()] for letter in "mvsk" if letter in letters)
+    return results[0] if len(results) == 1 else results
+
+
 def _covariance(
     self: Any, M: Any, cond: Any = None, rcond: Any = None, lower: bool = True, check_finite: bool = True,
     allow_singular: bool = True,
@@ -138,6 +163,8 @@ RULES: list[tuple[Any, str, Any]] = [
     *((scipy.stats.rv_continuous, name, _standard(name)) for name in CONTINUOUS),
     *((scipy.stats.rv_continuous, name, _quantile(name)) for name in ("ppf", "isf")),
     *((scipy.stats.rv_discrete, name, _counted(name)) for name in DISCRETE),
+    (scipy.stats._distn_infrastructure.rv_generic, "stats", _moments),
+    (scipy.stats._distn_infrastructure.rv_generic, "entropy", _entropy),
     (array_api_extra, "apply_where", _apply_where),
     (array_api_compat.numpy, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),

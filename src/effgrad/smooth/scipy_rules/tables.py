@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.errors import NoRule
+from effgrad.smooth.complexes import require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.traced import KINDS, plain
 
@@ -22,6 +23,12 @@ def require(holds: bool, name: str, what: str) -> None:
     """Refuse a form of a function that its rule does not cover."""
     if not holds:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
+
+
+def reals(name: str, *values: Any) -> None:
+    """Refuse complex arguments where SciPy takes their real parts or has another formula."""
+    for value in values:
+        require_real(value, f"scipy.{name}")
 
 
 def constant(function: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.kernels import Kernel, signature, text
+from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Product, Storage
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
@@ -24,19 +25,15 @@ class Native:
 
     def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
+        graph = apart(graph)
         plan = self.plan = Plan(graph, repeated)
         self.lock = threading.Lock()
         self.arena = np.zeros(plan.arena + 64, np.uint8)
         start = -self.arena.__array_interface__["data"][0] % 64
         self.arena = self.arena[start:]
-        self.pointers = np.zeros(1 + len(plan.buffers), np.int64)
-        self.pointers[0] = _address(self.arena)
-        self.numbers: dict[Buffer, int] = {}
-        for buffer in plan.buffers:
-            if buffer.array is not None or buffer in plan.direct:
-                self.numbers[buffer] = len(self.numbers) + 1
-                if buffer.array is not None:
-                    self.pointers[self.numbers[buffer]] = _address(buffer.array)
+        # Where the addresses of arguments and results that are used where they are go: positions in the table of
+        # arguments, and offsets.
+        self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
         self.load()
         self.segments = self.segmented()
         self.inputs: list[Any] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
@@ -49,9 +46,14 @@ class Native:
     def load(self) -> None:
         """Compile what is new, and make the table of the steps: the address of each and of its arguments."""
         steps = [step for step in self.plan.steps if not isinstance(step, Call)]
-        keys = [signature(step.kernel) if isinstance(step, Fused) else products.KERNEL for step in steps]
+        different: dict[Any, int] = {}
+        keys = [
+            different.setdefault(signature(step.kernel), len(different)) if isinstance(step, Fused) else products.KERNEL
+            for step in steps
+        ]
         kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
+        self.slots = np.zeros(max((len(tape.slots) for tape in self.tapes.values()), default=0))
         names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}
         bodies: dict[str, Body] = {INTERPRETER: interpreter()} if self.tapes else {}
         if products.KERNEL in keys:
@@ -70,13 +72,18 @@ class Native:
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         starts = []
+        arena = _address(self.arena)
         for key, step in zip(keys, steps, strict=True):
             starts.append(len(arguments))
             if key in self.tapes:
-                arguments += self.tapes[key].header()
+                arguments += self.tapes[key].header(self.slots)
             for buffer, offset in self.plan.offsets[step.number]:
-                number = self.numbers.get(buffer, 0)
-                arguments += [number, offset + (0 if number else buffer.place)]
+                if buffer in self.uses:
+                    self.uses[buffer].append((len(arguments), offset))
+                    arguments.append(0)
+                else:
+                    start = arena + buffer.place if buffer.array is None else _address(buffer.array)
+                    arguments.append(start + offset)
             if isinstance(step, Product):
                 arguments += step.numbers
         self.arguments = np.array(arguments or [0], np.int64)
@@ -102,10 +109,10 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        driver, pointers, table = self.driver, _address(self.pointers), _address(self.table)
+        driver, table = self.driver, _address(self.table)
 
         def segment() -> None:
-            failed = driver(pointers, table, first, last)
+            failed = driver(table, first, last)
             if failed:
                 raise GuardFailed(failed - 1, self.value(self.plan.checked[failed - 1])[()])
 
@@ -147,14 +154,15 @@ class Native:
 
         return apply
 
-    def input(self, number: int, node: Any) -> Callable[[Any], Any]:
+    def input(self, number: int, node: Any) -> Callable[[Any, Any], Any]:
+        """What puts an input where the steps read it, called as `array.__setitem__` is."""
         storage = self.plan.storage[id(node)]
-        if storage.buffer in self.numbers:
-            place, pointers = self.numbers[storage.buffer], self.pointers
+        if storage.buffer in self.uses:
+            put = self.pointing(storage.buffer)
 
-            def point(leaf: Any) -> Any:
+            def point(_: Any, leaf: Any) -> Any:
                 leaf = np.ascontiguousarray(leaf)
-                pointers[place] = _address(leaf)
+                put(_address(leaf))
                 return leaf
 
             return point
@@ -163,19 +171,37 @@ class Native:
         setitem: Callable[..., Any] = self.value(storage).__setitem__
         return setitem
 
+    def pointing(self, buffer: Buffer) -> Callable[[int], None]:
+        """What puts the address of a buffer where the steps read it."""
+        arguments, last = self.arguments, 0
+        places, offsets = np.array(self.uses[buffer], np.int64).reshape(-1, 2).T.copy()
+
+        def put(address: int) -> None:
+            nonlocal last
+            if address != last:
+                arguments[places] = offsets + address
+                last = address
+
+        return put
+
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
-        if output.buffer in self.numbers and output.buffer.source is None and output.buffer.array is None:
-            place, pointers, memory = self.numbers[output.buffer], self.pointers, np.empty(node.shape, node.dtype)
+        if output.buffer in self.uses and output.buffer.source is None and output.buffer.array is None:
+            put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
 
             def fresh() -> Any:
-                # The last result's memory, if nothing refers to it any more: pages that are new to a process cost more
-                # than filling them does.
-                nonlocal memory
-                if sys.getrefcount(memory) > _UNUSED:
-                    memory = np.empty_like(memory)
-                pointers[place] = _address(memory)
+                # The memory of the last result or the one before it, whichever nothing refers to any more: pages that
+                # are new to a process cost more than filling them does, and a caller often drops a result only when
+                # the next one replaces it.
+                for number in range(len(memories)):
+                    if sys.getrefcount(memories[number]) == _UNUSED:
+                        memory = memories[number]
+                        break
+                else:
+                    memory = np.empty(node.shape, node.dtype)
+                    memories[:] = [*memories[-1:], memory]
+                put(_address(memory))
                 return memory[...]
 
             return fresh
@@ -186,9 +212,8 @@ class Native:
 
     def prepare(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
         """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
-        kept = [put(..., leaf) if type(put) is _SETITEM else put(leaf)
-                for put, leaf in zip(self.inputs, leaves, strict=True)]  # fmt: skip
-        return kept, {i: make() for i, make in self.fresh}
+        kept = [put(..., leaf) for put, leaf in zip(self.inputs, leaves, strict=True)]
+        return kept, {i: make() for i, make in self.fresh} if self.fresh else {}
 
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
@@ -198,6 +223,8 @@ class Native:
             else:
                 for segment in self.segments:
                     segment()
+            if not direct:
+                return [make() for make in self.results]
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
     def settled(self, segments: Sequence[Callable[[], None]]) -> None:
@@ -221,22 +248,15 @@ def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:
 
 
 def _references() -> int:
-    """The references to an array that nobody has but the function inside, which asks."""
-    memory = np.empty(0)
-
-    def asked() -> int:
-        nonlocal memory
-        return sys.getrefcount(memory)
-
-    return asked()
+    """The references to an array that only a list has, and the function that asks."""
+    memories = [np.empty(0)]
+    return sys.getrefcount(memories[0])
 
 
 _UNUSED = _references()
 
-_SETITEM: Any = type(np.zeros(1).__setitem__)
 
-
-def _ignore(leaf: Any) -> None:
+def _ignore(_: Any, leaf: Any) -> None:
     """An input on which nothing depends."""
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 import llvmlite
 import llvmlite.binding as llvm
 
+from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import Body
 
 llvm.initialize_native_target()
@@ -37,7 +38,7 @@ if _math is not None:
 
 _MAGIC = b"effgrad object 1\n"
 _DRIVER = """
-define i64 @DRIVER(ptr %pointers, ptr %steps, i64 %first, i64 %last) {
+define i64 @DRIVER(ptr %steps, i64 %first, i64 %last) {
 entry:
   %some = icmp slt i64 %first, %last
   br i1 %some, label %head, label %done
@@ -48,7 +49,7 @@ head:
   %function = load ptr, ptr %a
   %b = getelementptr i64, ptr %a, i64 1
   %arguments = load ptr, ptr %b
-  %code = call i32 %function(ptr %pointers, ptr %arguments)
+  %code = call i32 %function(ptr %arguments)
   %failed = icmp ne i32 %code, 0
   br i1 %failed, label %stop, label %more
 more:
@@ -193,7 +194,8 @@ def _module(kernels: dict[str, Body]) -> str:
         attributes.append(f'attributes #{number} = {{ "vector-function-abi-variant"="{",".join(variants)}" }}')
         text = text.replace(f"#{symbol}#", f"#{number}")
     kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
-    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes])
+    interleaved = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
+    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *interleaved])
 
 
 _engines: list[Engine] = []
@@ -236,7 +238,7 @@ def flushed() -> Iterator[None]:
         restore(before)
 
 
-def driver() -> Callable[[int, int, int, int], int]:
+def driver() -> Callable[[int, int, int], int]:
     """The function that runs the steps from one number to another: 0, or what a step returned that was not."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return kind(engine().addresses["effgrad_driver"])

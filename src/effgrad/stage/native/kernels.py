@@ -5,6 +5,8 @@ compiled once. Loops over adjacent axes that all operands walk in step are one l
 in several partial sums: fixed by the kernel, so the result is the same from run to run.
 """
 
+import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ BLOCK = 1024
 # long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
 WIDE = '"prefer-vector-width"="512"'
 
-# Operations that leave the value as it is, but for its type.
-MOVES = {"copy", "astype", "float"}
+# Operations that leave the value as it is, but for its type and shape.
+MOVES = {"copy", "astype", "float", "broadcast_to"}
 
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
@@ -31,8 +33,14 @@ class Operand:
 
     __slots__ = ("dtype", "strides", "reduction", "size")
 
-    def __init__(self, dtype: Any, strides: tuple[int, ...], reduction: str = "", size: int = 0) -> None:
-        self.dtype, self.strides, self.reduction, self.size = np.dtype(dtype), strides, reduction, size
+    def __init__(self, dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str, size: int) -> None:
+        self.dtype, self.strides, self.reduction, self.size = dtype, strides, reduction, size
+
+
+@functools.cache
+def operand(dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str = "", size: int = 0) -> Operand:
+    """The operand with these properties: equal ones are the same."""
+    return Operand(dtype, strides, reduction, size)
 
 
 class Kernel:
@@ -63,18 +71,20 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
-    operands = [
-        (named(value), o.dtype.char, o.strides, o.reduction, o.size) for value, o in (*kernel.reads, *kernel.writes)
-    ]
-    nodes = []
+    told: list[Any] = []
+    for value, operand in (*kernel.reads, *kernel.writes):
+        told += [named(value), operand]
     for node in kernel.nodes:
-        args = kernel.gathers.get(node, node.args) if kernel.gathers else node.args
-        named_args = [numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a) for a in args]
-        number = numbers.setdefault(id(node), len(numbers))
-        nodes.append((node.primitive, node.dtype, node in kernel.gathers, number, *named_args))
+        args = node.args
+        if kernel.gathers:
+            args = kernel.gathers.get(node, args)
+            told.append(node in kernel.gathers)
+        told += [node.primitive, node.dtype, numbers.setdefault(id(node), len(numbers))]
+        for a in args:
+            told.append(numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
-    return kernel.shape, len(kernel.reads), tuple(operands), tuple(nodes), tuple(guards), tuple(places)
+    return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(told), tuple(guards), tuple(places)
 
 
 def _memory(dtype: np.dtype[Any]) -> str:
@@ -106,31 +116,62 @@ def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[in
 
 
 def text(kernel: Kernel, body: Body) -> None:
-    """Write the kernel as the LLVM function `@KERNEL(ptr pointers, ptr arguments)`, which returns 0, or 1 and more
-    where a guard fails: its number and one."""
+    """Write the kernel as the LLVM function `@KERNEL(ptr arguments)` of the addresses of its operands, which returns 0,
+    or 1 and more where a guard fails: its number and one.
+
+    Loops are in a function of their own, which is told that no operand lies on another.
+    """
     operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
     sizes, strides = _collapsed(kernel.shape, operands)
     names = [f"%p{i}" for i in range(len(operands))]
-    writes = range(len(kernel.reads), len(operands))
-    parameters = ", ".join(
-        f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
-    )
-    body.lines.append(f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{")
-    body.lines.append("entry:")
-    writer = _Writer(kernel, body, sizes, strides, names)
-    writer.initialise()
-    writer.loop(0, {})
-    body.lines += ["  ret i32 0", "}"]
-    body.lines += ["define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:"]
+    if sizes:
+        writes = range(len(kernel.reads), len(operands))
+        parameters = ", ".join(
+            f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
+        )
+        body.lines += [f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{", "entry:"]
+        _Writer(kernel, body, sizes, strides, names).write()
+    body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
     for i, name in enumerate(names):
-        body.lines += [
-            f"  %a{i} = getelementptr i64, ptr %arguments, i64 {2 * i}", f"  %b{i} = load i64, ptr %a{i}",
-            f"  %c{i} = getelementptr ptr, ptr %pointers, i64 %b{i}", f"  %d{i} = load ptr, ptr %c{i}",
-            f"  %e{i} = getelementptr i64, ptr %arguments, i64 {2 * i + 1}", f"  %f{i} = load i64, ptr %e{i}",
-            f"  {name} = getelementptr i8, ptr %d{i}, i64 %f{i}",
-        ]  # fmt: skip
-    passed = ", ".join(f"ptr {name}" for name in names)
-    body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+        body.lines += [f"  %a{i} = getelementptr ptr, ptr %arguments, i64 {i}", f"  {name} = load ptr, ptr %a{i}"]
+    if sizes:
+        passed = ", ".join(f"ptr {name}" for name in names)
+        body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+    else:
+        _Writer(kernel, body, sizes, strides, names).write()
+
+
+# How many vectors a loop takes at a time is said by metadata of the module, by number.
+INTERLEAVED = {count: f"!{count} = distinct !{{!{count}, !{{!\"llvm.loop.interleave.count\", i32 {count}}}}}"
+               for count in (2, 4)}  # fmt: skip
+# Registers of the longest vectors for values that are alive at once; the rest are for what is on its way.
+_REGISTERS = 24
+
+
+def _hint(kernel: Kernel, size: int) -> str:
+    """Several vectors at a time, where operations wait for each other: LLVM does so for short loops only."""
+    if len(kernel.nodes) < 8 or size < BLOCK // 4:
+        return ""
+    count = next((count for count in (4, 2) if count * _alive(kernel) <= _REGISTERS), 0)
+    return f", !llvm.loop !{count}" if count else ""
+
+
+def _alive(kernel: Kernel) -> int:
+    """The most values that are needed at once, as the operations run."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    for number, node in enumerate(kernel.nodes):
+        for arg in (*node.args, node):
+            if type(arg) is Node or type(arg) is np.ndarray:
+                begin.setdefault(id(arg), number)
+                end[id(arg)] = number
+    for written, _ in kernel.writes:
+        end[id(written)] = len(kernel.nodes)
+    changes = [0] * (len(kernel.nodes) + 2)
+    for key, first in begin.items():
+        changes[first] += 1
+        changes[end[key] + 1] -= 1
+    return max(itertools.accumulate(changes))
 
 
 class _Writer:
@@ -141,6 +182,12 @@ class _Writer:
         self.block = "entry"
         self.labels = 0
         self.first_write = len(kernel.reads)
+
+    def write(self) -> None:
+        """All that follows the entry of the function."""
+        self.initialise()
+        self.loop(0, {})
+        self.body.lines += ["  ret i32 0", "}"]
 
     def label(self) -> str:
         self.labels += 1
@@ -170,7 +217,9 @@ class _Writer:
         return literal(0 if operand.reduction == "sum" and operand.dtype.kind == "i" else
                        _IDENTITY[operand.reduction], TYPES[operand.dtype])  # fmt: skip
 
-    def counted(self, start: str, end: str, carried: list[tuple[str, str]], inside: Any, step: int = 1) -> list[str]:
+    def counted(
+        self, start: str, end: str, carried: list[tuple[str, str]], inside: Any, step: int = 1, hint: str = ""
+    ) -> list[str]:
         """A loop; `inside(index, values)` returns the next of the carried values, pairs of a type and the first."""
         head, before = self.label(), self.block
         self.body.lines.append(f"  br label %{head}")
@@ -186,7 +235,7 @@ class _Writer:
         self.body.lines.append(f"  {after} = add nuw nsw i64 {index}, {step}")
         done = self.body.do(f"icmp slt i64 {after}, {end}")
         out = self.label()
-        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}")
+        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}{hint}")
         self.start(out)
         return values
 
@@ -229,7 +278,7 @@ class _Writer:
             self.point(self.advance(offsets, depth, index), running)
             return [running[n] for n in accumulated]
 
-        results = self.counted(start, end, carried, inside)
+        results = self.counted(start, end, carried, inside, hint=_hint(self.kernel, self.sizes[depth]))
         for number, value in zip(accumulated, results, strict=True):
             self.combine_in_memory(number, value, offsets)
 

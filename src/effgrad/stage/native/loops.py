@@ -55,7 +55,7 @@ more:
 done:
   ret void
 }
-define i64 @KERNEL(ptr %driver, ptr %pointers, ptr %steps, i64 %last, i64 %count,
+define i64 @KERNEL(ptr %driver, ptr %steps, i64 %last, i64 %count,
                    ptr %before, i64 %some, ptr %after, i64 %others, ptr %condition) {
 entry:
   %any = icmp slt i64 0, %count
@@ -63,7 +63,7 @@ entry:
 turn:
   %i = phi i64 [ 0, %entry ], [ %next, %more ]
   call void @KERNEL.copy(ptr %before, i64 %some, i64 %i)
-  %code = call i64 %driver(ptr %pointers, ptr %steps, i64 0, i64 %last)
+  %code = call i64 %driver(ptr %steps, i64 0, i64 %last)
   call void @KERNEL.copy(ptr %after, i64 %others, i64 %i)
   %next = add nsw i64 %i, 1
   %asked = icmp ne ptr %condition, null
@@ -89,9 +89,7 @@ def _loop() -> Callable[..., int]:
     body.lines = [_LOOP]
     address = engine.engine().load({"effgrad_loop": body})["effgrad_loop"]
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    kind = ctypes.CFUNCTYPE(
-        number, pointer, pointer, pointer, number, number, pointer, number, pointer, number, pointer
-    )  # fmt: skip
+    kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, number, pointer, number, pointer, number, pointer)
     return kind(address)
 
 
@@ -128,7 +126,7 @@ class NativeSteps(Steps):
         condition = _address(self.outputs[-1]) if self.loop.length is None else None
         driver = engine.engine().addresses["effgrad_driver"]
         return _loop()(
-            driver, _address(native.pointers), _address(native.table), len(native.plan.steps), count,
+            driver, _address(native.table), len(native.plan.steps), count,
             _address(tables[0]), len(before), _address(tables[1]), len(after), condition,
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import functools
 import heapq
 import itertools
 import math
+import operator
 import zlib
 from typing import Any, cast
 
@@ -17,31 +18,45 @@ import numpy as np
 from effgrad.smooth.elementwise import add, multiply
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.smooth.reductions import sum_
+from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, Slot
 from effgrad.stage.native import products
-from effgrad.stage.native.kernels import MOVES, Kernel, Operand
+from effgrad.stage.native.kernels import MOVES, Kernel, Operand, operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 
 
-def _in_range(index: Any, size: int) -> Any:
-    """An index along an axis of this size, counted from its beginning; raises as NumPy does."""
-    if np.any((index < -size) | (index >= size)):
+def _wrapped(index: Any, size: int) -> Any:
+    """An index along an axis of this size, counted from its beginning; 0 where there is no such place."""
+    place = np.where(index < 0, index + size, index)
+    return np.where((place >= 0) & (place < size), place, 0)
+
+
+def _check(outside: Any, index: Any, size: int) -> Any:
+    """Raises as NumPy does if an index was outside."""
+    if outside:
         np.empty(size, bool)[index]
-    return np.where(index < 0, index + size, index).astype(np.int64)
+    return outside
 
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
-IN_RANGE = Primitive("in_range", _in_range, "constant", (), ())
+WRAPPED = Primitive("wrapped", _wrapped, "constant", (), ())
+OUTSIDE = Primitive("outside", lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "constant", (), ())
+CHECK = Primitive("check", _check, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
 JOINS = {stack, concatenate, scatter_add}
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
 FUSED, STRAIGHT = (16, 64), (100, 400)
+# Of arrays so large that it is the memory that takes the time, a kernel holds as many as these.
+LARGE_ARRAY, LARGE_FUSED = 1 << 12, (768, 1024)
 ALIGNMENT = 64
+_PLACE = np.dtype(np.int64)
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
+# So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
+MOST_FITTED = 256
 
 
 class Buffer:
@@ -174,7 +189,7 @@ class Plan:
             self.guard(node)
         elif node.primitive in VIEWS and not node.slots and self.as_view(node):
             return
-        elif node.size and (supported(node) or (name in MOVES and _typed(node, *node.args))):
+        elif 0 not in node.shape and (supported(node) or (name in MOVES and _typed(node, *node.args))):
             self.fuse(node, node.shape)
         elif name in ("sum", "max", "min") and self.reducible(node):
             self.reduce(node)
@@ -277,7 +292,8 @@ class Plan:
     def join(self, node: Node, group: Fused) -> None:
         group.kernel.nodes.append(node)
         group.members.add(node)
-        least, most = FUSED if group.kernel.shape else STRAIGHT
+        shape = group.kernel.shape
+        least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
         count = len(group.kernel.nodes)
         group.full = count >= most or (count >= least and _ends(node))
         self.member[node], self.available[node] = group, group.number
@@ -311,8 +327,7 @@ class Plan:
         kept = iter(storage.view.strides)
         strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
         strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
-        operand = Operand(node.dtype, strides, node.primitive.name, node.size)
-        group.reductions.append((source, storage, operand, None))
+        group.reductions.append((source, storage, operand(node.dtype, strides, node.primitive.name, node.size), None))
         self.storage[id(node)], self.available[node] = storage, group.number
 
     def gathers(self, node: Node) -> bool:
@@ -323,7 +338,6 @@ class Plan:
         places = self.rows(node) if node.slots else self.places(node)
         if places is None:
             return False
-        source = self.contiguous(source)
         group = self.group((places,), node.shape, after=self.available[source] + 1)
         group.kernel.gathers[node] = source, places
         self.kept.append(places)
@@ -331,9 +345,8 @@ class Plan:
         return True
 
     def places(self, node: Node) -> Any:
-        """The places that a constant index means."""
-        numbers = np.arange(node.args[0].size).reshape(node.args[0].shape)
-        return np.ascontiguousarray(numbers[node.params["index"]])
+        """The places that a constant index means, in elements of the argument's memory."""
+        return np.ascontiguousarray(_numbered(self.stored(node.args[0]).view)[node.params["index"]])
 
     def rows(self, node: Node) -> Any:
         """The places that an index computed by the program means, if it chooses along the first axis."""
@@ -341,31 +354,36 @@ class Plan:
         if type(first) is not Slot or not all(map(_everything, others)):
             return None
         (index,), (size, *inner) = node.slots, source.shape
-        if (index, size) not in self.rows_in_range:
-            checked = index.changed(
-                primitive=IN_RANGE, args=(index, size), params={}, slots=(), dtype=np.dtype(np.int64), kind=np.ndarray
-            )
-            self.rows_in_range[index, size] = checked
-            self.call(checked)
-        rows = self.rows_in_range[index, size]
-        if not inner:
-            return rows
-        shape = (*index.shape, *(1,) * len(inner))
-        start = rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape)
-        within = np.arange(math.prod(inner)).reshape(inner)
-        row = rows.changed(primitive=multiply, args=(start, within.size), shape=node.shape)
-        place = rows.changed(primitive=add, args=(row, within), shape=node.shape)
-        self.kept += [start, row, place]
-        for part in (start, row, place):
+        rows = self.checked_rows(index, size)
+        view = self.stored(source).view
+        step = view.strides[0] // view.itemsize
+        parts = [rows]
+        if inner:
+            shape = (*index.shape, *(1,) * len(inner))
+            parts.append(rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape))
+        if step != 1:
+            parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=parts[-1].shape))
+        if inner:
+            parts.append(rows.changed(primitive=add, args=(parts[-1], _numbered(view[0])), shape=node.shape))
+        self.kept += parts
+        for part in parts[1:]:
             self.place(part)
-        return place
+        return parts[-1]
 
-    def contiguous(self, source: Node) -> Node:
-        """The value, or a copy of it, in one piece of memory and in a step of its own."""
-        storage = self.stored(source)
-        if storage.view.flags.c_contiguous and storage.offset == 0:
-            return source
-        return self.copied(source)
+    def checked_rows(self, index: Node, size: int) -> Node:
+        """The rows that an index means, all of which are there: others are an error that is raised after the step."""
+        if (index, size) not in self.rows_in_range:
+            whole = index.changed(primitive=astype, args=(index,), params={"dtype": _PLACE}, slots=(), dtype=_PLACE)
+            rows, outside = (
+                whole.changed(primitive=primitive, args=(whole, size), params={}) for primitive in (WRAPPED, OUTSIDE)
+            )
+            count = outside.changed(primitive=sum_, args=(outside,), params={"axis": None}, shape=())
+            check = count.changed(primitive=CHECK, args=(count, index, size), params={})
+            self.kept += [whole, rows, outside, count, check]
+            for part in (whole, rows, outside, count, check):
+                self.place(part)
+            self.rows_in_range[index, size] = rows
+        return self.rows_in_range[index, size]
 
     def joins(self, node: Node) -> bool:
         """Pieces put next to each other: each is written to its place by the kernel that computes it."""
@@ -386,7 +404,7 @@ class Plan:
                 continue
             group = self.group((piece,), shape, after=last)
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
-            group.reductions.append((piece, Storage(room.buffer, view), Operand(node.dtype, strides), None))
+            group.reductions.append((piece, Storage(room.buffer, view), operand(node.dtype, strides), None))
             ends.append(group.number)
         self.storage[id(node)], self.available[node] = room, max(ends)
         return True
@@ -448,10 +466,10 @@ class Plan:
         group = self.group((), node.shape)
         self.join(zero, group)
         self.storage[id(zero)] = group.stored[zero] = total
-        for piece, (view, operand, places) in zip(node.args, cast(list[Any], steps), strict=True):
+        for piece, (view, target, places) in zip(node.args, cast(list[Any], steps), strict=True):
             # Two pieces may meet in one place: each has a step of its own.
             group = self.group((piece,), piece.shape, after=group.number + 1)
-            group.reductions.append((piece, Storage(total.buffer, view), operand, places))
+            group.reductions.append((piece, Storage(total.buffer, view), target, places))
             self.kept.append(places)
         self.storage[id(node)], self.available[node] = total, group.number
         return True
@@ -463,11 +481,11 @@ class Plan:
             if view.shape != piece.shape:
                 return None
             strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
-            return view, Operand(piece.dtype, strides, "accumulate"), None
+            return view, operand(piece.dtype, strides, "accumulate"), None
         places = np.arange(total.size).reshape(total.shape)[index]
         if places.shape != piece.shape:
             return None
-        return total, Operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
+        return total, operand(piece.dtype, (0,) * len(piece.shape), "scatter"), np.ascontiguousarray(places)
 
     def guard(self, node: Node) -> None:
         (value,) = node.args
@@ -567,30 +585,28 @@ class Plan:
 
     def complete_reads(self, step: Fused) -> None:
         kernel, offsets = step.kernel, self.offsets.setdefault(step.number, [])
-        seen: set[tuple[int, bool]] = set()
+        seen: set[int] = set()
 
         def read(arg: Any, indirect: bool = False) -> None:
-            if type(arg) is Node:
-                if arg in step.members:
-                    return
-            elif not np.ndim(arg):
+            key = ~id(arg) if indirect else id(arg)
+            if key in seen or (arg in members if type(arg) is Node else not np.ndim(arg)):
                 return
-            if (id(arg), indirect) in seen:
-                return
-            seen.add((id(arg), indirect))
+            seen.add(key)
             storage = self.stored(arg)
             strides = (0,) * len(kernel.shape) if indirect else storage.strides(kernel.shape)
-            kernel.reads.append((arg, Operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
+            kernel.reads.append((arg, operand(dtype_of(arg), strides, size=storage.view.size if indirect else 0)))
             offsets.append((storage.buffer, storage.offset))
 
+        members = step.members
         for node in kernel.nodes:
-            if node in kernel.gathers:
+            if kernel.gathers and node in kernel.gathers:
                 source, places = kernel.gathers[node]
                 read(source, indirect=True)
                 read(places)
             else:
                 for arg in node.args:
-                    read(arg)
+                    if id(arg) not in seen and type(arg) is not float and not (type(arg) is Node and arg in members):
+                        read(arg)
         for value, _, _, place in step.reductions:
             read(value)
             read(place)
@@ -598,13 +614,22 @@ class Plan:
     def complete_writes(self, step: Fused) -> None:
         kernel, offsets = step.kernel, self.offsets[step.number]
         for node, storage in step.stored.items():
-            kernel.writes.append((node, Operand(node.dtype, storage.strides(kernel.shape))))
+            kernel.writes.append((node, operand(node.dtype, storage.strides(kernel.shape))))
             offsets.append((storage.buffer, storage.offset))
-        for value, storage, operand, place in step.reductions:
+        for value, storage, target, place in step.reductions:
             if place is not None:
                 kernel.places[len(kernel.writes)] = place
-            kernel.writes.append((value, operand))
+            kernel.writes.append((value, target))
             offsets.append((storage.buffer, storage.offset))
+
+
+def _numbered(view: np.ndarray) -> np.ndarray:
+    """Where each element of a view lies, counted in elements from its first one."""
+    places = np.zeros(view.shape, np.int64)
+    for axis, stride in enumerate(view.strides):
+        steps = np.arange(view.shape[axis]) * (stride // view.itemsize)
+        places += steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
+    return places
 
 
 def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
@@ -646,31 +671,41 @@ def _parts(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
 def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
     uses: dict[Node, int] = {}
-    for node in graph:
-        for used in node.inputs:
+    joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    for node in graph if joins else ():
+        for used in node.args:
+            if type(used) is Node:
+                uses[used] = uses.get(used, 0) + 1
+        for used in node.slots:
             uses[used] = uses.get(used, 0) + 1
     for output in graph.outputs:
         if type(output) is Node:
             uses[output] = uses.get(output, 0) + 1
     inside: dict[Node, tuple[Node, int]] = {}
-    for node in graph:
-        if node.primitive in JOINS and not node.slots:
-            for number, piece in enumerate(node.args):
-                while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
-                    piece = piece.args[0]
-                if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
-                    inside[piece] = node, number
+    for node in joins:
+        for number, piece in enumerate(node.args):
+            while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+                piece = piece.args[0]
+            if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
+                inside[piece] = node, number
     return inside
 
 
 def _ends(node: Node) -> bool:
     """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+    return _number(_told(node, 2)) % 8 == 0
 
-    def names(node: Node, depth: int) -> str:
-        inner = [names(a, depth - 1) for a in node.args if type(a) is Node] if depth else []
-        return f"{node.primitive.name}({','.join(inner)})"
 
-    return zlib.crc32(names(node, 2).encode()) % 8 == 0
+def _told(node: Node, depth: int) -> str:
+    """The operation and those before it in words."""
+    if not depth:
+        return f"{node.primitive.name}()"
+    return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"
+
+
+@functools.cache
+def _number(told: str) -> int:
+    return zlib.crc32(told.encode())
 
 
 def _typed(*values: Any) -> bool:
@@ -708,11 +743,28 @@ def _viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def _laid_out(buffers: list[Buffer]) -> int:
-    """Give each buffer its place, reusing what is free by then; the size of the arena."""
+    """Give each buffer its place; the size of the arena."""
+    largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
+    fitted = set(largest)
+    end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
+    placed: list[Buffer] = []
+    # The largest first, each at the lowest place that is free as long as it is needed.
+    for buffer in largest:
+        place = -(-end // ALIGNMENT) * ALIGNMENT
+        for other in sorted(placed, key=operator.attrgetter("place")):
+            if other.first <= buffer.last and buffer.first <= other.last and other.place < place + buffer.size:
+                place = max(place, other.place + _aligned(other.size))
+        buffer.place = place
+        placed.append(buffer)
+    return max([end, *(buffer.place + buffer.size for buffer in placed)])
+
+
+def _laid_out_quickly(buffers: list[Buffer]) -> int:
+    """The same, in linear time: reusing what is free by then."""
     free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
     live: list[tuple[int, int, Buffer]] = []
     end = 0
-    for number, buffer in enumerate(sorted(buffers, key=lambda b: b.first)):
+    for number, buffer in enumerate(sorted(buffers, key=operator.attrgetter("first"))):
         while live and live[0][0] < buffer.first:
             _, _, ended = heapq.heappop(live)
             free.setdefault(_aligned(ended.size), []).append(ended.place)

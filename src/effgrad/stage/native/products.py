@@ -80,14 +80,10 @@ def _batch_step(x: np.ndarray, count: int) -> int | None:
 def kernel() -> Body:
     """The kernel: three operands, then the numbers."""
     body = Body()
-    body.lines += ["define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:"]
-    places = [body.do(f"getelementptr i64, ptr %arguments, i64 {i}") for i in range(21)]
-    starts = []
-    for i in range(3):
-        held = body.do(f"getelementptr ptr, ptr %pointers, i64 {body.do(f'load i64, ptr {places[2 * i]}')}")
-        base = body.do(f"load ptr, ptr {held}")
-        starts.append(body.do(f"getelementptr i8, ptr {base}, i64 {body.do(f'load i64, ptr {places[2 * i + 1]}')}"))
-    function, right, left, n, m, k, one, lead_b, lead_a, zero, lead_c, batch, *steps = places[6:]
+    body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
+    places = [body.do(f"getelementptr i64, ptr %arguments, i64 {i}") for i in range(18)]
+    starts = [body.do(f"load ptr, ptr {place}") for place in places[:3]]
+    function, right, left, n, m, k, one, lead_b, lead_a, zero, lead_c, batch, *steps = places[3:]
     called = body.do(f"load ptr, ptr {function}")
     count = body.do(f"load i64, ptr {batch}")
     moves = [body.do(f"load i64, ptr {step}") for step in steps]

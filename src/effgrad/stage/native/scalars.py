@@ -166,6 +166,22 @@ def _isfinite(body: Body, kind: str, x: str) -> str:
     return body.compare("lt", kind, body.intrinsic("fabs", kind, x), literal(np.inf, kind))
 
 
+def _counted(body: Body, kind: str, index: str, size: str) -> tuple[str, str]:
+    """An index counted from the beginning of an axis, and whether there is such a place."""
+    last = body.do(f"add {kind} {index}, {size}")
+    place = body.select(body.compare("lt", kind, index, "0"), kind, last, index)
+    return place, body.do(f"icmp ult {kind} {place}, {size}")
+
+
+def _wrapped(body: Body, kind: str, index: str, size: str) -> str:
+    place, there = _counted(body, kind, index, size)
+    return body.select(there, kind, place, "0")
+
+
+def _outside(body: Body, kind: str, index: str, size: str) -> str:
+    return body.select(_counted(body, kind, index, size)[1], kind, "0", "1")
+
+
 def _where(body: Body, kind: str, condition: str, yes: str, no: str) -> str:
     return body.select(condition, kind, yes, no)
 
@@ -193,6 +209,9 @@ ARITHMETIC: dict[str, Emitter] = {
     "add": _arithmetic("fadd", "add"), "subtract": _arithmetic("fsub", "sub"), "multiply": _arithmetic("fmul", "mul"),
     "negative": _negative, "positive": lambda body, kind, x: x,
 }  # fmt: skip
+
+# Computed in whole numbers.
+COUNTING: dict[str, Emitter] = {"wrapped": _wrapped, "outside": _outside}
 
 _RELATIONS = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne", "less": "lt", "less_equal": "le",
               "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}  # fmt: skip
@@ -249,7 +268,10 @@ def supported(node: Node) -> bool:
     """Whether a node is elementwise and has an emitter for its types."""
     name, dtype = node.primitive.name, node.dtype
     if dtype is _DOUBLE and not node.params and (name in FLOATING or name in ARITHMETIC):
-        if all([a.dtype is _DOUBLE if type(a) is Node else type(a) is float for a in node.args]):
+        for a in node.args:
+            if a.dtype is not _DOUBLE if type(a) is Node else type(a) is not float:
+                break
+        else:
             return True  # what long programs consist of, decided without asking further
     if node.params or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
@@ -257,6 +279,8 @@ def supported(node: Node) -> bool:
         return dtype.kind == "f"
     if name in ARITHMETIC:
         return dtype.kind != "b"
+    if name in COUNTING:
+        return True
     if name in COMPARING:
         return _common(node.args) in TYPES
     if name in TESTING:
@@ -271,8 +295,8 @@ def emit(body: Body, node: Node, operand: Callable[[Any, str], str]) -> str:
     name, kind, args = node.primitive.name, TYPES[node.dtype], node.args
     if name in FLOATING:
         return FLOATING[name](body, kind, *[operand(a, kind) for a in args])
-    if name in ARITHMETIC:
-        return ARITHMETIC[name](body, kind, *[operand(a, kind) for a in args])
+    if name in ARITHMETIC or name in COUNTING:
+        return (ARITHMETIC.get(name) or COUNTING[name])(body, kind, *[operand(a, kind) for a in args])
     if name == "where":
         return _where(body, kind, operand(args[0], "i1"), operand(args[1], kind), operand(args[2], kind))
     if name in LOGICAL:

@@ -1,10 +1,13 @@
 """Long scalar programs without compilation: a recorded tape of instructions, run by a native interpreter.
 
-An instruction is six numbers: an opcode, the slot of its result, up to three slots of its arguments, and nothing. The
-slots are doubles; truth values are 0 and 1 there, constants have slots that are filled beforehand. The interpreter is
-one loop around a jump, whose cases are written by the same emitters as the kernels.
+An instruction is five numbers: an opcode, the slot of its result, and up to three slots of its arguments. The slots are
+doubles, the same for all tapes; truth values are 0 and 1 there, constants are put there first. The interpreter is one
+loop around a jump, whose cases are written by the same emitters as the kernels. A product that is only added to
+something or subtracted is one instruction with that: a third of what a derivative program consists of.
 """
 
+import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,15 @@ _UNARY = {
 _TERNARY = {"clip", "where"}
 NAMES = sorted({*FLOATING, *ARITHMETIC, *COMPARING, *TESTING, *LOGICAL, "where"})
 CODES = {name: number for number, name in enumerate(NAMES)}
-COPY, READ, READ_BOOL, WRITE, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 6)
+COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 7)
+# Two operations at once: the name of the first, that of the second, and which argument of the second the first is.
+JOINED = {
+    (first, second, place): STOP + 1 + number
+    for number, (first, second, place) in enumerate(
+        itertools.product(("multiply", "flat_product"), ("add", "subtract"), (0, 1))
+    )
+}
+_FIRST, _SECOND = {first for first, _, _ in JOINED}, {second for _, second, _ in JOINED}
 INTERPRETER = "effgrad_tape"
 
 
@@ -33,21 +44,34 @@ def _case(body: Body, name: str) -> str:
     """Write what one operation does to the slots of its arguments; the result, as a double."""
     kind = _BOOL if name in LOGICAL or name in COMPARING or name in TESTING else _FLOAT
     count = 1 if name in _UNARY else 3 if name in _TERNARY else 2
-    args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in range(count))
+    return _operation(body, name, kind, *[_slot(body, number) for number in range(2, 2 + count)])
+
+
+def _operation(body: Body, name: str, kind: np.dtype[Any], *operands: str) -> str:
+    """Write one operation on doubles; the result, as a double."""
+    args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in operands)
     node = Node(Primitive(name, lambda: None, "tape", (), ()), args, {}, (), 0.0).changed(dtype=kind)
-    values = {id(arg): _slot(body, number) for number, arg in enumerate(args, 2)}
+    values = {id(arg): operand for arg, operand in zip(args, operands, strict=True)}
     result = emit(body, node, lambda arg, target: body.convert(values[id(arg)], "double", target))
     return body.convert(result, TYPES[kind], "double")
 
 
+def _joined_case(body: Body, first: str, second: str, place: int) -> str:
+    """Write what two operations do: the first to the last two arguments, the second to the result and the other."""
+    other, *operands = (_slot(body, number) for number in range(2, 5))
+    inner = _operation(body, first, _FLOAT, *operands)
+    return _operation(body, second, _FLOAT, *((other, inner) if place else (inner, other)))
+
+
 def _field(body: Body, number: int) -> str:
     """A number of the current instruction."""
-    return body.do(f"load i32, ptr {body.do(f'getelementptr i32, ptr %at, i64 {number}')}")
+    narrow = body.do(f"load i16, ptr {body.do(f'getelementptr i16, ptr %at, i64 {number}')}")
+    return body.do(f"zext i16 {narrow} to i64")
 
 
 def _place(body: Body, number: int) -> str:
     """The address of the slot that a number of the current instruction names."""
-    return body.do(f"getelementptr double, ptr %slots, i32 {_field(body, number)}")
+    return body.do(f"getelementptr double, ptr %slots, i64 {_field(body, number)}")
 
 
 def _slot(body: Body, number: int) -> str:
@@ -55,61 +79,71 @@ def _slot(body: Body, number: int) -> str:
 
 
 def interpreter() -> Body:
-    """The interpreter, as a kernel: its arguments are the code, the slots, and then the operands.
+    """The interpreter, as a kernel: its arguments are the code, the slots, the constants, and then the operands.
 
     It jumps through a table of addresses, not a switch: LLVM then gives every case a jump of its own, which the
     processor foretells better.
     """
     body = Body()
-    cases = [*range(len(NAMES)), COPY, READ, READ_BOOL, WRITE, WRITE_BOOL, STOP]
+    cases = range(STOP + 1 + len(JOINED))
     table = ", ".join(f"ptr blockaddress(@KERNEL, %case{code})" for code in cases)
     labels = ", ".join(f"label %case{code}" for code in cases)
     body.lines += [
         f"@KERNEL.cases = internal constant [{len(cases)} x ptr] [{table}]",
-        "define i32 @KERNEL(ptr %pointers, ptr %arguments) {", "entry:",
+        "define i32 @KERNEL(ptr %arguments) {", "entry:",
         "  %code = load ptr, ptr %arguments", "  %p = getelementptr i64, ptr %arguments, i64 1",
         "  %slots = load ptr, ptr %p", "  br label %head", "head:",
-        "  %at = phi ptr [ %code, %entry ], [ %next, %more ]", "  %op = load i32, ptr %at",
-        "  %entry.at = getelementptr ptr, ptr @KERNEL.cases, i32 %op", "  %case = load ptr, ptr %entry.at",
+        "  %at = phi ptr [ %code, %entry ], [ %next, %more ]", "  %narrow = load i16, ptr %at",
+        "  %op = zext i16 %narrow to i64",
+        "  %entry.at = getelementptr ptr, ptr @KERNEL.cases, i64 %op", "  %case = load ptr, ptr %entry.at",
         f"  indirectbr ptr %case, [ {labels} ]",
-        "more:", "  %next = getelementptr i32, ptr %at, i64 6", "  br label %head",
+        "more:", "  %next = getelementptr i16, ptr %at, i64 5", "  br label %head",
         f"case{STOP}:", "  ret i32 0",
     ]  # fmt: skip
     for code, name in enumerate(NAMES):
         body.lines.append(f"case{code}:")
         _finish(body, _case(body, name))
+    for operations, code in JOINED.items():
+        body.lines.append(f"case{code}:")
+        _finish(body, _joined_case(body, *operations))
     body.lines.append(f"case{COPY}:")
     _finish(body, _slot(body, 2))
-    for code in (READ, READ_BOOL, WRITE, WRITE_BOOL):
+    for code in (CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL):
         body.lines.append(f"case{code}:")
-        # The operand's number: a pointer and an offset among the arguments.
-        place = body.do(f"getelementptr i64, ptr %arguments, i32 {body.do(f'mul i32 {_field(body, 3)}, 2')}")
-        held = body.do(f"getelementptr ptr, ptr %pointers, i64 {_load(body, place)}")
-        pointer = body.do(f"load ptr, ptr {held}")
-        offset = _load(body, body.do(f"getelementptr i64, ptr {place}, i64 1"))
-        memory = body.do(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        if code == READ:
-            _finish(body, body.do(f"load double, ptr {memory}"))
-        elif code == READ_BOOL:
-            truth = body.do(f"load i8, ptr {memory}")
-            _finish(body, body.do(f"uitofp i8 {truth} to double"))
-        else:
-            value, kind = _slot(body, 2), "double"
-            if code == WRITE_BOOL:
-                value, kind = body.do(f"fptoui double {value} to i8"), "i8"
-            body.lines += [f"  store {kind} {value}, ptr {memory}", "  br label %more"]
+        _transfer(body, code)
     body.lines.append("}")
     return body
+
+
+def _transfer(body: Body, code: int) -> None:
+    """Write what moves operands: some of them, one after the other, from or to slots one after the other."""
+    slot, operand, count = (_field(body, number) for number in (1, 2, 3))
+    body.lines += [f"  br label %turn{code}", f"turn{code}:"]
+    i, after = f"%i{code}", f"%after{code}"
+    body.lines.append(f"  {i} = phi i64 [ 0, %case{code} ], [ {after}, %turn{code} ]")
+    held = body.do(f"getelementptr double, ptr %slots, i64 {body.do(f'add i64 {slot}, {i}')}")
+    if code == CONSTANTS:
+        all_of_them = body.do(f"load ptr, ptr {body.do(f'getelementptr ptr, ptr %arguments, i64 {operand}')}")
+        memory = body.do(f"getelementptr double, ptr {all_of_them}, i64 {i}")
+    else:
+        place = body.do(f"getelementptr ptr, ptr %arguments, i64 {body.do(f'add i64 {operand}, {i}')}")
+        memory = body.do(f"load ptr, ptr {place}")
+    if code in (CONSTANTS, READ, READ_BOOL):
+        value = body.do(f"load {'i8' if code == READ_BOOL else 'double'}, ptr {memory}")
+        value = body.do(f"uitofp i8 {value} to double") if code == READ_BOOL else value
+        body.lines.append(f"  store double {value}, ptr {held}")
+    else:
+        value = body.do(f"load double, ptr {held}")
+        value = value if code == WRITE else body.do(f"fptoui double {value} to i8")
+        body.lines.append(f"  store {'double' if code == WRITE else 'i8'} {value}, ptr {memory}")
+    body.lines.append(f"  {after} = add i64 {i}, 1")
+    body.lines.append(f"  br i1 {body.do(f'icmp slt i64 {after}, {count}')}, label %turn{code}, label %more")
 
 
 def _finish(body: Body, result: str) -> None:
     """Put the result in its slot, and go on."""
     place = _place(body, 1)
     body.lines += [f"  store double {result}, ptr {place}", "  br label %more"]
-
-
-def _load(body: Body, place: str) -> str:
-    return body.do(f"load i64, ptr {place}")
 
 
 def suits(kernel: Kernel) -> bool:
@@ -123,38 +157,64 @@ def suits(kernel: Kernel) -> bool:
     )
 
 
+def _used_once(kernel: Kernel) -> set[int]:
+    """The identities of the operations that are one instruction with the only one that uses them."""
+    own = {id(node) for node in kernel.nodes if node.primitive.name in _FIRST and node.dtype == _FLOAT}
+    uses = Counter(id(a) for node in kernel.nodes for a in node.args)
+    uses.update(id(value) for value, _ in kernel.writes)
+    alone: set[int] = set()
+    for node in kernel.nodes:
+        if node.primitive.name in _SECOND and node.dtype == _FLOAT:
+            alone.update([id(a) for a in node.args if id(a) in own and uses[id(a)] == 1][:1])
+    return alone
+
+
+def _transfers(floats: int, bools: int, moves: list[tuple[bool, int, int]]) -> list[int]:
+    """Instructions that move operands, several at once where they and their slots follow each other."""
+    code: list[int] = []
+    before = None
+    for is_bool, slot, number in moves:
+        if before == (is_bool, slot - 1, number - 1):
+            code[-2] += 1
+        else:
+            code += [bools if is_bool else floats, slot, number, 1, 0]
+        before = is_bool, slot, number
+    return code
+
+
 class Tape:
-    """The instructions of a kernel and its slots; `header` begins the arguments of its step."""
+    """The instructions of a kernel, its constants, and how many slots it needs."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.constants: dict[Any, int] = {}
-        self.filled: list[tuple[int, float]] = []
-        self.slots: dict[int, int] = {}
-        code: list[int] = []
-        offset = 1  # the header takes the place of one operand
-        for number, (value, operand) in enumerate(kernel.reads):
-            code += [READ_BOOL if operand.dtype == _BOOL else READ, self.slot(value), 0, number + offset, 0, 0]
+        self.slots: dict[Any, int] = {}
+        constants = [float(a) for node in kernel.nodes for a in node.args if type(a) is not Node]
+        for constant in constants:
+            self.slot(constant)
+        self.constants = np.array([float.fromhex(number) for number in self.slots])
+        # The header takes the place of three operands.
+        operands = list(enumerate((*kernel.reads, *kernel.writes), 3))
+        moves = [(operand.dtype == _BOOL, self.slot(value), number) for number, (value, operand) in operands]
+        reads, writes = moves[: len(kernel.reads)], moves[len(kernel.reads) :]
+        code = [CONSTANTS, 0, 2, len(self.constants), 0] if constants else []
+        code += _transfers(READ, READ_BOOL, reads)
+        alone = _used_once(kernel)
         for node in kernel.nodes:
-            args = [self.slot(a) for a in node.args]
-            op = CODES.get(node.primitive.name, COPY)
-            code += [op, self.slot(node), *(args + [0, 0])[:3], 0]
-        for number, (value, operand) in enumerate(kernel.writes, len(kernel.reads)):
-            code += [WRITE_BOOL if operand.dtype == _BOOL else WRITE, 0, self.slot(value), number + offset, 0, 0]
-        self.code = np.array([*code, STOP, 0, 0, 0, 0, 0], np.int32)
-        self.values = np.zeros(len(self.slots) + len(self.constants) + 1)
-        for place, constant in self.filled:
-            self.values[place] = constant
+            if id(node) in alone:
+                continue
+            args, op = node.args, CODES.get(node.primitive.name, COPY)
+            for place, a in enumerate(args):
+                if id(a) in alone:
+                    op = JOINED[a.primitive.name, node.primitive.name, place]
+                    args = (args[1 - place], *a.args)
+                    break
+            code += [op, self.slot(node), *([self.slot(a) for a in args] + [0, 0])[:3]]
+        code += [*_transfers(WRITE, WRITE_BOOL, writes), STOP, 0, 0, 0, 0]
+        self.code = np.array(code, np.uint16)
 
     def slot(self, value: Any) -> int:
         """The slot of a node or a constant."""
-        if type(value) is Node:
-            return self.slots.setdefault(id(value), 1 + len(self.slots) + len(self.constants))
-        number = float(value)
-        key = number.hex()
-        if key not in self.constants:
-            self.constants[key] = 1 + len(self.slots) + len(self.constants)
-            self.filled.append((self.constants[key], number))
-        return self.constants[key]
+        return self.slots.setdefault(id(value) if type(value) is Node else float(value).hex(), len(self.slots))
 
-    def header(self) -> list[int]:
-        return [int(a.__array_interface__["data"][0]) for a in (self.code, self.values)]
+    def header(self, slots: np.ndarray) -> list[int]:
+        """What the arguments of its step begin with."""
+        return [int(a.__array_interface__["data"][0]) for a in (self.code, slots, self.constants)]

@@ -1,0 +1,187 @@
+"""Operators on Python floats and plain arrays, written out for a mode from the rules of the primitives.
+
+The clause of a readable handler costs a few microseconds an operation, most of it in finding out what the arguments
+are. Where they are values of one activation, or numbers, and no other derivative is around, a mode's value class gets
+operators that do what its clause does: on Python floats, their text is the primitive's formula and its partials,
+obtained by running the rule on symbols. Anything else goes to the mode's clause. A test holds both equal.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import add, divide, multiply, negative, subtract
+from effgrad.smooth.mutable import alias
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.structure import BASIC
+from effgrad.smooth.traced import OPERATORS, UFUNCS, Traced, getitem
+
+# NumPy's values where no derivative is around, and all such values.
+ARRAYS = frozenset((np.ndarray, np.float64))
+PLAIN = ARRAYS | {float}
+NONE: dict[str, Any] = {}
+
+_BINARY = {"add": (add, "+"), "sub": (subtract, "-"), "mul": (multiply, "*"), "truediv": (divide, "/")}
+
+_OPERATORS = """
+def {dunder}(x, y):
+    owner = x.owner
+    p = x.primal
+    if type(p) is float and owner.alive:
+        if type(y) is Value:
+            if y.owner is owner and type(q := y.primal) is float:
+                {both}
+        elif type(y) is float or type(y) is int:
+            q = y
+            {left}
+    elif type(p) in ARRAYS and owner.alive:
+        if type(y) is Value:
+            if y.owner is owner and type(q := y.primal) in PLAIN:
+                {both_arrays}
+        elif type(y) is float or type(y) is int:
+            q = y
+            {left_array}
+        elif type(y) in ARRAYS:
+            return owner.apply(primitive, x, y)
+    return generic(x, y)
+
+def {reflected}(x, y):
+    owner = x.owner
+    q = x.primal
+    if owner.alive and (type(y) is float or type(y) is int):
+        p = y
+        if type(q) is float:
+            {right}
+        if type(q) in ARRAYS:
+            {right_array}
+    return generic_reflected(x, y)
+"""
+
+_NEGATIVE = """
+def __neg__(x):
+    owner = x.owner
+    p = x.primal
+    if owner.alive:
+        if type(p) is float:
+            {number}
+        if type(p) in ARRAYS:
+            {array}
+    return generic(x)
+"""
+
+_UFUNC = """
+def __array_ufunc__(self, ufunc, method, x, *others, **options):
+    owner = self.owner
+    primitive = UFUNCS.get(ufunc)
+    if type(primitive) is Primitive and not options and method == "__call__" and owner.alive:
+        if not others:
+            p = x.primal
+            if type(p) in PLAIN:
+                {array}
+        elif len(others) == 1:
+            y = others[0]
+            if (x.owner is owner if type(x) is Value else type(x) in PLAIN) and (
+                y.owner is owner if type(y) is Value else type(y) in PLAIN
+            ):
+                return owner.apply(primitive, x, y)
+    return generic(self, ufunc, method, x, *others, **options)
+"""
+
+_GETITEM = """
+def __getitem__(x, index):
+    owner = x.owner
+    p = x.primal
+    basic = BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC
+    if basic and type(p) is np.ndarray and owner.alive:
+        {array}
+    return generic(x, index)
+"""
+
+
+def _result(formula: str, shadow: str, given: str = "z") -> str:
+    """The statements that make a value of what `formula` says, whose shadow is set by a statement."""
+    return f"r = {formula}; z = new(Value); z.owner = owner; z.primal = r; {shadow}; return {given}"
+
+
+class _Symbol:
+    """Stands for a number in a rule, and collects the text of what the rule computes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __neg__(self) -> "_Symbol":
+        return _Symbol(f"(-{self.text})")
+
+
+def _symbolic(symbol: str, reflected: bool) -> Any:
+    def operate(self: _Symbol, other: Any) -> _Symbol:
+        texts = [self.text, other.text if isinstance(other, _Symbol) else repr(other)]
+        left, right = reversed(texts) if reflected else texts
+        return _Symbol(f"({left} {symbol} {right})")
+
+    return operate
+
+
+for _dunder, (_, _operator) in _BINARY.items():
+    setattr(_Symbol, f"__{_dunder}__", _symbolic(_operator, False))
+    setattr(_Symbol, f"__r{_dunder}__", _symbolic(_operator, True))
+
+
+def _partials(primitive: Primitive) -> list[str]:
+    """The text of each partial, in terms of the arguments `p` and `q` and the result `r`."""
+    symbols = [_Symbol("r"), _Symbol("p"), _Symbol("q")][: len(primitive.partials) + 1]
+    values = [partial(*symbols) if callable(partial) else partial for partial in primitive.partials]
+    return [value.text if isinstance(value, _Symbol) else repr(float(value)) for value in values]
+
+
+def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, names: dict[str, Any]) -> None:
+    """Give a mode's value class its operators on floats and on arrays.
+
+    `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),
+    with `{0}` and `{1}` in place of the partials. `arrays` does so for the result `r` of a `primitive` of arrays, with
+    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows, `{params}` of its parameters
+    and `{largest}` of the name of the largest array. `names` are what it mentions.
+    """
+    generic: Any = value
+    for name, (primitive, operator) in _BINARY.items():
+        dunder, reflected, formula = f"__{name}__", f"__r{name}__", f"p {operator} q"
+        left, right = _partials(primitive)
+        both_arrays, left_array, right_array = (
+            _result(formula, arrays.format(primals="(p, q)", shadows=shadows, params="NONE", largest="r"))
+            for shadows in ("(x.shadow, y.shadow)", "(x.shadow, None)", "(None, x.shadow)")
+        )
+        text = _OPERATORS.format(
+            dunder=dunder, reflected=reflected, both=_result(formula, binary.format(left, right)),
+            left=_result(formula, unary.format(left)), right=_result(formula, unary.format(right)),
+            both_arrays=both_arrays, left_array=left_array, right_array=right_array,
+        )  # fmt: skip
+        clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
+        _define(value, text, primitive=primitive, **clauses, **names)
+    alone = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
+    array = alone(params="NONE", largest="r")
+    number = _result("-p", unary.format(*_partials(negative)))
+    text = _NEGATIVE.format(number=number, array=_result("-p", array))
+    _define(value, text, primitive=negative, generic=value.__neg__, **names)
+    text = _UFUNC.format(array=_result("primitive.function(p)", array))
+    _define(value, text, UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__, **names)
+    step = "alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z"
+    text = _GETITEM.format(array=_result("p[index]", alone(params="{'index': index}", largest="p"), step))
+    names |= {"primitive": OPERATORS["getitem"], "alias": alias, "getitem": getitem, "BASIC": BASIC}
+    _define(value, text, generic=value.__getitem__, **names)
+
+
+def _define(value: type[Traced], text: str, **names: Any) -> None:
+    scope: dict[str, Any] = {
+        "Value": value,
+        "new": object.__new__,
+        "NONE": NONE,
+        "np": np,
+        "ARRAYS": ARRAYS,
+        "PLAIN": PLAIN,
+        **names,
+    }
+    defined: dict[str, Any] = {}
+    exec(compile(text, f"<operators of {value.__name__}>", "exec"), scope, defined)
+    for name, function in defined.items():
+        setattr(value, name, function)

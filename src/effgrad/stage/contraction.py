@@ -1,0 +1,243 @@
+"""Einsums and matrix products with less work in them.
+
+Of a product that is only summed, an operand is summed first. An einsum of several operands is a chain of products of
+two, in the order that costs least; what several einsums have in common (the tangents of one, say, in each of which
+another operand is a tangent) is computed once and costs each a part. Products that share a factor are one product: the
+factor is read once, and narrow products become a wide one.
+"""
+
+import collections
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import multiply, negative
+from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.reductions import sum_
+from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
+from effgrad.stage.graph import GUARD, Graph, Node, shape_of
+
+# Longer einsums are left to NumPy: the orders to try grow with the factorial.
+MOST_OPERANDS = 5
+# Wider products gain nothing by being joined; smaller ones (of the width and the summed axis) are no work for BLAS.
+WIDEST, SMALLEST = 64, 32
+
+
+def inner(graph: Graph) -> Graph:
+    """The graph with einsums of which nothing but a sum is needed, up to a factor, without what is summed."""
+    if not any(node.primitive is einsum for node in graph):
+        return graph
+    uses = collections.Counter(x for node in graph for x in node.inputs)
+    uses.update(o for o in graph.outputs if type(o) is Node)
+    nodes: list[Node] = []
+    new: dict[Node, Node] = {}
+    for node in graph:
+        found = _summed(node, uses) if node.primitive is sum_ else None
+        new[node] = _with(new, node) if found is None else _contracted(node, *found, new, nodes)
+        nodes.append(new[node])
+    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+
+
+def _with(new: dict[Node, Node], node: Node) -> Node:
+    """A node with new arguments."""
+    args, slots = (tuple(new.get(a, a) if type(a) is Node else a for a in x) for x in (node.args, node.slots))
+    return node.changed(args=args, slots=slots)
+
+
+def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
+    """The einsum that a sum adds up, and the numbers that it is multiplied by on the way."""
+    factors: list[Any] = []
+    (x,) = node.args
+    while type(x) is Node and uses[x] == 1 and x.dtype == node.dtype and x.dtype.kind == "f":
+        if x.primitive is einsum:
+            return (x, factors) if len(x.args) > 1 else None
+        if x.primitive is negative:
+            factors.append(-1.0)
+        elif x.primitive is multiply and () in map(shape_of, x.args):
+            number = shape_of(x.args[1]) == ()
+            factors.append(x.args[number])
+            x = x.args[not number]
+            continue
+        elif x.primitive not in (reshape, broadcast_to) or shape_of(x.args[0]) != x.shape:
+            return None
+        x = x.args[0]
+    return None
+
+
+def _contracted(node: Node, product: Node, factors: list[Any], new: dict[Node, Node], nodes: list[Node]) -> Node:
+    """The sum of an einsum, as an einsum."""
+    axis, (terms, output) = node.params["axis"], _terms(product)
+    axes = range(len(output)) if axis is None else [int(i) % len(output) for i in np.atleast_1d(axis)]
+    kept = "".join(s for i, s in enumerate(output) if i not in axes)
+    value = _with(new, product).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
+    value.kind = node.kind
+    for factor in factors:
+        nodes.append(value)
+        factor = new.get(factor, factor) if type(factor) is Node else factor
+        value = value.changed(primitive=multiply, args=(value, factor), params={})
+    return value
+
+
+def paired(graph: Graph) -> Graph:
+    """The graph with every einsum of three operands and more as einsums of two."""
+    long = [node for node in graph if _long(node)]
+    if not long:
+        return graph
+    shared = collections.Counter(
+        _pair(node.args, _terms(node)[0], i, j) for node in long for i, j in _pairs(len(node.args))
+    )
+    nodes: list[Node] = []
+    new: dict[Node, Node] = {}
+    for node in graph:
+        changed = _with(new, node)
+        new[node] = _in_pairs(changed, node.args, shared, nodes) if _long(node) else changed
+        nodes.append(new[node])
+    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+
+
+def _long(node: Node) -> bool:
+    if node.primitive is not einsum or not 2 < len(node.args) <= MOST_OPERANDS or node.dtype.kind != "f":
+        return False
+    return all(len(set(term)) == len(term) for term in _terms(node)[0])
+
+
+def _terms(node: Node) -> tuple[list[str], str]:
+    inputs, output = node.params["subscripts"].split("->")
+    return inputs.split(","), output
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(count), 2))
+
+
+def _pair(args: tuple[Any, ...], terms: list[str], i: int, j: int) -> Any:
+    """What makes a product of two operands the same as another."""
+    return id(args[i]), terms[i], id(args[j]), terms[j]
+
+
+def _in_pairs(node: Node, originals: tuple[Any, ...], shared: Any, nodes: list[Node]) -> Node:
+    """The last of the einsums of two operands that make this one."""
+    terms, output = _terms(node)
+    sizes = {s: n for term, a in zip(terms, node.args, strict=True) for s, n in zip(term, shape_of(a), strict=True)}
+
+    def cost(letters: str) -> int:
+        return math.prod(sizes[s] for s in set(letters))
+
+    @functools.cache
+    def best(terms: tuple[str, ...], first: bool = False) -> tuple[float, tuple[int, int]]:
+        """The cost of a product of these, and the two operands to begin with."""
+        if len(terms) == 2:
+            return cost("".join(terms)), (0, 1)
+        costs = []
+        for i, j in _pairs(len(terms)):
+            uses = shared[_pair(originals, list(terms), i, j)] if first else 1
+            costs.append((cost(terms[i] + terms[j]) / uses + best(_after(terms, output, i, j))[0], (i, j)))
+        return min(costs)
+
+    args = list(node.args)
+    first = True
+    while len(args) > 2:
+        _, (i, j) = best(tuple(terms), first)
+        first = False
+        rest = _after(tuple(terms), output, i, j)
+        product = node.changed(
+            args=(args[i], args[j]), params={"subscripts": f"{terms[i]},{terms[j]}->{rest[0]}"}, kind=np.ndarray,
+            shape=tuple(sizes[s] for s in rest[0]),
+        )  # fmt: skip
+        nodes.append(product)
+        args, terms = [product, *(a for k, a in enumerate(args) if k not in (i, j))], list(rest)
+    return node.changed(args=tuple(args), params={"subscripts": f"{','.join(terms)}->{output}"})
+
+
+def _after(terms: tuple[str, ...], output: str, i: int, j: int) -> tuple[str, ...]:
+    """The operands that are left after the product of two, which comes first."""
+    others = [term for k, term in enumerate(terms) if k not in (i, j)]
+    kept = dict.fromkeys(s for s in terms[i] + terms[j] if s in output or any(s in term for term in others))
+    return "".join(kept), *others
+
+
+def joined(graph: Graph) -> Graph:
+    """The graph with narrow products of one matrix with several as one product of it with all of them.
+
+    What comes after the product, for each of its parts, comes in step, so that one loop can do it for all of them.
+    """
+    factors = collections.Counter(node.args[0] for node in graph if _narrow(node))
+    if max(factors.values(), default=0) < 2:
+        return graph
+    depth = _depths(graph)
+    groups: dict[Any, list[Node]] = {}
+    for node in graph:
+        if _narrow(node):
+            groups.setdefault((node.args[0], depth[node]), []).append(node)
+    group = {member: members for members in groups.values() if len(members) > 1 for member in members}
+    if not group:
+        return graph
+    nodes: list[Node] = []
+    new: dict[Node, Node] = {}
+    for node in sorted(graph, key=depth.__getitem__):
+        if node not in group:
+            new[node] = _with(new, node)
+            nodes.append(new[node])
+        elif node is group[node][-1]:
+            _product(group[node], new, nodes)
+    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+
+
+def _depths(graph: Graph) -> dict[Node, int]:
+    """How many operations that end a loop lie before each node; at least as many as before the last guard above it.
+
+    Operations of one depth need each other only in the order in which they are.
+    """
+    depth: dict[Node, int] = {}
+    least = 0
+    for node in graph:
+        before = max([depth[x] + _ends_loop(x) for x in node.inputs if x in depth], default=0)
+        depth[node] = max(least, before)
+        if node.primitive is GUARD:
+            least = depth[node]
+    return depth
+
+
+def _ends_loop(node: Node) -> bool:
+    """Whether what needs an operation's result cannot be in the loop that computes it."""
+    in_loop = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
+    return not in_loop
+
+
+def _narrow(node: Node) -> bool:
+    if node.primitive is not matmul or len(node.args) != 2 or not all(type(a) is Node for a in node.args):
+        return False
+    (left, right), dtype = node.args, node.dtype
+    if len(left.shape) != 2 or len(right.shape) != 2 or dtype.kind != "f" or {left.dtype, right.dtype} != {dtype}:
+        return False
+    rows, (summed, columns) = left.shape[0], right.shape
+    return bool(columns <= WIDEST <= rows and summed * columns >= SMALLEST)
+
+
+def _product(members: list[Node], new: dict[Node, Node], nodes: list[Node]) -> None:
+    """One product for all members. Its rows are their columns, which lie in one piece each."""
+
+    def make(primitive: Any, args: list[Any], shape: tuple[int, ...], **params: Any) -> Node:
+        node = members[0].changed(
+            primitive=primitive, args=tuple(args), params=params, slots=(), shape=shape, kind=np.ndarray
+        )
+        nodes.append(node)
+        return node
+
+    def turned(node: Node) -> Node:
+        return make(transpose, [node], node.shape[::-1], axes=(1, 0))
+
+    left, rights = members[0].args[0], [member.args[1] for member in members]
+    columns = [turned(new.get(right, right)) for right in rights]
+    height = sum(c.shape[0] for c in columns)
+    factor = make(concatenate, columns, (height, columns[0].shape[1]), axis=0)
+    product = make(matmul, [factor, turned(new.get(left, left))], (height, left.shape[0]))
+    start = 0
+    for member in members:
+        end = start + member.shape[1]
+        part = make(getitem, [product], (end - start, left.shape[0]), index=(slice(start, end),))
+        new[member] = turned(part)
+        start = end

@@ -1,0 +1,226 @@
+"""Values of a staged program's example that nobody has asked for yet.
+
+An operation on large arrays is not carried out while it is recorded, where the shape, the type and the memory layout
+of its result follow from those of its arguments. It is when Python asks for the value, in a branch or in a function
+about which nothing is known here: first all operations that it depends on, then it.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.linalg import einsum, matmul
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
+from effgrad.smooth.structure import (
+    BASIC,
+    broadcast_to,
+    concatenate,
+    getitem,
+    reshape,
+    scatter_add,
+    stack,
+    transpose,
+)  # fmt: skip
+
+# Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.
+LARGE = 1 << 14
+
+_COMPARING = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+
+
+class Later:
+    """A value by the operation that gives it.
+
+    It passes for a value of its `kind`. `ordered` says that it lies in memory in C order for certain. A view has the
+    `root` of the value whose memory it shares.
+    """
+
+    __slots__ = ("operation", "value", "kind", "shape", "dtype", "ordered", "root")
+
+    def __init__(
+        self, kind: type, shape: tuple[int, ...], dtype: np.dtype[Any], ordered: bool, root: "Later | None" = None
+    ) -> None:
+        self.kind, self.shape, self.dtype, self.ordered, self.root = kind, shape, dtype, ordered, root or self
+        self.operation: tuple[Primitive, Sequence[Any], dict[str, Any]] | None = None
+        self.value: Any = None
+
+    __class__ = property(lambda self: self.kind)
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+
+    def __len__(self) -> int:
+        return len(np.empty(self.shape, np.bool_))
+
+
+def computed(value: Any) -> Any:
+    """A value that may be a later one, now."""
+    if type(value) is not Later:
+        return value
+    waiting = [value]
+    while waiting:
+        last = waiting[-1]
+        if last.operation is not None:
+            primitive, args, params = last.operation
+            missing = [a for a in args if type(a) is Later and a.operation is not None]
+            if missing:
+                waiting += missing
+                continue
+            last.value = primitive.function(*[a.value if type(a) is Later else a for a in args], **params)
+            last.operation = None
+        waiting.pop()
+    return value.value
+
+
+def small(value: Any) -> Any:
+    """A small value of the same type, with as many axes."""
+    if type(value) is not Later and type(value) is not np.ndarray:
+        return value
+    kind: Any = value.__class__
+    return kind(1) if kind is not np.ndarray else np.ones((1,) * value.ndim, value.dtype)
+
+
+def result(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """What an operation gives: now, or later where it is on large arrays."""
+    for a in args:
+        if type(a) is not float and (type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE)):
+            break
+    else:
+        if primitive is not broadcast_to or math.prod(params["shape"]) < LARGE:
+            return primitive.function(*args, **params)
+    told = _told(primitive, args, params)
+    if told is None:
+        return primitive.function(*map(computed, args), **params)
+    told.operation = primitive, args, params
+    return told
+
+
+def share_memory(a: Any, b: Any) -> bool:
+    """Whether two values share memory."""
+    if type(a) is Later and type(b) is Later:
+        return a.root is b.root
+    a, b = (x.value if type(x) is Later else x for x in (a, b))
+    return a is not None and b is not None and np.may_share_memory(a, b)
+
+
+def _told(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    """The result of an operation as far as it can be told, or None."""
+    rule = _RULES.get(primitive)
+    if rule is None and not params and _elementwise(primitive):
+        rule = _broadcast
+    if rule is None or not all(isinstance(a, np.ndarray | np.generic | float | int) for a in args):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return rule(primitive, args, params)
+    except (ValueError, TypeError, IndexError):  # the operation itself says best what is wrong
+        return None
+
+
+def _elementwise(primitive: Primitive) -> bool:
+    function: Any = primitive.function
+    if primitive.kind == "constant":
+        return function in _COMPARING or (isinstance(function, np.ufunc) and function.signature is None)
+    return primitive.kind == "elementwise"
+
+
+def _ordered(value: Any) -> bool:
+    return value.ordered if type(value) is Later else np.ndim(value) == 0 or value.flags.c_contiguous
+
+
+def _typed_as(one: Any, shape: tuple[int, ...], ordered: bool) -> Later:
+    """A value of the type of a small one."""
+    return Later(one.__class__, shape, np.result_type(one), ordered)
+
+
+def _broadcast(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:
+    shape = np.broadcast_shapes(*map(np.shape, args))
+    return _typed_as(primitive.function(*map(small, args)), shape, all(map(_ordered, args)))
+
+
+def _reduced(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    ((x,), axis) = args, params["axis"]
+    one = primitive.function(small(x), axis=axis)
+    axes = range(x.ndim) if axis is None else [int(a) % x.ndim for a in np.atleast_1d(axis)]
+    if 0 in x.shape:
+        return None
+    return _typed_as(one, tuple(n for i, n in enumerate(x.shape) if i not in axes), _ordered(x))
+
+
+def _product(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    one = primitive.function(*map(small, args))
+    a, b = map(np.shape, args)
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
+    if a[-1] != (b[-2] if len(b) > 1 else b[0]):
+        return None
+    return _typed_as(one, (*np.broadcast_shapes(a[:-2], b[:-2]), *rows, *columns), all(map(_ordered, args)))
+
+
+def _contracted(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    inputs, output = params["subscripts"].split("->")
+    sizes: dict[str, int] = {}
+    for term, x in zip(inputs.split(","), args, strict=True):
+        for letter, n in zip(term, np.shape(x), strict=True):
+            if sizes.setdefault(letter, n) != n:
+                return None
+    if len(args) == 1:  # may be a view
+        return None
+    return _typed_as(primitive.function(*map(small, args), **params), tuple(sizes[letter] for letter in output), False)
+
+
+def _viewed(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    """Another way of looking at memory, told by what it makes of an array that is never read."""
+    (x,) = args
+    if type(x) is not Later:
+        return None  # which takes no time
+    memory = np.empty(x.shape, np.bool_)
+    seen = primitive.function(memory, **params)
+    if type(seen) is not np.ndarray:
+        return _typed_as(x.dtype.type(0), (), True)
+    shares = np.may_share_memory(seen, memory)
+    if primitive is reshape and not x.ordered:
+        if [n for n in x.shape if n != 1] != [n for n in seen.shape if n != 1]:
+            return None
+        shares = True
+    ordered = x.ordered and seen.flags.c_contiguous
+    return Later(np.ndarray, seen.shape, x.dtype, ordered, x.root if shares else None)
+
+
+def _indexed(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    index, (x,) = params["index"], args
+    parts = index if type(index) is tuple else (index,)
+    if type(x) is Later or all(type(part) in BASIC for part in parts):
+        return _viewed(primitive, args, params)
+    seen = np.empty(x.shape, np.bool_)[index]
+    if type(seen) is not np.ndarray:
+        return None
+    return Later(np.ndarray, seen.shape, x.dtype, x.flags.c_contiguous and seen.flags.c_contiguous)
+
+
+def _repeated(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:
+    (x,), shape = args, params["shape"]
+    np.broadcast_to(small(x), shape)
+    if np.broadcast_shapes(np.shape(x), shape) != shape:
+        raise ValueError(shape)
+    return Later(np.ndarray, shape, np.result_type(x), False)
+
+
+def _joined(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
+    memory = [np.empty(np.shape(x), np.bool_) for x in args]
+    seen = primitive.function(*memory, **params)
+    return Later(np.ndarray, seen.shape, np.result_type(*args), all(map(_ordered, args)))
+
+
+def _scattered(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:
+    return Later(np.ndarray, tuple(params["shape"]), np.result_type(*args), True)
+
+
+_Rule = Callable[[Primitive, Sequence[Any], dict[str, Any]], Later | None]
+_RULES: dict[Primitive, _Rule] = {
+    sum_: _reduced, maximum_of: _reduced, minimum_of: _reduced, matmul: _product, einsum: _contracted, reshape: _viewed,
+    transpose: _viewed, getitem: _indexed, broadcast_to: _repeated, concatenate: _joined, stack: _joined,
+    scatter_add: _scattered,
+}  # fmt: skip

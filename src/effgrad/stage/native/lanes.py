@@ -1,0 +1,329 @@
+"""Short last axes come apart: an array of n rows of three becomes three arrays of n, its lanes.
+
+A kernel loops over one shape. Rows of three, their norms and their components are of three shapes, so that whatever is
+computed between them would go through memory; lanes are all of one shape and meet in one loop, in registers. A value is
+put together again, by a stack, where an operation needs all of it. Views, gathers, joins and sums along the axis choose
+or add lanes and cost nothing. Programs that only compute with each element of such arrays stay as they are: there the
+array is one loop already.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import add, maximum, minimum
+from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
+from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.stage.graph import Graph, Node, Slot, shape_of
+from effgrad.stage.native.kernels import MOVES
+from effgrad.stage.native.scalars import TYPES, dtype_of, supported
+from effgrad.stage.passes import RULES, dead, repeated, simplified
+
+# The longest axis that comes apart, and the fewest rows for which the longer program pays.
+LONGEST, FEWEST_ROWS = 16, 256
+
+_EVERYTHING = slice(None)
+
+
+def apart(graph: Graph) -> Graph:
+    """The graph with short last axes taken apart where that joins loops, as often as there are such axes."""
+    while True:
+        chosen = _chosen(graph)
+        if not chosen:
+            return graph
+        split = _Splitter(graph, chosen).graph()
+        graph = dead(simplified(split, *RULES, repeated()))
+
+
+def _short(value: Any) -> bool:
+    """Whether a value has many rows of a few elements."""
+    if type(value) is not Node or len(value.shape) < 2 or not 1 <= value.shape[-1] <= LONGEST:
+        return False
+    return value.size >= FEWEST_ROWS * value.shape[-1] and value.dtype in TYPES
+
+
+def _chosen(graph: Graph) -> set[Node]:
+    """The short values that are connected, by operations on lanes, to one that mixes the lanes of a row."""
+    if not any(map(_short, graph)):
+        return set()
+    parent: dict[Node, Node] = {}
+    mixed: list[Node] = []
+    computed: list[Node] = []
+
+    def root(node: Node) -> Node:
+        while parent.setdefault(node, node) is not node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for node in graph:
+        rule = _rule(node)
+        values = [value for value in (node, *node.args) if _short(value)]
+        if rule is None or not values:
+            continue
+        for value in values:
+            parent[root(value)] = root(values[0])
+        if _mixes(node):
+            mixed.append(values[0])
+        if rule in (_elementwise, _reduction):
+            computed.append(values[0])
+    roots = {root(node) for node in mixed} & {root(node) for node in computed}
+    return {node for node in list(parent) if root(node) in roots}
+
+
+def _mixes(node: Node) -> bool:
+    """Whether an operation relates the elements of a row to each other, or to one number for the row."""
+    if node.primitive in (reshape, transpose) or (node.primitive is getitem and node.slots):
+        return False
+    lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
+    if node.primitive in _REDUCTIONS:
+        return len(node.args[0].shape) - 1 in _axes(node)
+    return len(lengths) > 1
+
+
+def _axes(node: Node) -> list[int]:
+    axis, rank = node.params["axis"], len(node.args[0].shape)
+    return list(range(rank)) if axis is None else [int(i) % rank for i in np.atleast_1d(axis)]
+
+
+class _Splitter:
+    """One walk over a graph: `parts` are the lanes of a value, `new` is a value in one piece."""
+
+    def __init__(self, graph: Graph, chosen: set[Node]) -> None:
+        self.old, self.chosen = graph, chosen
+        self.nodes: list[Node] = []
+        self.new: dict[Node, Any] = {node: node for node in graph.inputs}
+        self.parts: dict[Node, list[Any]] = {}
+        self.taken: dict[tuple[int, int], Any] = {}
+
+    def graph(self) -> Graph:
+        for node in self.old:
+            self.visit(node)
+        return self.old.with_nodes(self.nodes, [self.whole(o) for o in self.old.outputs])
+
+    def visit(self, node: Node) -> None:
+        rule = _rule(node)
+        values = [value for value in (node, *node.args) if type(value) is Node]
+        if rule is not None and any(value in self.chosen or value in self.parts for value in values):
+            result = rule(self, node)
+            if type(result) is list:
+                self.parts[node] = result
+                return
+            if result is not None:
+                self.new[node] = result
+                return
+        args, slots = (tuple(map(self.whole, values)) for values in (node.args, node.slots))
+        self.new[node] = node.changed(args=args, slots=slots)
+        self.nodes.append(self.new[node])
+
+    def whole(self, value: Any) -> Any:
+        """A value in one piece."""
+        if type(value) is not Node:
+            return value
+        if value not in self.new:
+            self.new[value] = self.make(value, stack, self.parts[value], value.shape, axis=len(value.shape) - 1)
+        return self.new[value]
+
+    def make(self, like: Node, primitive: Any, args: list[Any], size: tuple[int, ...], **params: Any) -> Any:
+        """A new operation, whose result has the type of `like`."""
+        kind = like.kind if size == like.shape else np.ndarray
+        node = like.changed(primitive=primitive, args=tuple(args), params=params, slots=(), shape=size, kind=kind)
+        self.nodes.append(node)
+        return node
+
+    def lane(self, value: Any, number: int) -> Any:
+        """One lane of a value; a number is its own, and an axis of one element is as long as it has to be."""
+        shape = shape_of(value)
+        if not shape:
+            return self.whole(value)
+        number = number if shape[-1] > 1 else 0
+        if type(value) is Node and value in self.parts:
+            return self.parts[value][number]
+        key = id(value), number
+        if key not in self.taken:
+            self.taken[key] = self.lane_of_whole(value, number)
+        return self.taken[key]
+
+    def lane_of_whole(self, value: Any, number: int) -> Any:
+        if type(value) is Node:
+            return self.make(value, getitem, [self.whole(value)], value.shape[:-1], index=(..., number))
+        lane = np.ascontiguousarray(value[..., number])
+        if not lane.size or (lane != lane.flat[0]).any():
+            return lane
+        like = Node(broadcast_to, (lane.flat[0],), {"shape": lane.shape}, (), lane)
+        self.nodes.append(like)
+        return like
+
+    def each(self, node: Node, make: Callable[[int], Any]) -> list[Any]:
+        return [make(number) for number in range(node.shape[-1])]
+
+
+Rule = Callable[[_Splitter, Node], Any]
+
+
+def _rule(node: Node) -> Rule | None:
+    """How an operation is done on lanes, which must be known where the graph is only looked at."""
+    rule = _RULES.get(node.primitive)
+    if rule is None and node.shape and (supported(node) or node.primitive.name in MOVES):
+        return _elementwise if _short(node) else None
+    if rule is _reduction and (node.dtype.kind != "f" or not _short(node.args[0]) or node.args[0].dtype != node.dtype):
+        return None
+    return rule if node.dtype in TYPES else None
+
+
+def _elementwise(split: _Splitter, node: Node) -> Any:
+    def lane(number: int) -> Any:
+        made = node.changed(args=tuple(split.lane(a, number) for a in node.args), shape=node.shape[:-1])
+        split.nodes.append(made)
+        return made
+
+    return split.each(node, lane)
+
+
+def _getitem(split: _Splitter, node: Node) -> Any:
+    (source,) = node.args
+    if type(source) is not Node or not source.shape:
+        return None
+    index = node.params["index"]
+    items = list(index) if type(index) is tuple else [index]
+    if node.slots or any(isinstance(i, np.ndarray | list | bool) for i in items):
+        return _gather(split, node, source, items)
+    expanded = _expanded(items, len(source.shape))
+    if expanded is None:
+        return None
+    *front, last = expanded
+    whole = all(isinstance(i, slice) and i == _EVERYTHING for i in front)
+
+    def rest(lane: Any, shape: tuple[int, ...]) -> Any:
+        return lane if whole else split.make(node, getitem, [lane], shape, index=tuple(front))
+
+    if last is None:
+        return [rest(split.whole(source), node.shape[:-1])]
+    if not isinstance(last, slice):
+        return rest(split.lane(source, int(last) % source.shape[-1]), node.shape)
+    numbers = range(source.shape[-1])[last]
+    return [rest(split.lane(source, number), node.shape[:-1]) for number in numbers]
+
+
+def _expanded(items: list[Any], rank: int) -> list[Any] | None:
+    """A basic index with an entry for every axis."""
+    missing = rank - sum(i is not None and i is not Ellipsis for i in items)
+    at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
+    items = [*items[:at], *[_EVERYTHING] * missing, *items[at + 1 :]]
+    basic = all(i is None or isinstance(i, int | np.integer | slice) for i in items)
+    return items if basic else None
+
+
+def _gather(split: _Splitter, node: Node, source: Node, items: list[Any]) -> Any:
+    """Rows at places along the first axis: the lanes of the rows are those elements of the lanes of the array."""
+    first, *others = items
+    along = type(first) is Slot or isinstance(first, np.ndarray) and first.dtype.kind == "i"
+    if len(source.shape) < 2 or not along or not _short(node):
+        return None
+    if not all(i is Ellipsis or isinstance(i, slice) and i == _EVERYTHING for i in others):
+        return None
+    slots = tuple(map(split.whole, node.slots))
+
+    def lane(number: int) -> Any:
+        made = split.make(node, getitem, [split.lane(source, number)], node.shape[:-1], index=first)
+        made.slots = slots
+        return made
+
+    return split.each(node, lane)
+
+
+def _reshape(split: _Splitter, node: Node) -> Any:
+    (source,) = node.args
+    if type(source) is not Node or not node.shape or not source.shape:
+        return None
+    if _short(node) and node.shape[-1] == source.shape[-1]:
+        return split.each(node, lambda i: _reshaped(split, node, split.lane(source, i), node.shape[:-1]))
+    if _short(node) and node.shape[-1] == 1:
+        return [_reshaped(split, node, split.whole(source), node.shape[:-1])]
+    if source in split.parts and source.shape[-1] == 1:
+        return _reshaped(split, node, split.lane(source, 0), node.shape)
+    return None
+
+
+def _reshaped(split: _Splitter, node: Node, value: Any, shape: tuple[int, ...]) -> Any:
+    return value if shape_of(value) == shape else split.make(node, reshape, [value], shape, shape=shape)
+
+
+def _transpose(split: _Splitter, node: Node) -> Any:
+    axes, rank = node.params["axes"], len(node.shape)
+    axes = tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)
+    if axes[-1] != rank - 1:
+        return None
+    shape = node.shape[:-1]
+    return split.each(node, lambda i: split.make(node, transpose, [split.lane(node.args[0], i)], shape, axes=axes[:-1]))
+
+
+def _broadcast_to(split: _Splitter, node: Node) -> Any:
+    shape = node.shape[:-1]
+
+    def lane(number: int) -> Any:
+        return split.make(node, broadcast_to, [split.lane(node.args[0], number)], shape, shape=shape)
+
+    return split.each(node, lane) if _short(node) else None
+
+
+def _join(split: _Splitter, node: Node) -> Any:
+    if node.params["axis"] is None or not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
+        return None
+    axis, last = node.params["axis"] % len(node.shape), len(node.shape) - 1
+    if axis < last:
+
+        def lane(number: int) -> Any:
+            lanes = [split.lane(a, number) for a in node.args]
+            return split.make(node, node.primitive, lanes, node.shape[:-1], axis=axis)
+
+        return split.each(node, lane)
+    if node.primitive is stack:
+        return [split.whole(a) for a in node.args]
+    return [split.lane(a, i) for a in node.args for i in range(shape_of(a)[-1])]
+
+
+def _scatter_add(split: _Splitter, node: Node) -> Any:
+    """Pieces that go to some lanes each, and to all rows."""
+    lanes: list[Any] = [None] * node.shape[-1]
+    if node.slots or not _short(node):
+        return None
+    targets = []
+    for index in node.params["indices"]:
+        items = _expanded(list(index) if type(index) is tuple else [index], len(node.shape))
+        if items is None or any(not isinstance(i, slice) or i != _EVERYTHING for i in items[:-1]) or items[-1] is None:
+            return None
+        targets.append(items[-1])
+    for piece, last in zip(node.args, targets, strict=True):
+        if not isinstance(last, slice):
+            added = [(int(last) % node.shape[-1], split.whole(piece))]
+        else:
+            added = [(n, split.lane(piece, i)) for i, n in enumerate(range(node.shape[-1])[last])]
+        for number, lane in added:
+            before = lanes[number]
+            lanes[number] = lane if before is None else split.make(node, add, [before, lane], node.shape[:-1])
+    shape = node.shape[:-1]
+    zero = node.dtype.type(0)
+    return [split.make(node, broadcast_to, [zero], shape, shape=shape) if lane is None else lane for lane in lanes]
+
+
+_REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
+
+
+def _reduction(split: _Splitter, node: Node) -> Any:
+    (source,) = node.args
+    axes, last = _axes(node), len(source.shape) - 1
+    lanes = [split.lane(source, i) for i in range(source.shape[-1])]
+    others = tuple(i for i in axes if i != last)
+    if last not in axes:
+        return [split.make(node, node.primitive, [lane], node.shape[:-1], axis=others) for lane in lanes]
+    combine = functools.partial(split.make, node, _REDUCTIONS[node.primitive])
+    total = functools.reduce(lambda a, b: combine([a, b], source.shape[:-1]), lanes)
+    return split.make(node, node.primitive, [total], node.shape, axis=others) if others else total
+
+
+_RULES: dict[Any, Rule] = {
+    getitem: _getitem, reshape: _reshape, transpose: _transpose, broadcast_to: _broadcast_to, concatenate: _join,
+    stack: _join, scatter_add: _scatter_add, sum_: _reduction, maximum_of: _reduction, minimum_of: _reduction,
+}  # fmt: skip

@@ -1,0 +1,111 @@
+"""Operations whose results are told and not computed while a program is staged."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy_cases import CASES, X
+from random_programs import random_program
+
+import effgrad
+
+later = sys.modules["effgrad.stage.later"]
+
+
+def staged(monkeypatch, least, f, *args):
+    """What each operation of a program gives, with operations on `least` elements and more left for later."""
+    monkeypatch.setattr(later, "LARGE", least)
+    return [(node.primitive.name, node.kind, node.shape, node.dtype) for node in effgrad.stage(f)(*args)]
+
+
+def same_in_both(monkeypatch, f, *args):
+    assert staged(monkeypatch, 1, f, *args) == staged(monkeypatch, 1 << 60, f, *args)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_told_is_what_numpy_gives(name, monkeypatch):
+    try:
+        same_in_both(monkeypatch, lambda x: CASES[name](x), X)
+    except effgrad.NoRule as error:  # of some functions only the derivatives can be staged
+        assert "cannot be staged" in str(error)
+        same_in_both(monkeypatch, effgrad.grad(lambda x: sum(np.sum(leaf) for leaf in CASES[name](x))), X)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_in_random_programs_and_their_gradients(seed, dtype, monkeypatch):
+    x = np.random.default_rng(seed).uniform(-1, 1, (4, 3)).astype(dtype)
+    same_in_both(monkeypatch, effgrad.value_and_grad(random_program(seed)), x)
+
+
+WRITES = {
+    "reshaped": lambda y: np.reshape(y, (-1,)),
+    "reshaped in another order": lambda y: np.reshape(y.T, (-1,)),
+    "with another axis": lambda y: y.T[:, None].reshape(y.shape[::-1]),
+    "transposed": lambda y: y.T,
+    "sliced": lambda y: y[1:, ::2],
+    "gathered": lambda y: y[[0, 1]],
+    "joined": lambda y: np.concatenate([y, y]),
+    "broadcast and copied": lambda y: np.broadcast_to(y, (2, *y.shape)).copy(),
+}
+
+
+@pytest.mark.parametrize("compute", [lambda x: x * x, lambda x: x.T * 2, lambda x: x[None, 0] + x.T[:, :1]])
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_are_seen_through_the_views_that_numpy_makes(name, compute, monkeypatch):
+    def f(x):
+        y = compute(x)
+        view = WRITES[name](y)
+        y[0] = 5.0
+        return view * 1.0
+
+    monkeypatch.setattr(later, "LARGE", 1)
+    x = np.arange(12.0).reshape(3, 4)
+    expected = f(x.copy())
+    np.testing.assert_array_equal(effgrad.stage(f)(x)(x)[0], expected)
+    np.testing.assert_array_equal(effgrad.compile(f)(x), expected)
+
+
+def test_a_branch_asks_for_the_value(monkeypatch):
+    monkeypatch.setattr(later, "LARGE", 1)
+    asked = []
+
+    def f(x):
+        y = np.exp(x - np.max(x)) * 2
+        asked.append(bool(np.sum(y) > 2.5))
+        return np.sum(y * y) if asked[-1] else np.sum(y)
+
+    compiled = effgrad.compile(effgrad.grad(f))
+    for x in (np.arange(3.0), np.arange(3.0) * 100):
+        np.testing.assert_allclose(compiled(x), effgrad.grad(f)(x), rtol=1e-12, atol=1e-15)
+    assert {True, False} == set(asked)
+
+
+def test_long_chains_are_computed_without_recursion(monkeypatch):
+    monkeypatch.setattr(later, "LARGE", 1)
+
+    def f(x):
+        for _ in range(5000):
+            x = x * 0.999 + 0.001
+        return x if np.sum(x) > 1 else -x
+
+    x = np.linspace(0, 2, 5)
+    np.testing.assert_allclose(effgrad.compile(f)(x), f(x), rtol=1e-12)
+
+
+def test_errors_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(later, "LARGE", 1)
+    for f in (lambda x: x + np.ones(5), lambda x: x @ np.ones((5, 5)), lambda x: np.sum(x, axis=7), lambda x: x[9]):
+        with pytest.raises(Exception) as expected:
+            f(np.ones((3, 4)))
+        with pytest.raises(type(expected.value)) as found:
+            effgrad.stage(f)(np.ones((3, 4)))
+        assert str(found.value) == str(expected.value)
+
+
+def test_the_first_call_gives_what_the_second_gives():
+    f = effgrad.compile(effgrad.value_and_grad(lambda x: np.sum(np.tanh(x) / (1 + np.exp(x * x)))))
+    x = np.random.default_rng(0).uniform(-1, 1, 5000)
+    (first, gradient), (second, again) = f(x), f(x)
+    assert first == second
+    np.testing.assert_array_equal(gradient, again)

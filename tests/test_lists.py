@@ -1,0 +1,68 @@
+"""Functions given lists with traced numbers in them, which NumPy's protocols do not see."""
+
+import numpy as np
+import pytest
+
+from effgrad import check_grad, grad
+from effgrad.errors import Detached
+from effgrad.smooth.interception import OF_LISTS
+
+X = np.array([0.3, 0.5, 0.7])
+
+
+def matrix(v):
+    return [[v[0] + 1, 0.2], [0.2, v[1] + 1]]
+
+
+# How a function is called, where it does not take a list of numbers alone.
+CALLS = {
+    "average": lambda f, v: f(v, weights=[v[0], 0.2, v[2]]),
+    "dot": lambda f, v: f(v, [1.0, 2.0, 3.0]),
+    "inner": lambda f, v: f([1.0, 2.0, 3.0], v),
+    "outer": lambda f, v: f([1.0, 2.0], v),
+    "cross": lambda f, v: f(v, [1.0, v[0], 4.0]),
+    "where": lambda f, v: f([True, False, True], v, 0.0),
+    "interp": lambda f, v: f(v, [0, 1], [0.0, 2]),
+    "polyval": lambda f, v: f(v, v[0]),
+    "trapezoid": lambda f, v: f(v, x=[0.0, v[0], 2.0]),
+    "reshape": lambda f, v: f(v, (3, 1)),
+    "argmax": lambda f, v: f(v) * v[0],
+    "argmin": lambda f, v: (f(v) + 1) * v[1],
+    "array_equal": lambda f, v: f(v, [v[0], v[1], v[2]]) * v[0],
+    "det": lambda f, v: f(matrix(v)),
+    "inv": lambda f, v: f(matrix(v)),
+    "solve": lambda f, v: f(matrix(v), [v[0], 1.0]),
+    "eigh": lambda f, v: f(matrix(v))[0],
+}
+
+
+@pytest.mark.parametrize("owner, name", OF_LISTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_function_of_a_list_of_traced_numbers(owner, name):
+    def f(x):
+        function = getattr(owner, name)
+        numbers = [x[0], x[1], x[2]]
+        return np.sum(np.sin(CALLS[name](function, numbers) if name in CALLS else function(numbers)))
+
+    check_grad(f, X)
+    check_grad(lambda x: np.sum(grad(f)(x) * np.cos(X)), X, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("rows", [tuple, list])
+def test_nested_lists_and_lists_of_arrays(rows):
+    check_grad(lambda x: np.sum(np.prod(rows([[x[0], 2.0], (1.0, x[1])]), axis=0)), X)
+    check_grad(lambda x: np.sum(np.max(rows([x, x[::-1] ** 2]), axis=0)), X)
+    check_grad(lambda x: np.sum(a=[x[0] * x[1], 1.0]), X)
+
+
+def test_what_lists_do_not_reach_says_what_to_write():
+    with pytest.raises(Detached, match=r"list of traced numbers given to a ufunc.*np\.array\(\[...\]\)"):
+        grad(lambda x: np.exp([x[0], x[1]])[0])(X)
+    assert grad(lambda x: np.exp(np.array([x[0], x[1]]))[0])(X)[0] == np.exp(0.3)
+
+
+@pytest.mark.parametrize("condition", [[True, False, True], (0, 1, 1), np.array([1, 0, 0])])
+def test_a_condition_may_be_a_list(condition):
+    """Compared with 0 as a list it was true everywhere: the derivative was that of the branch not taken."""
+    np.testing.assert_array_equal(
+        grad(lambda x: np.sum(np.where(condition, x, x**2)))(X), np.where(condition, 1.0, 2 * X)
+    )

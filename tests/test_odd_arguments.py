@@ -1,0 +1,103 @@
+"""Options and shapes that rules once overlooked: each gave a wrong derivative, or an error that NumPy does not."""
+
+import numpy as np
+import pytest
+
+from effgrad import NoRule, check_grad, grad, value_and_grad
+
+X = np.array([[0.3, np.nan, 0.7], [0.2, 0.9, 0.4]])
+KNOWN = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 0.4]])
+SOME = np.array([[True, True, False], [False, True, True]])
+
+
+@pytest.mark.parametrize("function", [np.nanmean, np.nanvar, np.nanstd, np.nansum, np.nanprod])
+def test_functions_without_nans_take_where(function):
+    """`where` was taken for granted: all elements counted."""
+    value, derivative = value_and_grad(lambda x: np.sum(function(x, axis=1, where=SOME) ** 2))(X)
+    assert value == np.sum(function(X, axis=1, where=SOME) ** 2)
+    assert (derivative[~SOME] == 0).all() and derivative[0, 1] == 0
+    check_grad(lambda x: np.sum(function(x, axis=1, where=SOME) ** 2), KNOWN)
+
+
+@pytest.mark.parametrize("transform, factor", [(np.fft.rfftn, 1), (np.fft.irfftn, 1 + 2j), (np.fft.fftn, 1)])
+def test_transforms_over_an_axis_that_comes_twice(transform, factor):
+    """A transform of half the length was followed by one of that length."""
+    check_grad(lambda x: np.sum(np.abs(transform(x * factor, axes=(0, 0))) ** 2), KNOWN)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.std, np.cumprod, np.nansum, np.nanmean])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_at_all(function, shape, axis):
+    value, derivative = value_and_grad(lambda x: np.sum(function(x, axis=axis)))(np.ones(shape))
+    np.testing.assert_equal(value, np.sum(function(np.ones(shape), axis=axis)))
+    assert derivative.shape == shape
+
+
+@pytest.mark.parametrize("function", [np.max, np.min, np.nanmax])
+def test_an_extremum_of_nothing_is_what_it_begins_with(function):
+    value, derivative = value_and_grad(lambda s: np.sum(function(np.zeros((0, 3)) * s, axis=0, initial=s)))(0.5)
+    assert (value, derivative) == (1.5, 3.0)
+
+
+@pytest.mark.parametrize("ddof, answer", [(2, np.inf), (3, np.inf)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_variance_with_too_few_degrees_of_freedom_is_that_of_numpy(ddof, answer):
+    """With more degrees of freedom than elements it was negative."""
+    value, _ = value_and_grad(lambda x: np.var(x, ddof=ddof))(np.array([1.0, 2.0]))
+    assert value == answer == np.var([1.0, 2.0], ddof=ddof)
+
+
+def test_sums_without_nans_take_a_dtype():
+    assert value_and_grad(lambda x: np.nansum(x, dtype=np.float32))(KNOWN)[0].dtype == np.float32
+    assert grad(lambda x: np.sum(np.nancumprod(x, dtype=np.float64)))(KNOWN.astype(np.float32)).dtype == np.float32
+
+
+def test_an_array_function_of_a_list_and_a_traced_array():
+    for f in (lambda x: np.dot(x, [1.0, 2.0, 3.0]), lambda x: np.inner([1.0, 2.0, 3.0], x),
+              lambda x: np.tensordot(x, [1.0, 2.0, 3.0], axes=1), lambda x: np.einsum("ij,j", x, [1.0, 2.0, 3.0]),
+              lambda x: np.clip(x, [0.25, 0.25, 0.25], 0.8)):  # fmt: skip
+        check_grad(lambda x, f=f: np.sum(f(x) ** 2), KNOWN)
+
+
+def test_the_next_number_moves_with_its_argument():
+    """It was taken as a constant, like a rounded number."""
+    derivative = grad(lambda x: np.sum(np.nextafter(x, 1.0) ** 2))(KNOWN)
+    np.testing.assert_array_equal(derivative, 2 * np.nextafter(KNOWN, 1.0))
+
+
+def test_heaviside_at_0_is_its_second_argument():
+    assert grad(lambda h: np.sum(np.heaviside([-1.0, 0.0, 1.0, 0.0], h) ** 2))(0.3) == 1.2
+
+
+@pytest.mark.parametrize(
+    "method", ["linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf", "lower"]
+)
+def test_a_quantile_moves_with_the_probability_by_every_method(method):
+    """Only by the default one it did: the derivative of the others was 0."""
+    data = np.array([0.3, 0.9, 0.1, 0.6, 0.4])
+    check_grad(lambda q: np.sum(np.quantile(data, q, method=method) ** 2), np.array([0.03, 0.33, 0.71, 0.98]))
+
+
+@pytest.mark.parametrize("options", [{}, {"bins": 3}, {"bins": 2, "range": (0.0, 1.0)}, {"bins": [0.0, 0.5, 1.0]}])
+def test_the_edges_of_a_histogram_move_with_the_data(options):
+    """They were constants: the density and the bins' middles lost their derivatives."""
+    data = KNOWN.ravel() + 0.01
+    check_grad(lambda x: np.sum(np.histogram(x, **options)[1] ** 2), data)
+    check_grad(lambda x: np.sum(np.histogram(x, density=True, weights=np.arange(6.0), **options)[0] ** 2), data)
+    check_grad(lambda x: np.sum(np.histogram_bin_edges(x, **options) ** 2), data)
+
+
+def test_the_edges_of_a_histogram_of_planes_are_refused():
+    with pytest.raises(NoRule, match="give it the range"):
+        grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2)[1]))(KNOWN)
+    assert not grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2, range=[(0, 1), (0, 1)])[0]))(KNOWN).any()
+
+
+def test_several_arrays_of_at_least_some_axes():
+    """The call was made again and again with the first of them."""
+    for function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+        parts = lambda x, function=function: function(KNOWN, x, x[0, 0])  # noqa: E731
+        assert [np.shape(p) for p in parts(KNOWN)] == [np.shape(p) for p in function(KNOWN, KNOWN, 0.3)]
+        check_grad(lambda x, parts=parts: sum(np.sum(p * p) for p in parts(x)), KNOWN)
