@@ -21,6 +21,7 @@ from effgrad.errors import EscapedValue, NoRule, NotStaged
 from effgrad.modes.region import Recompute
 from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.library import LibraryArray, of_another_library
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
@@ -292,6 +293,8 @@ class Stage(Handler[Smooth, Recompute]):
         value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
+        if type(value) is LibraryArray:
+            raise NotStaged(f"a staged program closes over an array of {value.owner.name}: give it NumPy arrays")
         if not isinstance(value, np.ndarray):
             return value
         original, kept = self.constants.get(id(value), (None, None))
@@ -405,6 +408,8 @@ def staged(
     f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    if any(map(of_another_library, leaves)):
+        raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
     with intercepted(), Stage(recorder) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)
