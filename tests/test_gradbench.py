@@ -122,13 +122,19 @@ def test_nested_modes_of_particle_agree(outer, inner):
 @pytest.mark.parametrize("inner", "fr")
 @pytest.mark.parametrize("outer", "fr")
 def test_nested_modes_of_saddle_differentiate_through_the_inner_descent(outer, inner):
-    slope = descent.GRADIENT[outer](lambda x: saddle.highest(x, [1.0, 1.0], inner))([0.3, -0.2])
+    def highest(x):
+        return saddle.height(x, saddle.argmax(x, [1.0, 1.0], inner))
+
+    slope = descent.GRADIENT[outer](highest)([0.3, -0.2])
     np.testing.assert_allclose(slope, [0.6, -0.4], rtol=1e-9)
 
 
-def test_saddle_point_of_the_suite_is_found_in_compiled_parts():
-    response = ask("saddle", "rr", INPUTS["saddle"], MODES["compiled"])
+@pytest.mark.parametrize("modes", saddle.MODES)
+def test_searches_are_compiled_whole(modes):
+    response = ask("saddle", modes, INPUTS["saddle"], MODES["compiled"])
     assert_agree(response["output"], [8.246324826140356e-06] * 4)
+    response = ask("particle", modes, {"w": 0.0}, MODES["compiled"])
+    assert_agree(response["output"], 0.2071918746486116)
 
 
 def test_as_many_runs_as_asked():
@@ -153,6 +159,15 @@ def test_as_many_seconds_as_asked():
         '{"id": 1, "kind": "evaluate", "module": "lse", "function": "primal"}',
         '{"id": 1, "kind": "evaluate", "module": "lse", "function": "primal", "input": {"x": [1e999]}}',
         '{"id": 1, "kind": "evaluate", "module": "hello", "function": "square", "input": 1e200}',
+        *(
+            f'{{"id": 1, "kind": "evaluate", "module": "{module}", "function": "{function}", "input": {source}}}'
+            for module, function, source in [
+                ("hello", "square", 10**400), ("ode", "primal", f'{{"x": [1], "s": {10**30}}}'),
+                ("lse", "primal", f'{{"x": [1], "min_runs": {10**400}}}'),
+            ]
+        ),
+        '{"id": 1, "kind": "evaluate", "module": "det", "function": "primal", "input": {"ell": 20, "A": [1]}}',
+        b"\xff\xfe", b"\x00", "[" * 100_000,
     ],
 )  # fmt: skip
 def test_bad_messages_are_told_so(line):
@@ -221,7 +236,7 @@ def test_no_message_crashes_the_tool(message):
     }  # fmt: skip
     drawn = message.draw(st.fixed_dictionaries({}, optional=keys) | json_values)
     response = answer(json.dumps(drawn), EAGER)
-    assert "id" in response and json.dumps(response)
+    assert "id" in response and json.dumps(response, allow_nan=False)
 
 
 def test_a_session():

@@ -189,17 +189,12 @@ REFUSED = {
     "linalg.qz": lambda x: scipy.linalg.qz(M * x[0], M)[0],
     "linalg.ldl": lambda x: scipy.linalg.ldl(M * x[0])[1],
     "linalg.funm": lambda x: scipy.linalg.funm(M * x[0], np.sin),
-    "linalg.solve_discrete_are": lambda x: scipy.linalg.solve_discrete_are(M * x[0], M, M, M),
-    "signal.medfilt": lambda x: scipy.signal.medfilt(x),
     "signal.lsim": lambda x: scipy.signal.lsim(([1.0], [1.0, 1.0]), x, [0, 1, 2, 3])[1],
     "signal.cspline1d": lambda x: scipy.signal.cspline1d(x),
     "signal.find_peaks": lambda x: scipy.signal.find_peaks(x)[0] * x[0],
-    "ndimage.median_filter": lambda x: scipy.ndimage.median_filter(x, 3),
-    "ndimage.grey_erosion": lambda x: scipy.ndimage.grey_erosion(x, 3),
     "ndimage.fourier_gaussian": lambda x: np.abs(scipy.ndimage.fourier_gaussian(x, 0.5)),
     "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
     "stats.gaussian_kde": lambda x: scipy.stats.gaussian_kde(x)(0.3),
-    "stats.wasserstein_distance": lambda x: scipy.stats.wasserstein_distance(x, V),
     "interpolate.Akima1DInterpolator": lambda x: scipy.interpolate.Akima1DInterpolator(range(4), x)(0.3),
     "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
@@ -218,6 +213,20 @@ def test_a_function_without_a_rule_is_named(name):
         grad(lambda x: np.sum(REFUSED[name](x)))(V)
     assert "test_interception.py" in str(caught.value)
     assert current() == ORIGINALS
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: np.random.default_rng(0).normal(size=(3, 4)),
+        lambda: np.random.default_rng(0).random((3, 4)),
+        lambda: np.random.default_rng(0).dirichlet(np.ones(4), 3),
+        lambda: np.random.RandomState(0).standard_normal((3, 4)),
+    ],
+)
+def test_random_numbers_drawn_inside_are_constants(draw):
+    # Compiled code of numpy.random takes the memory of what np.empty gives it: with ours the interpreter crashed.
+    np.testing.assert_array_equal(grad(lambda x: np.sum(x * draw()))(np.ones((3, 4))), draw())
 
 
 def test_a_module_is_replaced_when_it_is_looked_into_and_comes_back_as_it_was():

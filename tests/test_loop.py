@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import signal
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,7 @@ from effgrad import compile, grad, hessian, jvp, loop, second_order, stage, tayl
 from effgrad.modes import REVERSE
 from effgrad.stage import loops
 from effgrad.stage.compiled import BACKENDS
+from effgrad.stage.native import whole
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -288,3 +290,115 @@ def test_an_integer_that_a_double_cannot_hold_is_an_error():
 def test_snapshots_split_any_length():
     for length, snapshots in itertools.product(range(2, 60), range(1, 8)):
         assert 1 <= loops.split(length, snapshots) < length
+
+
+# Loops of a few numbers, which are one function.
+
+
+DERIVATIVES_OF_A_NUMBER = {
+    "value": lambda f: f, "reverse": grad, "forward": lambda f: lambda x: jvp(f, (x,), (1.0,))[1],
+    "reverse of reverse": lambda f: grad(grad(f)), "forward of reverse": lambda f: lambda x: jvp(grad(f), (x,), (1.0,)),
+}  # fmt: skip
+
+
+def collatz(w):
+    """How long a sequence is, and what it does to a product: integers, truth values and a loop inside."""
+
+    def odd_part(n):
+        return loop.while_(lambda n: n % 2.0 == 0.0, lambda n: n / 2, n)
+
+    def step(state):
+        n, product, steps, up = state
+        return odd_part(3 * n + 1), product * np.sin(w + n) + n / 100, steps + 1, ~up
+
+    n, product, steps, up = loop.while_(lambda state: state[0] != 1.0, step, (27.0, w, 0, np.bool_(False)))
+    return product + steps * np.where(up, w, -w)
+
+
+def root_of_a_loop(w):
+    """A root found by steps that are derivatives, of a function that is a loop."""
+
+    def f(x):
+        return loop.while_(lambda s: s[1] < 3, lambda s: (s[0] * x - w, s[1] + 1), (x, 0))[0]
+
+    def going(state):
+        return np.abs(f(state)) > 1e-13
+
+    return loop.while_(going, lambda x: x - f(x) / grad(f)(x), 2.0 + w)
+
+
+def small_vectors(w):
+    """Arrays of a few elements: moved, summed, multiplied."""
+
+    def step(state):
+        m, v, t = state
+        m = np.stack([m[1], m[0] * w + 0.1]) @ np.array([[0.5, 0.1], [0.2, 0.4]])
+        v = np.concatenate([v[1:], [np.sum(m) * t]])
+        return m + np.max(v), v.reshape(3, 1).T.ravel(), t - 1.0
+
+    m, v, _ = loop.while_(lambda state: state[2] > 0, step, (np.eye(2) * w, np.array([1.0, w, w * w]), 6.0))
+    return np.sum(m**2) + v @ v
+
+
+NUMBERS = [collatz, root_of_a_loop, small_vectors]
+
+
+@pytest.mark.parametrize("f", NUMBERS)
+@pytest.mark.parametrize("derivative", [*DERIVATIVES_OF_A_NUMBER])
+def test_loops_of_numbers_are_pythons_loops(f, derivative):
+    of = DERIVATIVES_OF_A_NUMBER[derivative]
+    np.testing.assert_allclose(compile(of(f))(0.7), of(f)(0.7), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("f", [collatz, root_of_a_loop, small_vectors, grad(collatz), grad(small_vectors)])
+def test_loops_of_numbers_are_one_function(f):
+    nodes = [node for node in stage(f, passes=["products", "dead"])(0.7) if "loop" in node.params]
+    assert nodes
+    for node in nodes:
+        assert node.params["loop"].whole(node.params.get("wanted")) is not None
+
+
+def test_a_reverse_pass_without_room_recomputes(monkeypatch):
+    def f(x):
+        return loop.while_(lambda s: s[1] < 1000, lambda s: (s[0] + 0.001 * np.sin(s[0]), s[1] + 1), (x, 0))[0]
+
+    expected = compile(grad(f))(0.5)
+    monkeypatch.setattr(whole, "ROOM", 100)
+    assert compile(grad(f))(0.5) == pytest.approx(expected, rel=1e-12)
+
+
+def test_equal_loops_run_once():
+    def f(x):
+        return loop.while_(lambda s: s < 100, lambda s: s * x, x)
+
+    program = compile(lambda x: f(x) + f(x) * 2 + grad(f)(x)).path(2.0).graph
+    assert [node.primitive.name for node in program].count("iterate") == 1
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_loop_without_end_can_be_interrupted(inside):
+    def endless(x):
+        return loop.while_(lambda s: s > -1, lambda s: s * 0.5, x)
+
+    def once(x):
+        return loop.while_(lambda s: s < 3, endless, x)
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compile(once if inside else endless)(2.0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_integer_beyond_a_double_in_an_inner_loop_is_an_error():
+    def f(x):
+        inner = lambda n: loop.while_(lambda s: s[1] < 60, lambda s: (s[0] * 2, s[1] + 1), (n, 0))[0]  # noqa: E731
+        return loop.while_(lambda s: s[0] < 1, lambda s: (s[0] + 1, s[1] + inner(s[2]), s[2]), (0, x, 1))[1]
+
+    with pytest.raises(OverflowError, match="beyond 2"):
+        compile(f)(1.0)

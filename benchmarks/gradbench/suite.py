@@ -3,7 +3,7 @@
 CHECKOUT is a clone of github.com/gradbench/gradbench with its reference built (`make -C tools/manual`, which needs
 `cpp/json.hpp`); the interpreter that runs the scripts needs pydantic, dataclasses_json, NumPy and SciPy. Each script
 talks to the tool as the suite's `run` command lets them: every line of the one is a line to the other. Tells for each
-evaluation how many outputs the script found valid, and what was wrong with the others.
+evaluation how many outputs the script found valid, and what was wrong with the others; of all, writes it as a table.
 """
 
 import argparse
@@ -12,13 +12,15 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EVALUATIONS = ("hello", "gmm", "ba", "lstm", "ht", "kmeans", "llsq", "lse", "ode", "particle", "saddle", "det")
 # Options of the scripts for inputs that take seconds.
 QUICK = {
-    "gmm": "-d 2 10 -k 5 10", "ba": "--max 1", "lstm": "-l 2 -c 64", "ht": "--max 2 --model small",
-    "kmeans": "-k 10 100 -n 1000", "lse": "-n 2500 80000", "ode": "-n 1000 -s 1 10", "det": "-l 5 6 7",
+    "gmm": "-d 2 10 20 -k 5 10 25 -n 1000", "ba": "--max 2", "lstm": "-l 2 4 -c 256 1024",
+    "ht": "--max 9 --model small", "kmeans": "-k 10 100 -n 1000 10000", "lse": "-n 2500 80000",
+    "ode": "-n 1000 10000 -s 1 10", "det": "-l 5 6 7 8",
 }  # fmt: skip
 
 
@@ -58,23 +60,35 @@ def main():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     ours = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'benchmarks' / 'gradbench'}"}
     failed = 0
+    rows = []
     for name in options.evaluations or EVALUATIONS:
         extra = [*QUICK.get(name, "").split(), *([] if name == "hello" else ["--min-seconds", "0"])]
         command = [options.python, "-m", f"gradbench.evals.{name}.run", *(extra if options.quick else [])]
         tool = [sys.executable, "-m", "effgrad_gradbench.tool", "--mode", options.mode]
         theirs = {**os.environ, "PYTHONPATH": str(scripts)}
+        start = time.perf_counter()
         with (
             subprocess.Popen(tool, env=ours, **pipes) as second,
             subprocess.Popen(command, env=theirs, cwd=options.checkout, **pipes) as first,
         ):
             analyses = session(first, second)
             second.stdin.close()
+        seconds = time.perf_counter() - start
         valid = sum(good for _, good, _ in analyses)
         print(f"{name}: {valid} of {len(analyses)} valid", flush=True)
         for what, good, error in analyses:
             if not good:
                 print(f"  {what}: {error.splitlines()[-1] if error else 'invalid'}")
         failed += valid < len(analyses) or not analyses
+        told = f"`{' '.join(extra)}`" if options.quick and extra else "its defaults"
+        rows.append(f"| {name} | {told} | {len(analyses)} | {valid} | {seconds:.0f} |")
+    head = "| evaluation | options of its script | outputs | valid | seconds, script included |"
+    lines = [
+        f"The suite's scripts on `effgrad-gradbench --mode {options.mode}`: what they sent and found valid.",
+        "", head, "| --- | --- | ---: | ---: | ---: |", *rows,
+    ]  # fmt: skip
+    if not options.evaluations:
+        (ROOT / "benchmarks" / "results" / "gradbench-suite.md").write_text("\n".join(lines) + "\n")
     return min(failed, 1)
 
 

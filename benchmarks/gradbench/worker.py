@@ -1,8 +1,9 @@
-"""One measurement, in a process of its own: `python worker.py TOOL EVALUATION WORKLOAD SECONDS RESULT SCALING`.
+"""One measurement, in a process of its own: `python worker.py TOOL EVALUATION WORKLOAD SECONDS LIMIT RESULT SCALING`.
 
 Prints a line of JSON: the first run and the later ones in nanoseconds of the processor, of all threads and the system's
 included, so that what else the machine does is left out; and the peak of resident memory during the first
 runs, in bytes, with what was resident before it. The result goes to the file RESULT, arrays one after another.
+There are at least three runs, as long as they fit into the LIMIT.
 """
 
 import importlib
@@ -33,7 +34,8 @@ def leaves(tree):
     return [np.asarray(tree, float)]
 
 
-def main(tool, evaluation, workload, seconds, result, scaling):
+def main(tool, evaluation, workload, seconds, limit, result, scaling):
+    end = time.monotonic() + 0.8 * float(limit)
     table = workloads.SCALING if scaling == "True" else workloads.WORKLOADS
     arguments = table[evaluation][workload]()
     peer = importlib.import_module(f"peers.{tool}_peer")
@@ -46,10 +48,10 @@ def main(tool, evaluation, workload, seconds, result, scaling):
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     nanoseconds = []
     while len(nanoseconds) < 3 or sum(nanoseconds[1:]) < float(seconds) * 1e9:
-        start = time.process_time_ns()
+        began, start = time.monotonic(), time.process_time_ns()
         output = peer.finished(function(*arguments))
         nanoseconds.append(time.process_time_ns() - start)
-        if nanoseconds[0] > 60e9:
+        if 2 * time.monotonic() - began > end:
             break
     peak = resident("VmHWM")
     np.savez(result, *[np.ravel(leaf) for leaf in leaves(peer.plain(output))])

@@ -204,7 +204,7 @@ def _staged(
     if graph.guards or not all(map(_typed, graph.outputs)):
         return None
     tested = (len(test.inputs) - len(leaves), len(leaves)) if test else (0, 0)
-    loop = loops.Loop(graph, len(values), len(leaves), count, reverse, memory, test, tested)
+    loop = loops.shared(loops.Loop(graph, len(values), len(leaves), count, reverse, memory, test, tested))
     packed = loops.iterate(*values, *leaves, *rows, loop=loop)
     types = [loops.like(output).dtype for output in graph.outputs]
     parts = loops.unpacked(packed, loop.shapes, types if count is not None else [*types[:-1], np.dtype(np.int64)])

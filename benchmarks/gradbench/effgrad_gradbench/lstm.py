@@ -2,12 +2,16 @@
 
 Each layer has two rows of parameters, weights and biases, and two rows of state, hidden and cell. In a row of
 parameters there are those of the forget, input and output gates and of the change, one after another. The loss is the
-mean negative log likelihood of the bits of each character, and the gradient is with respect to all parameters.
+mean negative log likelihood of the bits of each character, and the gradient is with respect to all parameters. What is
+compiled has the sequence as one loop of `effgrad.loop`.
 """
+
+import functools
 
 import numpy as np
 
-from effgrad import grad
+from effgrad import grad, loop
+from effgrad_gradbench import plain
 from effgrad_gradbench.fields import BadInput, array
 
 
@@ -24,26 +28,36 @@ def layer(weight, bias, hidden, cell, x):
     return outgate * np.tanh(cell), cell
 
 
-def objective(main, extra, state, sequence):
+def objective(main, extra, state, sequence, scan=plain.scan):
     characters, bits = sequence.shape
     weights, biases = main[::2].reshape(-1, 4, bits), main[1::2].reshape(-1, 4, bits)
-    states = list(zip(state[::2], state[1::2], strict=True))
-    loss = 0.0
-    for now, after in zip(sequence[:-1], sequence[1:], strict=True):
-        x = now * extra[0]
+
+    def step(carry, pair):
+        (states, loss), (now, after) = carry, pair
+        x, following = now * extra[0], []
         for i, (hidden, cell) in enumerate(states):
-            states[i] = x, _ = layer(weights[i], biases[i], hidden, cell, x)
+            x, cell = layer(weights[i], biases[i], hidden, cell, x)
+            following.append((x, cell))
         prediction = x * extra[1] + extra[2]
-        loss = loss - np.sum(after * (prediction - np.log(2 + np.sum(np.exp(prediction)))))
+        gained = np.sum(after * (prediction - np.log(2 + np.sum(np.exp(prediction)))))
+        return (following, loss - gained), None
+
+    states = list(zip(state[::2], state[1::2], strict=True))
+    (_, loss), _ = scan(step, (states, 0.0), (sequence[:-1], sequence[1:]))
     return loss / ((characters - 1) * bits)
 
 
-def jacobian(main, extra, state, sequence):
-    gradient = grad(objective, (0, 1))(main, extra, state, sequence)
-    return np.concatenate([part.ravel() for part in gradient])
+def gradient(objective):
+    def jacobian(main, extra, state, sequence):
+        parts = grad(objective, (0, 1))(main, extra, state, sequence)
+        return np.concatenate([part.ravel() for part in parts])
+
+    return jacobian
 
 
-FUNCTIONS = {"objective": objective, "jacobian": jacobian}
+structured = functools.partial(objective, scan=loop.scan)
+FUNCTIONS = {"objective": objective, "jacobian": gradient(objective)}
+STRUCTURED = {"objective": structured, "jacobian": gradient(structured)}
 
 
 def read(source):

@@ -7,39 +7,49 @@ gradient and the second of the inner: f for forward, r for reverse.
 
 import numpy as np
 
-from effgrad_gradbench.descent import GRADIENT, argmin
+from effgrad import loop
+from effgrad_gradbench import plain
+from effgrad_gradbench.descent import GRADIENT, argmin, structured_argmin
 from effgrad_gradbench.fields import field, number
 
 
-def miss(w, mode):
+def miss(w, mode, while_=plain.while_):
     """The squared distance from the origin at which the particle crosses the axis, by Euler's method."""
     charges = (10.0, 10.0 - w), (10.0, 0.0)
+    step = 0.1
 
     def potential(place):
         x, y = place
         return sum(1 / np.sqrt((x - a) ** 2 + (y - b) ** 2) for a, b in charges)
 
     acceleration = GRADIENT[mode](potential)
-    (x, y), (u, v), step = (0.0, 8.0), (0.75, 0.0), 0.1
-    while True:
+
+    def above(state):
+        _, y, _, v = state
+        return y + step * v > 0
+
+    def move(state):
+        x, y, u, v = state
         a, b = acceleration([x, y])
-        if y + step * v <= 0:
-            return (x - y / v * u) ** 2
-        x, y, u, v = x + step * u, y + step * v, u - step * a, v - step * b
+        return x + step * u, y + step * v, u - step * a, v - step * b
+
+    x, y, u, v = while_(above, move, (0.0, 8.0, 0.75, 0.0))
+    return (x - y / v * u) ** 2
 
 
-def build(modes, run=lambda function: function):
-    """The search for w; `run` may be `effgrad.compile`, for one path of the particle and its gradient."""
+def search(modes, argmin=argmin, while_=plain.while_):
+    """The search for w, in a pair of modes."""
     outer, inner = modes
 
     def cost(ws):
-        return miss(ws[0], inner)
+        return miss(ws[0], inner, while_)
 
-    value, gradient = run(cost), run(GRADIENT[outer](cost))
-    return lambda w: argmin(value, gradient, [w])[0]
+    return lambda w: argmin(cost, GRADIENT[outer](cost), [w])[0]
 
 
-FUNCTIONS = {outer + inner: build(outer + inner) for outer in "rf" for inner in "rf"}
+MODES = [outer + inner for outer in "rf" for inner in "rf"]
+FUNCTIONS = {modes: search(modes) for modes in MODES}
+STRUCTURED = {modes: search(modes, structured_argmin, loop.while_) for modes in MODES}
 
 
 def read(source):

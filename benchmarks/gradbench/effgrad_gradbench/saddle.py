@@ -4,7 +4,7 @@ In the name of a function, the first letter is the mode of the outer gradient an
 forward, r for reverse.
 """
 
-from effgrad_gradbench.descent import GRADIENT, argmin
+from effgrad_gradbench.descent import GRADIENT, argmin, structured_argmin
 from effgrad_gradbench.fields import array
 
 
@@ -12,7 +12,7 @@ def height(x, y):
     return (x[0] ** 2 + x[1] ** 2) - (y[0] ** 2 + y[1] ** 2)
 
 
-def argmax(x, start, mode):
+def argmax(x, start, mode, argmin=argmin):
     """The y of the greatest height, found from `start` on."""
 
     def depth(y):
@@ -21,25 +21,23 @@ def argmax(x, start, mode):
     return argmin(depth, GRADIENT[mode](depth), start)
 
 
-def highest(x, start, mode):
-    return height(x, argmax(x, start, mode))
-
-
-def build(modes, run=lambda function: function):
-    """The search for the saddle; `run` may be `effgrad.compile`, for the inner search and the gradient through it."""
+def search(modes, argmin=argmin):
+    """The search for the saddle, in a pair of modes."""
     outer, inner = modes
-    value = run(lambda x, start: highest(x, start, inner))
-    gradient = run(lambda x, start: GRADIENT[outer](lambda x: highest(x, start, inner))(x))
-    inside = run(lambda x, start: argmax(x, start, inner))
 
     def saddle(start):
-        x = argmin(lambda x: value(x, start), lambda x: gradient(x, start), start)
-        return [*x, *inside(x, start)]
+        def highest(x):
+            return height(x, argmax(x, start, inner, argmin))
+
+        x = argmin(highest, GRADIENT[outer](highest), start)
+        return [*x, *argmax(x, start, inner, argmin)]
 
     return saddle
 
 
-FUNCTIONS = {outer + inner: build(outer + inner) for outer in "rf" for inner in "rf"}
+MODES = [outer + inner for outer in "rf" for inner in "rf"]
+FUNCTIONS = {modes: search(modes) for modes in MODES}
+STRUCTURED = {modes: search(modes, structured_argmin) for modes in MODES}
 
 
 def read(source):

@@ -3,7 +3,7 @@
 import autograd.numpy as np
 import numpy
 from autograd import grad
-from autograd.differential_operators import make_vjp
+from autograd.differential_operators import make_jvp, make_vjp
 from autograd.scipy.special import logsumexp
 from scipy.special import multigammaln
 
@@ -154,26 +154,52 @@ def descend(f, gradient, x):
     return x
 
 
-def saddle(start):
-    start = numpy.array(start)
+def forward_gradient(f):
+    return lambda x: numpy.array([make_jvp(f)(x)(unit)[1] for unit in numpy.eye(len(x))])
 
-    def height(x, y):
-        return np.sum(x**2) - np.sum(y**2)
 
-    def lowest(x):
-        down = lambda y: -height(x, y)  # noqa: E731
-        return descend(down, grad(down), start)
+GRADIENT = {"f": forward_gradient, "r": grad}
 
-    def highest(x):
-        return height(x, lowest(x))
 
-    x = descend(highest, grad(highest), start)
-    return numpy.concatenate([x, lowest(x)])
+def saddle(outer, inner):
+    def found(start):
+        start = numpy.array(start)
+
+        def height(x, y):
+            return np.sum(x**2) - np.sum(y**2)
+
+        def lowest(x):
+            down = lambda y: -height(x, y)  # noqa: E731
+            return descend(down, GRADIENT[inner](down), start)
+
+        def highest(x):
+            return height(x, lowest(x))
+
+        x = descend(highest, GRADIENT[outer](highest), start)
+        return numpy.concatenate([x, lowest(x)])
+
+    return found
+
+
+def particle(outer, inner):
+    def miss(ws):
+        def potential(place):
+            x, y = place[0], place[1]
+            return 1 / np.sqrt((x - 10) ** 2 + (y - 10 + ws[0]) ** 2) + 1 / np.sqrt((x - 10) ** 2 + y**2)
+
+        acceleration = GRADIENT[inner](potential)
+        place, speed = numpy.array([0.0, 8.0]), numpy.array([0.75, 0.0])
+        while place[1] + 0.1 * speed[1] > 0:
+            place, speed = place + 0.1 * speed, speed - 0.1 * acceleration(place)
+        return (place[0] - place[1] / speed[1] * speed[0]) ** 2
+
+    return lambda w: descend(miss, GRADIENT[outer](miss), numpy.array([w]))[0]
 
 
 PROGRAMS = {
     "hello": grad(lambda x: x * x), "gmm": gmm, "ba": ba, "lstm": lstm, "kmeans": kmeans, "llsq": llsq, "lse": lse,
-    "ode": ode, "det": det, "saddle": {"rr": saddle},
+    "ode": ode, "det": det, "saddle": {"rr": saddle("r", "r"), "fr": saddle("f", "r")},
+    "particle": {"rr": particle("r", "r")},
 }  # fmt: skip
 
 

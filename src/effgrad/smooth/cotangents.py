@@ -117,7 +117,16 @@ def strong(g: Any, weight: Any) -> Any:
     """`g * weight`, zero wherever the weight is."""
     if decided(weight) and np.ndim(g) == 0:
         return g * weight if weight else None
-    return np.where(weight != 0, g * weight, 0.0)
+    return chosen(g, weight, nonzero(weight))
+
+
+def nonzero(weight: Any) -> Any:
+    return weight if getattr(weight, "dtype", None) == np.dtype(bool) else weight != 0
+
+
+def chosen(g: Any, weight: Any, mask: Any) -> Any:
+    """`g * weight` where the mask is, and zero elsewhere; a truth value as a weight chooses, and no more."""
+    return np.where(mask, g if nonzero(weight) is weight else g * weight, 0.0)
 
 
 def scale(g: Any, partial: Any) -> Any:
@@ -148,15 +157,15 @@ def select(g: Any, weight: Any) -> Any:
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
-    mask = weight != 0
+    mask = nonzero(weight)
     if type(mask) is type(value) is np.ndarray and mask.shape == value.shape:
         if type(g) in FORMS:
-            mask &= settled(g).mask
+            mask = mask & settled(g).mask
         return Masked(_product_where(mask, value, weight), mask)
     mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
     if type(g) in FORMS:
         mask = mask & settled(g).mask
-    return Masked(np.where(mask, value * weight, 0.0), mask)
+    return Masked(chosen(value, weight, mask), mask)
 
 
 def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -> Any:
@@ -208,7 +217,7 @@ def _sum(g: Any, axes: tuple[int, ...]) -> Any:
     NumPy sums many short rows, or few columns, ten times slower than a matrix multiplies a vector of ones.
     """
     count = len(axes)
-    if g.size > LONG and count < g.ndim and g.dtype.kind == "f" and g.flags.c_contiguous:
+    if g.size > LONG and count < g.ndim and g.dtype.char in "fd" and g.flags.c_contiguous:
         if axes == tuple(range(count)) and (length := math.prod(g.shape[count:])) <= SHORT:
             return _ones(g.size // length, g.dtype) @ g.reshape(-1, length)
         if axes == tuple(range(g.ndim - count, g.ndim)) and (length := math.prod(g.shape[-count:])) <= SHORT:

@@ -106,8 +106,8 @@ fmin = elementwise(
 where = elementwise(
     lambda c, a, b: np.asarray(np.where(c, a, b))[()],
     None,
-    lambda y, c, a, b: (plain(c) != 0) * 1.0,
-    lambda y, c, a, b: (plain(c) == 0) * 1.0,
+    lambda y, c, a, b: plain(c) != 0,
+    lambda y, c, a, b: plain(c) == 0,
     name="where",
     selects=True,
 )

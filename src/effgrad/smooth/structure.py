@@ -8,7 +8,18 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, example, ordinary, plain, view
+from effgrad.smooth.traced import (
+    CONSTANT,
+    FUNCTIONS,
+    KINDS,
+    OPERATORS,
+    Traced,
+    always_view,
+    ordinary,
+    outline,
+    plain,
+    view,
+)
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
@@ -133,7 +144,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     def step(value: Any) -> Any:
         return broadcast_to(value, shape=shape)
 
-    return OPERATORS["alias"](step(array), array, step) if isinstance(plain(array), np.ndarray) else step(array)
+    return always_view(step(array), array, step)
 
 
 def _reshape(a: Any, shape: Any) -> Any:
@@ -192,7 +203,7 @@ def _moved(function: Any) -> Any:
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
         if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
-            laid = np.empty_like(example(a), int)
+            laid = np.empty_like(outline(a), int)
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *args, **kwargs)
@@ -359,7 +370,7 @@ FUNCTIONS.update({
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: np.size(example(a), axis),
+    np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})

@@ -9,6 +9,7 @@ higher orders, what is differentiated of `iterate_back` is its definition by two
 
 import functools
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from effgrad.smooth.cotangents import flat_product
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.traced import CONSTANT, example, plain
 from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, fill
-from effgrad.stage.passes import optimised
+from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, Staged, record, settled
 
@@ -77,17 +78,19 @@ class Loop:
 
     The graph's inputs are `consts`, then `carry`, then a row of each of the data; its outputs the next carry, a row of
     each result, and where `length` is None whether to go on. `test`, a graph of the first constants and carries
-    (`tested` says how many), tells whether to begin.
+    (`tested` says how many), tells whether to begin. A loop that carries tangents has the one without as its `base`,
+    whose constants and carry are the first of its own.
     """
 
     def __init__(
         self, graph: Graph, consts: int, carry: int, length: int | None, reverse: bool, memory: int | None,
-        test: Graph | None = None, tested: tuple[int, int] = (0, 0),
+        test: Graph | None = None, tested: tuple[int, int] = (0, 0), base: "Loop | None" = None,
     ) -> None:  # fmt: skip
-        self.graph = optimised(graph)
+        self.graph, self.base = optimised(graph), base
         self.consts, self.carry, self.length, self.reverse, self.memory = consts, carry, length, reverse, memory
         self.test, self.tested = test, tested
         self.derived: dict[Any, Loop] = {}
+        self.functions: dict[Any, Callable[..., np.ndarray | None] | None] = {}
 
     @functools.cached_property
     def inputs(self) -> list[list[Node]]:
@@ -118,6 +121,17 @@ class Loop:
             return Steps(self)
         return NativeSteps(self)
 
+    def whole(self, wanted: tuple[int, ...] | None) -> "Callable[..., np.ndarray | None] | None":
+        """What runs all steps at once, or back for the `wanted` arguments, if the loop is one of a few numbers."""
+        if wanted not in self.functions:
+            try:
+                from effgrad.stage.native.whole import whole
+            except ModuleNotFoundError:
+                self.functions[wanted] = None
+            else:
+                self.functions[wanted] = whole(self, wanted)
+        return self.functions[wanted]
+
     @functools.cached_property
     def smooth(self) -> list[bool]:
         """Which of the outputs of a step, but for its condition, have derivatives."""
@@ -140,7 +154,18 @@ class Loop:
         if options["length"] is None:
             options.setdefault("test", self.test)
             options.setdefault("tested", self.tested)
-        return Loop(graph, len(groups[0]), len(groups[1]), **options)
+        return shared(Loop(graph, len(groups[0]), len(groups[1]), **options))
+
+
+# Equal loops are one, so that what runs them, and their derivatives, is made once.
+_LOOPS: weakref.WeakValueDictionary[Any, Loop] = weakref.WeakValueDictionary()
+
+
+def shared(loop: Loop) -> Loop:
+    """The loop, or one that was made before and does the same."""
+    test = loop.test and structure(loop.test)
+    fields = loop.consts, loop.carry, loop.length, loop.reverse, loop.memory, test, loop.tested, loop.base
+    return _LOOPS.setdefault((structure(loop.graph), *fields), loop)
 
 
 class Steps:
@@ -227,6 +252,10 @@ def unpacked(vector: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[An
 
 
 def _iterate(*leaves: Any, loop: Loop) -> np.ndarray:
+    at_once = loop.whole(None)
+    result = at_once(*leaves) if at_once else None
+    if result is not None:
+        return result
     carry, results, count = _forward(loop, leaves)
     return _packed([*carry, *results, *([count] if loop.length is None else [])])
 
@@ -249,6 +278,10 @@ def default_memory(length: int) -> int:
 
 def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarray:
     """The cotangents of the wanted arguments; the last argument is that of the packed results."""
+    at_once = loop.whole(wanted)
+    result = at_once(*leaves) if at_once else None
+    if result is not None:
+        return result
     *args, g = leaves
     consts, carry, rows = loop.split(args)
     carry = [np.array(c, n.dtype) for c, n in zip(carry, loop.inputs[1], strict=True)]
@@ -345,8 +378,8 @@ def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
             return [*outputs[:n], *[derivatives[i] for i in smooth], *outputs[n:m], *dresults, *outputs[m:]]
 
         return loop.staged(
-            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]])
-        )  # fmt: skip
+            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]]), base=loop
+        )
 
     return loop.derive(("dual", active), make)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.elementwise import multiply, negative, subtract
+from effgrad.smooth.elementwise import multiply, negative, subtract, where
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.reductions import sum_
@@ -226,6 +226,22 @@ def _key(value: Any) -> Any:
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
+def structure(graph: Graph) -> Any:
+    """What two graphs have in common that compute the same."""
+    numbers = {node: number for number, node in enumerate([*graph.inputs, *graph.nodes])}
+
+    def named(value: Any) -> Any:
+        return (Node, numbers[value]) if type(value) is Node else _key(value)
+
+    def told(node: Node) -> Any:
+        return node.primitive, node.dtype, node.shape, node.kind
+
+    return (
+        tuple(map(told, graph.inputs)), tuple(map(named, graph.outputs)),
+        tuple((told(n), _key(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
+    )  # fmt: skip
+
+
 def _dtype(value: Any) -> Any:
     return value.dtype if type(value) is Node else np.result_type(value)
 
@@ -303,7 +319,8 @@ def _power(node: Node, add: Add) -> Any:
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:
             return square
-        return node.changed(primitive=multiply, args=(add(square), base if exponent == 3 else square))
+        square = add(square)  # which may have been there before
+        return node.changed(primitive=multiply, args=(square, base if exponent == 3 else square))
     return None
 
 
@@ -314,14 +331,63 @@ def _negative(node: Node, add: Add) -> Any:
 
 def _where(node: Node, add: Add) -> Any:
     condition, yes, no = node.args
-    if type(condition) is Node or not np.size(condition):
+    if type(condition) is Node:
+        return _chosen_again(node, add)
+    if not np.size(condition):
         return None
     return yes if np.all(condition) else no if not np.any(condition) else None
 
 
+def _chosen_again(node: Node, add: Add) -> Any:
+    """What is computed from `where(condition, x, ...)`, and chosen by the same condition, is computed from x."""
+    condition, yes, no = node.args
+    if type(yes) is not Node or yes.primitive.kind != "elementwise":
+        return None
+
+    def chosen(arg: Any) -> Any:
+        if type(arg) is not Node or arg.primitive is not where or arg.args[0] is not condition:
+            return arg
+        x = arg.args[1]
+        return x if type(x) is Node and (x.shape, x.dtype, _weak(x.kind)) == (arg.shape, arg.dtype, "strong") else arg
+
+    if yes.primitive is where:
+        return None if chosen(yes) is yes else node.changed(args=(condition, chosen(yes), no))
+    args = tuple(map(chosen, yes.args))
+    if all(map(operator.is_, args, yes.args)):
+        return None
+    return node.changed(args=(condition, add(yes.changed(args=args)), no))
+
+
+def _both(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=True)
+
+
+def _either(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=False)
+
+
+def _decided(node: Node, neutral: bool) -> Any:
+    """Of two truth values the one that decides, if it is constant or they are one."""
+    a, b = node.args
+    for one, other in ((a, b), (b, a)):
+        if node.dtype.kind == "b" and (one is other or _is(one, neutral)):
+            return other
+        if node.dtype.kind == "b" and _is(one, not neutral):
+            return one
+    return None
+
+
+def _unequal(node: Node, add: Add) -> Any:
+    """A truth value that is not zero is itself."""
+    a, b = node.args
+    return a if type(a) is Node and a.dtype.kind == "b" and _is(b, 0) else None
+
+
 _ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "flat_product": _flat_product, "where": _where,
+    "negative": _negative, "flat_product": _flat_product, "where": _where, "ne": _unequal,
+    "and_": _both, "bitwise_and": _both, "logical_and": _both,
+    "or_": _either, "bitwise_or": _either, "logical_or": _either,
 }  # fmt: skip
 
 
@@ -333,7 +399,8 @@ def _reshape(node: Node, add: Add) -> Any:
         a = a.args[0]
     if a.shape == node.shape:
         return a
-    done = a is node.args[0] and node.params["shape"] == node.shape
+    shape = node.params["shape"]
+    done = a is node.args[0] and type(shape) is tuple and shape == node.shape
     return None if done else node.changed(args=(a,), params={"shape": node.shape})
 
 
