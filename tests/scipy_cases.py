@@ -103,6 +103,16 @@ LINALG = {
     "companion": lambda x: linalg.companion(x[0]),
     "leslie": lambda x: linalg.leslie(x[0], x[1, :3]),
     "convolution_matrix": lambda x: linalg.convolution_matrix(x[0], 3),
+    "signm": lambda x: linalg.signm(square(x)),
+    "cholesky_banded": lambda x: linalg.cholesky_banded(x[:2] + np.array([[0], [3]])),
+    "cholesky_banded lower": lambda x: linalg.cholesky_banded(x + np.array([[5], [0], [0]]), lower=True),
+    "cho_solve_banded": lambda x: linalg.cho_solve_banded((x[:2] + np.array([[0], [1]]), False), x.T),
+    "cho_solve_banded lower": lambda x: linalg.cho_solve_banded((x[:2] + np.array([[1], [0]]), True), x[2]),
+    "solve_continuous_are": lambda x: linalg.solve_continuous_are(
+        -square(x), x[:, 2:], symmetric(x), np.diag(x[0, :2])),
+    "solve_discrete_are": lambda x: linalg.solve_discrete_are(other(x), x[:, 2:], symmetric(x), np.diag(x[0, :2])),
+    "fiedler": lambda x: linalg.fiedler(x[0]),
+    "diagsvd": lambda x: linalg.diagsvd(x[0, :2], 2, 3),
     "khatri_rao": lambda x: linalg.khatri_rao(x, x[:2] ** 2),
     "solve_sylvester": lambda x: linalg.solve_sylvester(square(x), symmetric(x), other(x)),
     "solve_continuous_lyapunov": lambda x: linalg.solve_continuous_lyapunov(square(x), other(x)),
@@ -219,6 +229,28 @@ SIGNAL = {
     "gauss_spline": lambda x: signal.gauss_spline(x, 2),
     "tf2zpk": lambda x: np.real(signal.tf2zpk(x[0], x[1])[1]),
     "freqz": lambda x: np.abs(signal.freqz(x[0], x[1], worN=5)[1]),
+    "medfilt": lambda x: signal.medfilt(x, 3),
+    "medfilt2d": lambda x: signal.medfilt2d(x, [1, 3]),
+    "order_filter": lambda x: signal.order_filter(x, np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]), 1),
+    "gausspulse": lambda x: signal.gausspulse(x, fc=3),
+    "sweep_poly": lambda x: signal.sweep_poly(x, np.array([1.0, 2])),
+    "zpk2tf": lambda x: signal.zpk2tf(x[0, :2], x[0, 2:], x[1, 0])[0],
+    "sos2tf": lambda x: signal.sos2tf(np.concatenate([x[0, :3], [1.0], x[1, :2]])[None])[0],
+    "lp2lp": lambda x: signal.lp2lp(x[0, :2], x[1], 2.0)[0],
+    "lp2hp": lambda x: signal.lp2hp(x[0, :2], x[1], 2.0)[0],
+    "freqs": lambda x: np.abs(signal.freqs(x[0], x[1], [0.1, 0.5])[1]),
+    "freqz_sos": lambda x: np.abs(signal.freqz_sos(np.concatenate([x[0, :3], [1.0], x[1, :2]])[None], 4)[1]),
+    "sosfreqz": lambda x: np.abs(signal.sosfreqz(np.concatenate([x[0, :3], [1.0], x[1, :2]])[None], 4)[1]),
+    "freqz_zpk": lambda x: np.abs(signal.freqz_zpk(x[0, :2], x[0, 2:], x[1, 0], 4)[1]),
+    "group_delay": lambda x: signal.group_delay((x[0], x[1, :3]), 4)[1],
+    "hilbert2": lambda x: np.imag(signal.hilbert2(x)),
+    "envelope": lambda x: signal.envelope(x),
+    "lombscargle": lambda x: signal.lombscargle(np.arange(4.0), x[0], [0.5, 1.0]),
+    "vectorstrength": lambda x: signal.vectorstrength(x[0], 0.7)[0],
+    "normalize": lambda x: signal.normalize(x[0], x[1])[0],
+    "cont2discrete": lambda x: signal.cont2discrete(
+        (x[:2, :2], np.ones((2, 1)), np.ones((1, 2)), np.zeros((1, 1))), 0.1)[0],
+    "invres": lambda x: np.real(signal.invres(x[0, :2], x[0, 2:], [])[0]),
     "deconvolve": lambda x: signal.deconvolve(x[0], x[1, :2])[0],
 }  # fmt: skip
 
@@ -265,6 +297,12 @@ INTERPOLATE = {
     "RegularGridInterpolator values": lambda x: interpolate.RegularGridInterpolator((K[:3], K), x)(x[:, 1:3] / 2),
     "RegularGridInterpolator fill": lambda x: interpolate.RegularGridInterpolator(
         (K,), x[0], bounds_error=False, fill_value=0.5)(2 * x[:, :1]),
+    "barycentric_interpolate": lambda x: interpolate.barycentric_interpolate(K, x[0], 0.3),
+    "pchip_interpolate": lambda x: interpolate.pchip_interpolate(K, K**2, x),
+    "lagrange": lambda x: interpolate.lagrange([0.0, 1.0, 2.0, 3.0], x[0]).coef,
+    "interpn": lambda x: interpolate.interpn((K,), x[0], x[1:, :1]),
+    "griddata": lambda x: interpolate.griddata(K, x[0], np.array([0.2, 0.7])),
+    "Rbf": lambda x: interpolate.Rbf(K, x[0])(0.5),
     "BarycentricInterpolator y": lambda x: interpolate.BarycentricInterpolator(K, x[0])(0.2),
 }  # fmt: skip
 
@@ -375,6 +413,52 @@ STATS = {
     "multivariate_t": lambda x: stats.multivariate_t.logpdf(x[:, :3], x[0, 1:], symmetric(x), df=4),
     "dirichlet": lambda x: stats.dirichlet.logpdf(np.array([0.1, 0.2, 0.3, 0.4]), x[0]),
     "dirichlet point": lambda x: stats.dirichlet.logpdf(x[0] / np.sum(x[0]), x[1]),
+    "tmean": lambda x: stats.tmean(x, (0.3, 0.75)),
+    "tvar": lambda x: stats.tvar(x),
+    "tstd": lambda x: stats.tstd(x),
+    "tsem": lambda x: stats.tsem(x),
+    "zmap": lambda x: stats.zmap(x, x**2),
+    "gzscore": lambda x: stats.gzscore(x),
+    "gstd": lambda x: stats.gstd(x),
+    "pmean": lambda x: stats.pmean(x, 2.5),
+    "circmean": lambda x: stats.circmean(x, axis=0),
+    "circvar": lambda x: stats.circvar(x, axis=1),
+    "circstd": lambda x: stats.circstd(x),
+    "kstat": lambda x: stats.kstat(x, 3),
+    "kstatvar": lambda x: stats.kstatvar(x, 2),
+    "median_abs_deviation": lambda x: stats.median_abs_deviation(x, axis=1),
+    "yeojohnson": lambda x: stats.yeojohnson(x, 0.7),
+    "yeojohnson_llf": lambda x: stats.yeojohnson_llf(0.7, x),
+    "describe": lambda x: stats.describe(x).variance,
+    "ttest_1samp": lambda x: stats.ttest_1samp(x, 0.3)[0],
+    "ttest_rel": lambda x: stats.ttest_rel(x[0], x[1])[0],
+    "ttest_ind_from_stats": lambda x: stats.ttest_ind_from_stats(x[0], x[1], 5, x[2], x[0, 0], 6)[0],
+    "trimboth": lambda x: stats.trimboth(x[0], 0.2),
+    "trim1": lambda x: stats.trim1(x[0], 0.2),
+    "sigmaclip": lambda x: stats.sigmaclip(x)[0],
+    "chisquare": lambda x: stats.chisquare(x)[0],
+    "power_divergence": lambda x: stats.power_divergence(x, lambda_=0.5)[0],
+    "lmoment": lambda x: stats.lmoment(x, order=2, axis=1),
+    "differential_entropy": lambda x: stats.differential_entropy(x, window_length=1, axis=1),
+    "jarque_bera": lambda x: stats.jarque_bera(x, axis=1)[0],
+    "energy_distance": lambda x: stats.energy_distance(x[0], x[1]),
+    "wasserstein_distance": lambda x: stats.wasserstein_distance(x[0], x[1], x[2]),
+    "directional_stats": lambda x: stats.directional_stats(x).mean_direction,
+    "multinomial": lambda x: stats.multinomial.logpmf([1, 2, 1, 0], 4, x[0] / np.sum(x[0])),
+    "theilslopes": lambda x: stats.theilslopes(x[0])[0],
+    "scoreatpercentile": lambda x: stats.scoreatpercentile(x, 30),
+    "skewtest": lambda x: stats.skewtest(np.ravel(x))[0],
+    "expectile": lambda x: stats.expectile(x[0], 0.3),
+    "Normal": lambda x: stats.Normal(mu=x[0, 0], sigma=x[0, 1]).logpdf(x),
+    "betabinom": lambda x: stats.betabinom.logpmf(2, 6, x, 0.5),
+    "zipf": lambda x: stats.zipf.logpmf(2, x + 1.5),
+    "logser": lambda x: stats.logser.logpmf(2, x),
+    "planck": lambda x: stats.planck.logpmf(2, x),
+    "dlaplace": lambda x: stats.dlaplace.logpmf(2, x),
+    "boltzmann": lambda x: stats.boltzmann.pmf(2, x, 5),
+    "vonmises_fisher": lambda x: stats.vonmises_fisher([1, 0.0], 2.0).logpdf(x[:2, 0] / np.linalg.norm(x[:2, 0])),
+    "tukeylambda": lambda x: stats.tukeylambda.logpdf(x, 0.3),
+    "rel_breitwigner": lambda x: stats.rel_breitwigner.logpdf(x, 2 + x[0, 0]),
     "zscore": lambda x: stats.zscore(x),
     "skew": lambda x: stats.skew(x, axis=1),
     "kurtosis": lambda x: stats.kurtosis(x, axis=1),
@@ -441,6 +525,46 @@ NDIMAGE = {
     "rotate": lambda x: ndimage.rotate(x, 20 * x[0, 0]),
     "rotate planes": lambda x: ndimage.rotate(np.stack([x, x**2]), 30, axes=(0, 2), reshape=False, order=1),
 }  # fmt: skip
+
+
+def filtered(name, x):
+    return getattr(ndimage, name)(x, (2, 3))
+
+
+LABELS = np.array([[0, 1, 2, 2], [0, 0, 1, 2], [1, 1, 0, 2]])
+NDIMAGE |= {
+    "sum": lambda x: ndimage.sum(x, LABELS, [0, 1, 2]),
+    "sum_labels": lambda x: ndimage.sum_labels(x, LABELS, [0, 2]),
+    "mean": lambda x: ndimage.mean(x, LABELS, [0, 1, 2]),
+    "variance": lambda x: ndimage.variance(x, LABELS, [0, 1, 2]),
+    "standard_deviation": lambda x: ndimage.standard_deviation(x, LABELS, [0, 1, 2]),
+    **{
+        name: functools.partial(filtered, name)
+        for name in (
+            "maximum_filter",
+            "minimum_filter",
+            "median_filter",
+            "grey_dilation",
+            "grey_erosion",
+            "grey_opening",
+            "grey_closing",
+            "morphological_gradient",
+            "morphological_laplace",
+            "white_tophat",
+            "black_tophat",
+        )
+    },
+    "maximum_filter footprint": lambda x: ndimage.maximum_filter(
+        x, footprint=[[1, 0], [1, 1], [0, 1]], mode="constant", cval=0.5, origin=(0, -1)
+    ),
+    "maximum_filter1d": lambda x: ndimage.maximum_filter1d(x, 2, axis=0, origin=-1),
+    "minimum_filter1d": lambda x: ndimage.minimum_filter1d(x, 3, mode="wrap"),
+    "rank_filter": lambda x: ndimage.rank_filter(x, -2, 3, mode="mirror"),
+    "percentile_filter": lambda x: ndimage.percentile_filter(x, 30, 3),
+    "grey_dilation structure": lambda x: ndimage.grey_dilation(x, structure=np.array([[0.1, 0.3], [0.2, 0.0]])),
+    "grey_erosion structure": lambda x: ndimage.grey_erosion(x, structure=x[:2, :2] ** 2),
+    "center_of_mass": lambda x: np.stack(ndimage.center_of_mass(x)),
+}
 S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 SPARSE = {

@@ -30,7 +30,12 @@ class Protected:
         """The array as it is now: a copy, or itself, locked."""
         if type(array) is LibraryArray:
             return self._copy(array)
-        if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
+        if (
+            array.nbytes < LARGE
+            or not array.flags.c_contiguous
+            or type(array) is not np.ndarray
+            or array.dtype.hasobject
+        ):
             return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)

@@ -168,6 +168,22 @@ def _flip(m: Any, axis: Any = None) -> Any:
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 
 
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Along each axis two slices, the other way round."""
+    if axis is None:
+        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), np.shape(plain(a)))
+    result = a
+    for by, along in np.broadcast(shift, axis):
+        along = np.lib.array_utils.normalize_axis_index(int(along), a.ndim)
+        size = a.shape[along]
+        cut = -int(by) % size if size else 0
+        before = (slice(None),) * along
+        if cut:
+            parts = [result[(*before, slice(cut, None))], result[(*before, slice(None, cut))]]
+            result = concatenate(*parts, axis=along)
+    return result.copy() if result is a else result
+
+
 def _split(function: Any) -> Any:
     """A function that cuts an array along an axis, into slices of it."""
 
@@ -361,13 +377,13 @@ FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
+        np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
 FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
 FUNCTIONS.update({
-    np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
+    np.roll: _roll, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
     np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
     np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
 })  # fmt: skip

@@ -319,7 +319,8 @@ def _power(node: Node, add: Add) -> Any:
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:
             return square
-        return node.changed(primitive=multiply, args=(add(square), base if exponent == 3 else square))
+        square = add(square)  # which may have been there before
+        return node.changed(primitive=multiply, args=(square, base if exponent == 3 else square))
     return None
 
 
@@ -398,7 +399,8 @@ def _reshape(node: Node, add: Add) -> Any:
         a = a.args[0]
     if a.shape == node.shape:
         return a
-    done = a is node.args[0] and node.params["shape"] == node.shape
+    shape = node.params["shape"]
+    done = a is node.args[0] and type(shape) is tuple and shape == node.shape
     return None if done else node.changed(args=(a,), params={"shape": node.shape})
 
 

@@ -15,7 +15,7 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.linalg import mT
 from effgrad.smooth.primitive import Primitive, general
-from effgrad.smooth.scipy_rules.tables import constant, require
+from effgrad.smooth.scipy_rules.tables import constant, reals, require
 from effgrad.smooth.traced import evaluated, plain
 
 
@@ -257,6 +257,28 @@ def _solveh_banded(
     return banded(_whole_band(ab, lower), b, low=width, up=width)
 
 
+def _band(whole: Any, low: int, up: int, corners: Any) -> Any:
+    """The stored diagonals of a matrix; what is stored beside them is what was there."""
+    row, column, inside = _band_places(low, up, np.shape(plain(whole))[0])
+    return np.where(inside, whole[row, column], corners)
+
+
+def _cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
+    n, width = np.shape(plain(ab))[1], np.shape(plain(ab))[0] - 1
+    factor = np.linalg.cholesky(_band_product(_whole_band(ab, lower), np.eye(n), width, width))
+    return _band(factor, width, 0, ab) if lower else _band(mT(factor), 0, width, ab)
+
+
+def _cho_solve_banded(cb_and_lower: Any, b: Any, *_: Any, **__: Any) -> Any:
+    cb, lower = cb_and_lower
+    reals("linalg.cho_solve_banded", cb)
+    width = np.shape(plain(cb))[0] - 1
+    low, up = (width, 0) if lower else (0, width)
+    other = _transposed_band(cb, low, up)
+    first, second = (cb, other) if lower else (other, cb)
+    return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
+
+
 def _eigvals_banded(a_band: Any, lower: bool = False, *_: Any, select: Any = "a", **__: Any) -> Any:
     require(select in ("a", "all", 0), "linalg.eigvals_banded", "select='a'")
     n = np.shape(plain(a_band))[1]
@@ -305,6 +327,10 @@ def _of_matrix(name: str) -> Any:
     return rule
 
 
+def _signm(A: Any) -> Any:
+    return np.matmul(A, np.linalg.inv(MATRIX_FUNCTIONS["sqrtm"](np.matmul(A, A))))
+
+
 def _fractional_matrix_power(A: Any, t: Any) -> Any:
     return MATRIX_FUNCTIONS["expm"](t * MATRIX_FUNCTIONS["logm"](A))
 
@@ -336,6 +362,35 @@ def _discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """The system for all elements of x = a x a' + q together."""
     n = np.shape(plain(a))[0]
     return np.reshape(np.linalg.solve(np.eye(n * n) - np.kron(a, conj(a)), np.ravel(q)), (n, n))
+
+
+# Riccati equations. From SciPy's answer, which counts as a constant, each of Newton's steps doubles the number of
+# derivatives that are right: Kleinman, On an iterative technique for Riccati equation computations (1968), and Hewer,
+# An iterative technique for the computation of the steady state gains for the discrete optimal regulator (1971).
+STEPS = 3
+
+
+def _continuous_riccati(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True) -> Any:
+    require(e is None and s is None, "linalg.solve_continuous_are", "e=None and s=None")
+    reals("linalg.solve_continuous_are", a, b, q, r)
+    x = evaluated(scipy.linalg.solve_continuous_are, a, b, q, r)
+    for _ in range(STEPS):
+        gain = np.linalg.solve(r, np.matmul(mT(b), x))
+        closed = a - np.matmul(b, gain)
+        x = sylvester(mT(closed), closed, -q - np.matmul(mT(gain), np.matmul(r, gain)))
+    return x
+
+
+def _discrete_riccati(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True) -> Any:
+    require(e is None and s is None, "linalg.solve_discrete_are", "e=None and s=None")
+    reals("linalg.solve_discrete_are", a, b, q, r)
+    x = evaluated(scipy.linalg.solve_discrete_are, a, b, q, r)
+    for _ in range(STEPS):
+        xb = np.matmul(x, b)
+        gain = np.linalg.solve(r + np.matmul(mT(b), xb), np.matmul(mT(xb), a))
+        closed = a - np.matmul(b, gain)
+        x = _discrete_lyapunov(mT(closed), q + np.matmul(mT(gain), np.matmul(r, gain)))
+    return x
 
 
 # Decompositions by NumPy's, with the signs of the columns that SciPy's LAPACK driver gives.
@@ -509,6 +564,8 @@ RULES: list[tuple[Any, str, Any]] = [
         "pinv": _pinv, "polar": _polar, "orthogonal_procrustes": _procrustes, "toeplitz": _toeplitz, "hankel": _hankel,
         "pinvh": lambda a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True: _pinv(
             _symmetric(a, lower), atol=atol, rtol=rtol, return_rank=return_rank),
+        "cholesky_banded": _cholesky_banded, "cho_solve_banded": _cho_solve_banded, "signm": _signm,
+        "solve_continuous_are": _continuous_riccati, "solve_discrete_are": _discrete_riccati,
         "circulant": _circulant, "companion": _companion, "leslie": _leslie, "convolution_matrix": _convolution_matrix,
         "solve_toeplitz": lambda c_or_cr, b, check_finite=True: np.linalg.solve(_toeplitz_of(c_or_cr), b),
         "matmul_toeplitz": lambda c_or_cr, x, *_, **__: np.matmul(_toeplitz_of(c_or_cr), x),

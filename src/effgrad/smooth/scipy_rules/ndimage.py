@@ -13,25 +13,11 @@ import scipy.ndimage
 
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.reductions import root
+from effgrad.smooth.scipy_rules.ranks import RULES as OF_RANKS
+from effgrad.smooth.scipy_rules.ranks import continued, each
 from effgrad.smooth.scipy_rules.signal import _mode, convolve
 from effgrad.smooth.scipy_rules.tables import by_matrix, constant, reals, require, traced_inside
 from effgrad.smooth.traced import evaluated, getitem, plain
-
-# NumPy's names of SciPy's ways to continue an image.
-BEYOND: dict[str, Any] = {
-    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
-    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
-}  # fmt: skip
-
-
-def _each(value: Any, count: int) -> list[Any]:
-    """A parameter for each axis."""
-    return [value] * count if isinstance(value, str) or np.ndim(plain(value)) == 0 else list(value)
-
-
-def _continued(x: Any, around: Any, mode: str, cval: Any) -> Any:
-    beyond = BEYOND[mode]
-    return np.pad(x, around, constant_values=cval) if beyond == "constant" else np.pad(x, around, mode=beyond)
 
 
 def _correlate(
@@ -45,11 +31,11 @@ def _correlate(
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     shape = [1] * ndim
     around = [(0, 0)] * ndim
-    for axis, n, shift in zip(axes, shape_of(weights), _each(origin, len(axes)), strict=True):
+    for axis, n, shift in zip(axes, shape_of(weights), each(origin, len(axes)), strict=True):
         shape[axis] = n
         around[axis] = (n // 2 + shift, n - 1 - n // 2 - shift)
-    for axis, way in zip(axes, _each(mode, len(axes)), strict=True):
-        x = _continued(x, [pair if i == axis else (0, 0) for i, pair in enumerate(around)], way, cval)
+    for axis, way in zip(axes, each(mode, len(axes)), strict=True):
+        x = continued(x, [pair if i == axis else (0, 0) for i, pair in enumerate(around)], way, cval)
     kernel = np.reshape(np.flip(weights), shape)
     every = tuple(range(ndim))
     return _mode(convolve(x, kernel, axes=every, method="direct"), x, kernel, "valid", every)
@@ -60,7 +46,7 @@ def _convolve(
     axes: Any = None,
 ) -> Any:  # fmt: skip
     sizes = shape_of(np.asarray(weights))
-    turned = [-shift - (n % 2 == 0) for shift, n in zip(_each(origin, len(sizes)), sizes, strict=True)]
+    turned = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, len(sizes)), sizes, strict=True)]
     return _correlate(input, np.flip(np.asarray(weights)), output, mode, cval, turned, axes=axes)
 
 
@@ -102,8 +88,8 @@ def _along_axes(one: Any) -> Any:
         ndim = np.ndim(plain(input))
         axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
         for place, axis in enumerate(axes):
-            own = {key: _each(value, len(axes))[place] for key, value in options.items()}
-            amount_here, way = _each(amount, len(axes))[place], _each(mode, len(axes))[place]
+            own = {key: each(value, len(axes))[place] for key, value in options.items()}
+            amount_here, way = each(amount, len(axes))[place], each(mode, len(axes))[place]
             input = one(input, amount_here, axis, *parameters, mode=way, **own)
         return input
 
@@ -142,7 +128,7 @@ def _edges(across: list[float]) -> Any:
 
     def rule(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
         ndim = np.ndim(plain(input))
-        modes = _each(mode, ndim)
+        modes = each(mode, ndim)
         result = _correlate1d(input, [-1, 0, 1], axis, output, modes[axis], cval)
         for other in range(ndim):
             if other != axis % ndim:
@@ -156,7 +142,7 @@ def _laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 
     ndim = np.ndim(plain(input))
     chosen = range(ndim) if axes is None else np.atleast_1d(axes)
     parts = [_correlate1d(input, [1, -2, 1], int(axis), output, way, cval)
-             for axis, way in zip(chosen, _each(mode, len(chosen)), strict=True)]  # fmt: skip
+             for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
     return sum(parts[1:], parts[0])
 
 
@@ -289,7 +275,7 @@ def _zoom(
 ) -> Any:  # fmt: skip
     require(not traced_inside(zoom) and not grid_mode, "ndimage.zoom", "the image, with grid_mode=False")
     sizes = shape_of(input)
-    new = [int(round(n * z)) for n, z in zip(sizes, _each(zoom, len(sizes)), strict=True)]
+    new = [int(round(n * z)) for n, z in zip(sizes, each(zoom, len(sizes)), strict=True)]
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(sizes, new, strict=True)]
     lines = [np.minimum(np.arange(m) * step, n - 1.0) for m, n, step in zip(new, sizes, steps, strict=True)]
     grid = np.stack(np.meshgrid(*lines, indexing="ij"))
@@ -305,15 +291,14 @@ def _rotate(
     image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
     c, s = np.cos(angle * np.pi / 180), np.sin(angle * np.pi / 180)
     matrix = np.stack([np.stack([c, s]), np.stack([-s, c])])
-    size = np.array(shape_of(image)[-2:])
-    new = size
+    size = new = shape_of(image)[-2:]
     if reshape:
-        corners = plain(matrix) @ np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]])
-        new = (np.ptp(corners, axis=1) + 0.5).astype(int)
-    offset = (size - 1) / 2 - np.matmul(matrix, (new - 1) / 2)
+        corners = np.matmul(plain(matrix), np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]]))
+        new = tuple(int(plain(n)) for n in np.ptp(corners, axis=1) + 0.5)
+    offset = (np.array(size) - 1) / 2 - np.matmul(matrix, (np.array(new) - 1) / 2)
     planes = np.reshape(image, (-1, *size))
     turned = [
-        _affine_transform(planes[i], matrix, offset, tuple(new), output, order, mode, cval, prefilter)
+        _affine_transform(planes[i], matrix, offset, new, output, order, mode, cval, prefilter)
         for i in range(shape_of(planes)[0])
     ]
     return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
@@ -332,4 +317,4 @@ RULES: list[tuple[Any, str, Any]] = [
         **{name: constant(getattr(scipy.ndimage, name)) for name in (
             "label", "maximum_position", "minimum_position", "distance_transform_edt")},
     }.items()
-]  # fmt: skip
+] + OF_RANKS  # fmt: skip

@@ -14,6 +14,7 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.primitive import Primitive, general, linear
+from effgrad.smooth.scipy_rules.ranks import SIGNAL_RULES
 from effgrad.smooth.scipy_rules.tables import by_matrix, reals, require, traced_inside
 from effgrad.smooth.traced import plain
 
@@ -293,4 +294,4 @@ RULES: list[tuple[Any, str, Any]] = [
 ] + [
     # The columns are written one by one; after that, it is an array like others.
     (scipy.signal.ShortTimeFFT, "stft_detrend", lambda *args, **options: _stft(*args, **options).copy()),
-]  # fmt: skip
+] + SIGNAL_RULES  # fmt: skip

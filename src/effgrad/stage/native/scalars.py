@@ -251,7 +251,9 @@ _DOUBLE = np.dtype(float)
 def dtype_of(value: Any) -> np.dtype[Any]:
     if type(value) in (tuple, list):  # not one number: a list of axes, or of places
         return np.dtype(object)
-    return value.dtype if type(value) is Node else np.result_type(value)
+    if type(value) is Node:
+        return value.dtype
+    return np.dtype(str) if type(value) is str else np.result_type(value)
 
 
 def _common(args: tuple[Any, ...]) -> np.dtype[Any]:
