@@ -1,8 +1,10 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
+import gc
 import io
 import re
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -227,3 +229,23 @@ def test_an_index_that_is_an_array_without_axes(index, backend):
             c = compile(g, backend)
             for point in (x, x, 2 * x):
                 np.testing.assert_allclose(c(point), g(point), rtol=1e-12)
+
+
+def test_compiling_leaves_the_search_for_garbage_as_it_was():
+    class Kept:
+        pass
+
+    cycle = Kept()
+    cycle.itself = cycle
+    watched = weakref.ref(cycle)
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            effgrad.compile(lambda x: x * 2)(1.0)
+            assert gc.isenabled() == enabled
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.enable()
+    del cycle
+    gc.collect()
+    assert watched() is None

@@ -159,6 +159,15 @@ def test_as_many_seconds_as_asked():
         '{"id": 1, "kind": "evaluate", "module": "lse", "function": "primal"}',
         '{"id": 1, "kind": "evaluate", "module": "lse", "function": "primal", "input": {"x": [1e999]}}',
         '{"id": 1, "kind": "evaluate", "module": "hello", "function": "square", "input": 1e200}',
+        *(
+            f'{{"id": 1, "kind": "evaluate", "module": "{module}", "function": "{function}", "input": {source}}}'
+            for module, function, source in [
+                ("hello", "square", 10**400), ("ode", "primal", f'{{"x": [1], "s": {10**30}}}'),
+                ("lse", "primal", f'{{"x": [1], "min_runs": {10**400}}}'),
+            ]
+        ),
+        '{"id": 1, "kind": "evaluate", "module": "det", "function": "primal", "input": {"ell": 20, "A": [1]}}',
+        b"\xff\xfe", b"\x00", "[" * 100_000,
     ],
 )  # fmt: skip
 def test_bad_messages_are_told_so(line):
@@ -227,7 +236,7 @@ def test_no_message_crashes_the_tool(message):
     }  # fmt: skip
     drawn = message.draw(st.fixed_dictionaries({}, optional=keys) | json_values)
     response = answer(json.dumps(drawn), EAGER)
-    assert "id" in response and json.dumps(response)
+    assert "id" in response and json.dumps(response, allow_nan=False)
 
 
 def test_a_session():

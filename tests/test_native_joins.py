@@ -1,6 +1,7 @@
 """Machine code that joins arrays and reads them at computed places: as NumPy does, without calling it."""
 
 import numpy as np
+import optree
 import pytest
 
 import effgrad
@@ -70,6 +71,63 @@ def test_a_join_inside_another_needs_no_memory_of_its_own():
     x, y = np.ones((2, 10_000, 3))
     plan = program(optimised(stage(nested)(x, y))).plan
     assert plan.arena < x.nbytes
+
+
+def both_ways(x):
+    y = np.sin(x)
+    return np.roll(y, 1) - 2 * y + np.roll(y, -1) * np.roll(x, 3)
+
+
+def shifted_twice(x):
+    """Two joins that want the same element before the vector."""
+    y = x * x
+    return np.concatenate([[2.0], y[:-1]]) * np.concatenate([y[-1:], y[:-1]]) + y
+
+
+def joined_further(x):
+    y = np.exp(x)
+    moved = np.concatenate([y[3:], y[:2], [1.0]])
+    return np.concatenate([moved * 2, np.concatenate([[0.5], moved[:-1]])])
+
+
+def written_moved(x):
+    y = np.zeros(len(x) + 3)
+    y[1 : len(x) - 1] = (x * 2)[2:]
+    y[-1] = x[0]
+    return y, y[1:] * 2, x * 2
+
+
+MOVED = [both_ways, shifted_twice, joined_further, written_moved]
+
+
+@pytest.mark.parametrize("size", [5, 1000])
+@pytest.mark.parametrize("f", MOVED, ids=lambda f: f.__name__)
+def test_vectors_that_are_moved_along(f, size):
+    def cost(x):
+        return sum(np.sum(np.sin(y)) for y in optree.tree_leaves(f(x)))
+
+    x = np.random.default_rng(0).uniform(size=size)
+    for g in (f, effgrad.grad(cost), lambda x: effgrad.jvp(cost, (x,), (np.cos(x),))):
+        compiled = effgrad.compile(g)
+        for point in (x, 2 * x):
+            np.testing.assert_equal(
+                [np.asarray(y).shape for y in optree.tree_leaves(compiled(point))],
+                [np.asarray(y).shape for y in optree.tree_leaves(g(point))],
+            )
+            for found, expected in zip(optree.tree_leaves(compiled(point)), optree.tree_leaves(g(point)), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_a_vector_that_is_moved_along_is_not_copied():
+    def steps(x):
+        y = x
+        for _ in range(4):
+            y = x * np.concatenate([[1.0], y[:-1]]) + np.roll(y, -1)
+        return y
+
+    shapes = [step.kernel.shape for step in program(optimised(stage(steps)(np.ones(1000)))).plan.steps]
+    # The argument lies where the caller has it: its moved copies are the only ones.
+    assert shapes.count((999,)) <= 2
 
 
 @pytest.mark.parametrize("name", GATHERED)

@@ -149,3 +149,18 @@ def test_every_mode_leaves_its_program_in_the_graph(name, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_checkpoints(mode):
     agrees(grad(marked_program, mode=mode), np.array([0.3, 0.7, -0.4]), others=[(np.ones(3),)])
+
+
+def test_a_staged_array_tells_its_layout():
+    x = np.arange(6.0).reshape(2, 3)
+    for y in (x, x.T):
+        assert stage(lambda y: y * (2 if y.flags.c_contiguous else 3))(y)(y)[0][0, 1] == (2 if y is x else 3) * y[0, 1]
+        assert stage(lambda y: y + y.strides[0])(y)(y)[0][0, 0] == y.strides[0]
+
+
+def test_a_function_is_staged_by_its_rule_where_only_a_keyword_is_staged():
+    def f(x):
+        return np.histogram([0.1, 0.2, 0.2, 0.9], bins=3, weights=x)[0]
+
+    (counts,) = stage(f)(np.ones(4))(np.arange(4.0))
+    np.testing.assert_array_equal(counts, f(np.arange(4.0)))

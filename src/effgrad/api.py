@@ -7,6 +7,7 @@ import numpy as np
 import optree
 import scipy
 
+from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
@@ -19,8 +20,21 @@ from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, is_complex
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.kinks import Kinks
+from effgrad.smooth.library import LibraryArray, given_back, of_another_library, taken
 from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import KINDS, LAYERS, Traced, constant, evaluated, example, ordinary, plain, released
+from effgrad.smooth.traced import (
+    KINDS,
+    LAYERS,
+    Smooth,
+    Traced,
+    constant,
+    depends,
+    evaluated,
+    example,
+    ordinary,
+    plain,
+    released,
+)
 from effgrad.trees import DISCRETE, Structure, flatten
 
 
@@ -31,7 +45,7 @@ def grad(
     """The gradient of a function that returns one real number, by reverse mode.
 
     Arguments:
-        f: a function of pytrees of floats and NumPy arrays, written in plain NumPy.
+        f: a function of pytrees of floats and NumPy arrays (or tensors of another library), written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
         has_aux: `f` returns a pair, and the second part is passed through.
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
@@ -83,6 +97,7 @@ def value_and_grad(
             if has_aux:
                 output, extra = output
                 aux.append(extra)
+            output = taken(output)
             _check_scalar(output, "c" if holomorphic else "f")
             return output
 
@@ -92,9 +107,10 @@ def value_and_grad(
             turned = _reverse(scalar, leaves, tree, 1j, mode)[1]
             _check_holomorphic(pulled, turned)
         else:
-            pulled = [leaf.conj() if _of_another_library(leaf) else conj(leaf) for leaf in pulled]
-        parts = tree.unflatten(pulled)
+            pulled = [conj(leaf) for leaf in pulled]
+        parts = _outside(tree, pulled)
         derivative = parts[0] if isinstance(argnums, int) else parts
+        value = value if handled(Smooth) else given_back(value)
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
     return value_and_gradient
@@ -122,8 +138,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 )
             if is_complex(direction) and not is_complex(leaf):
                 raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
-            inputs.append(forward.variable(_input(leaf), direction))
-        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+            inputs.append(forward.variable(_input(leaf), _beside(direction, plain(leaf))))
+        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
         _check_outputs([o for o in outputs if type(o) is not Function])
         values: list[Any] = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
@@ -133,7 +149,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     for place, value in enumerate(values):
         if type(value) is Function:
             values[place], derivatives[place] = _function_output(f, primals, tangents, place)
-    return output_tree.unflatten(values), output_tree.unflatten(derivatives)
+    return _outside(output_tree, values), _outside(output_tree, derivatives)
 
 
 def _function_output(
@@ -200,7 +216,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
         else:
             value, pullback = vjp(g, *chosen)
-        outputs, output_tree = flatten(value)
+        outputs, output_tree = _flatten_outputs(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         holomorphic = any(map(is_complex, leaves))
@@ -222,7 +238,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
                 [joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
-        parts = [tree.unflatten(row) for row in blocks]
+        parts = [_outside(tree, row) for row in blocks]
         return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
 
     return matrix
@@ -242,7 +258,7 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
     row = flatten(pullback(tree.unflatten(seed)))[0]
     if complex_output:
         turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
-        row = [a - 1j * b for a, b in zip(row, turned, strict=True)]
+        row = [taken(a) - 1j * taken(b) for a, b in zip(row, turned, strict=True)]
     return row
 
 
@@ -285,20 +301,28 @@ def hessian(
 
     def pushed(*args: Any, **kwargs: Any) -> Any:
         (x,), rebuild = _split(args, argnums)
+        if sparse and of_another_library(x):
+            raise NotDifferentiable(
+                "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
+            )
         with intercepted(), EdgePushing() as activation:
             variable = activation.variable(_input(x))
             name = variable.shadow
-            output = f(*rebuild([variable]), **kwargs)
+            output = taken(f(*rebuild([variable]), **kwargs))
             _check_scalar(output)
             owned = isinstance(output, Traced) and output.owner is activation
             block = activation.second_derivatives(output, name) if owned else None
-        size, shape = np.size(plain(x)), np.shape(plain(x))
+        value = plain(taken(x))
+        size, shape = np.size(value), np.shape(value)
         if isinstance(block, Traced):
             if sparse:
                 raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
-            return np.reshape(block, shape + shape)
+            block = np.reshape(block, shape + shape)
+            return block if handled(Smooth) else given_back(block)
         if sparse:
             return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
+        if type(value) is LibraryArray:  # of a function that is linear
+            return given_back(_like(None, np.multiply.outer(value, value)))
         dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
         return _like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
 
@@ -379,9 +403,9 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = flatten(args)
         with np.errstate(all="ignore"), intercepted(), Watch() as watch:
             inputs = [watch.variable(constant(leaf)) if _is_floating(leaf) else leaf for leaf in leaves]
-            outputs, output_tree = flatten(f(*tree.unflatten(inputs), **kwargs))
+            outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs), **kwargs))
             values = [released(watch.primal(o)) for o in outputs]
-        return output_tree.unflatten(values)
+        return _outside(output_tree, values)
 
     return watched
 
@@ -416,6 +440,8 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06
     """
+    if of_another_library(args[0]):
+        raise NotDifferentiable("check_grad takes differences of NumPy arrays: give it the function at one of those")
     x = np.asarray(args[0], float)
     exact = np.asarray(grad(f)(x, *args[1:]))
     wrong = []
@@ -432,7 +458,10 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
     *directions, derivatives, count = rest
     (*leaves,), tree = _flatten_inputs((x,))
-    moved = [tree.flatten_up_to((u,)) for u in directions]
+    moved = [
+        [_beside(part, plain(leaf)) for part, leaf in zip(tree.flatten_up_to((u,)), leaves, strict=True)]
+        for u in directions
+    ]
     for leaf, *parts in zip(leaves, *moved, strict=True):
         for part in parts:
             if np.shape(plain(leaf)) != np.shape(plain(part)):
@@ -441,7 +470,7 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
                 )
     with intercepted(), mode as activation:
         inputs = [activation.variable(*make(_input(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)]
-        outputs, output_tree = flatten(f(*tree.unflatten(inputs)))
+        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
         _check_outputs(outputs)
         values = [released(activation.primal(o)) for o in outputs]
         parts = [
@@ -449,7 +478,7 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
             for o in outputs
         ]
         parts = [[_like(p, v) for p in part] for part, v in zip(parts, values, strict=True)]
-    return (output_tree.unflatten(values), *(output_tree.unflatten(list(part)) for part in zip(*parts, strict=True)))
+    return (_outside(output_tree, values), *(_outside(output_tree, part) for part in zip(*parts, strict=True)))
 
 
 def _reverse(
@@ -465,9 +494,10 @@ def _reverse(
         output = f(*tree.unflatten(inputs))
         value = activation.primal(output)
         if type(output) in KINDS and output.owner is activation:
-            activation.seed(output, cotangent)
+            activation.seed(output, _beside(cotangent, value))
     pulled = activation.cotangents(shadows)
-    return value, [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
+    given: set[int] = set()
+    return value, [_like(cotangents.dense(c), leaf, given) for c, leaf in zip(pulled, leaves, strict=True)]
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -477,7 +507,7 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         inputs = [recorded.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = flatten(output)
+        outputs, output_tree = _flatten_outputs(output)
         _check_outputs(outputs)
         values = [constant(recorded.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is recorded else None for o in outputs]
@@ -486,13 +516,14 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         given = _seeds(cotangent, values, output_tree)
         pulled = recorded.pull([(n, c) for n, c in zip(names, given, strict=True) if n is not None], sources)
         parts = [_like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)]
-        return tree.unflatten(parts)
+        return _outside(tree, parts)
 
-    return output_tree.unflatten(values), pull
+    # The caller may write to the value: what the record keeps is another array.
+    return _outside(output_tree, [v.copy() if type(v) is LibraryArray else v for v in values]), pull
 
 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
-    given = tree.flatten_up_to(cotangent)
+    given = [_beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
     for one, value in zip(given, values, strict=True):
         if np.shape(plain(one)) != np.shape(plain(value)):
             raise NotDifferentiable(
@@ -505,7 +536,24 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
         if isinstance(primal, DISCRETE):
             _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
-    return flatten(primals)
+    leaves, tree = flatten(primals)
+    return [taken(leaf) for leaf in leaves], tree
+
+
+def _flatten_outputs(output: Any) -> tuple[list[Any], Structure]:
+    leaves, tree = flatten(output)
+    return [taken(leaf) for leaf in leaves], tree
+
+
+def _outside(tree: Structure, leaves: Sequence[Any]) -> Any:
+    """A result as the caller knows it: outside of every derivative, arrays of other libraries are their own again."""
+    return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
+
+
+def _beside(direction: Any, value: Any) -> Any:
+    """A tangent or cotangent in the library of the value that it belongs to."""
+    inner = plain(value)
+    return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
 
 
 def _input(leaf: Any) -> Any:
@@ -528,15 +576,17 @@ def _is_floating(leaf: Any) -> bool:
     return isinstance(value, float | complex) or getattr(getattr(value, "dtype", None), "kind", "") in ("f", "c")
 
 
-def _like(derivative: Any, primal: Any) -> Any:
+def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     value = plain(primal)
-    if _of_another_library(value):
-        return _given_back(_like(derivative, np.asarray(value)), value)
+    if type(value) is LibraryArray:
+        return value.owner.like(derivative, value, given)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
         derivative = np.real(derivative)
+    if type(inner := plain(derivative)) is LibraryArray and not depends(derivative):
+        derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
     if isinstance(derivative, Traced):
         if value.__class__ is float and type(derivative) not in LAYERS:
             return evaluated(float, derivative)
@@ -545,20 +595,6 @@ def _like(derivative: Any, primal: Any) -> Any:
         spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
         return np.array(spread, dtype=value.dtype)
     return value.__class__(derivative)
-
-
-def _of_another_library(value: Any) -> bool:
-    """Whether a value is an array of PyTorch, JAX or another library that exchanges memory."""
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
-
-
-def _given_back(derivative: Any, value: Any) -> Any:
-    """A derivative as an array of the library that `value` is of; NumPy has computed it."""
-    if type(derivative) in KINDS:
-        return derivative
-    from array_api_compat import array_namespace
-
-    return array_namespace(value).asarray(derivative)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
@@ -599,9 +635,9 @@ def _check_scalar(output: Any, kind: str = "f") -> None:
 def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
     """Whether the derivative along i is i times that along 1 (Cauchy-Riemann)."""
     for one, i in zip(derivatives, turned, strict=True):
-        if not is_complex(one):
+        if not is_complex(taken(one)):
             raise NotDifferentiable("a holomorphic function has complex inputs: pass x.astype(complex)")
-        a, b = example(one) * 1j, example(i)
+        a, b = example(taken(one)) * 1j, example(taken(i))
         eps = np.finfo(np.result_type(a)).eps
         if not np.allclose(a, b, rtol=eps**0.5, atol=eps**0.5, equal_nan=True):
             raise NotDifferentiable("the function is not holomorphic here: its derivatives along 1 and i do not agree")
@@ -609,7 +645,8 @@ def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
 
 def _release(tree: Any) -> Any:
     """A pytree from inside a derivative that has ended, as its values outside."""
-    return optree.tree_map(released, tree)
+    leaves, structure = flatten(tree)
+    return _outside(structure, [released(leaf) for leaf in leaves])
 
 
 def directions(leaves: list[Any], chosen: int) -> Any:
@@ -623,7 +660,8 @@ def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> An
     """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
     if not shape:
         return parts[0]
-    return np.reshape(np.stack(parts, axis), shape) if parts else np.zeros(shape, np.result_type(plain(leaf)))
+    stacked = np.stack([taken(part) for part in parts], axis) if parts else _like(None, leaf)
+    return np.reshape(stacked, shape)
 
 
 def _basis(shape: tuple[int, ...]) -> Any:

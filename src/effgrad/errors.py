@@ -131,3 +131,9 @@ class NotStaged(EffgradError, TypeError):
     """A program cannot be staged or compiled."""
 
     code = "E9"
+
+
+class NoCounterpart(EffgradError, TypeError):
+    """An operation on the arrays of another library that is not known to have a counterpart there."""
+
+    code = "E10"

@@ -33,7 +33,7 @@ FUNCTIONS = {"primal": primal, "gradient": gradient}
 
 
 def read(source):
-    size = integer(source, "ell")
+    size = integer(source, "ell", most=12)
     entries = array(source, "A", None)
     if len(entries) != size**2:
         raise BadInput(f"A has {len(entries)} entries, not {size} x {size}")

@@ -22,18 +22,24 @@ def number(value: Any, name: str = "input") -> float:
     """A finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput(f"{name} is {_kind(value)}, not a number")
+    try:
+        value = float(value)
+    except OverflowError:
+        value = np.inf
     if not np.isfinite(value):
         raise BadInput(f"{name} is {value}, not a finite number")
-    return float(value)
+    return value
 
 
-def integer(source: Any, name: str, least: int = 1) -> int:
-    """An integer field that is large enough."""
+def integer(source: Any, name: str, least: int = 1, most: int = 10**9) -> int:
+    """An integer field that is large enough, and not so large that nobody lives to see the result."""
     value = field(source, name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{name} is {_kind(value)}, not an integer")
     if value < least:
         raise BadInput(f"{name} is {value}, but must be at least {least}")
+    if value > most:
+        raise BadInput(f"{name} is more than {most}, which would take too long")
     return value
 
 

@@ -31,4 +31,4 @@ FUNCTIONS = {"primal": primal, "gradient": grad(last)}
 
 
 def read(source):
-    return array(source, "x", None), integer(source, "s")
+    return array(source, "x", None), integer(source, "s", most=100_000)

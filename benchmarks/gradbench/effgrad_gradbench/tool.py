@@ -74,20 +74,32 @@ def evaluate(message: dict[str, Any], mode: Callable[..., Any]) -> dict[str, Any
     arguments = module.read(source)
     result, nanoseconds = timed(built(module, name, mode), arguments, max(runs, 1), seconds)
     write = getattr(module, "write", lambda name, result: jsonable(result))
+    output = write(name, result)
+    if _repeatable(output) is None:
+        raise BadInput("the result has entries that are not finite numbers")
     return {
         "success": True,
-        "output": write(name, result),
+        "output": output,
         "timings": [{"name": "evaluate", "nanoseconds": one} for one in nanoseconds],
     }
+
+
+def _repeatable(value: Any) -> Any:
+    """A value, if JSON has words for it, or else None."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return None
+    return value
 
 
 def answer(line: str | bytes, mode: Callable[..., Any]) -> dict[str, Any]:
     """The answer to a message."""
     identity = None
     try:
-        message = json.loads(line)
+        message = json.loads(line if isinstance(line, str) else line.decode())
         if isinstance(message, dict):
-            identity = message.get("id")
+            identity = _repeatable(message.get("id"))
         match field(message, "kind"):
             case "start":
                 return {"id": identity, "tool": "effgrad"}
@@ -95,9 +107,7 @@ def answer(line: str | bytes, mode: Callable[..., Any]) -> dict[str, Any]:
                 evaluation(field(message, "module"))
                 return {"id": identity, "success": True}
             case "evaluate":
-                response = {"id": identity, **evaluate(message, mode)}
-                json.dumps(response, allow_nan=False)
-                return response
+                return {"id": identity, **evaluate(message, mode)}
             case "analysis":
                 return {"id": identity}
             case kind:

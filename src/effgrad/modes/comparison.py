@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.errors import NotDifferentiable
 from effgrad.modes.explain import Counting
 from effgrad.modes.hessian import EdgePushing
 from effgrad.smooth import cotangents
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.library import of_another_library
 from effgrad.smooth.traced import KINDS
 
 
@@ -42,6 +44,8 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
     >>> {row.derivative is None or round(row.derivative, 9) for row in rows} == {True, 1.550092203}
     True
     """
+    if of_another_library(x):
+        raise NotDifferentiable("compare measures programs over NumPy arrays: give it one of those")
     print(f"{'mode':26}{'derivative':>12}{'operations':>12}{'time':>13}{'peak':>12}")
     rows = []
     for mode, run in _modes(f, np.ones_like(x)).items():

@@ -19,7 +19,7 @@ from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
-from effgrad.smooth.protection import LARGE, Protected
+from effgrad.smooth.protection import KEPT, LARGE, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
 
@@ -69,7 +69,7 @@ class Taped(Handler[Smooth, Checkpoint]):
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primal = self.protected.keep(arg) if kind is np.ndarray else arg if kind is float else constant(arg)
+                primal = self.protected.keep(arg) if kind in KEPT else arg if kind is float else constant(arg)
                 names.append(None)
             if type(primal) is np.ndarray:
                 large = large or primal.nbytes >= LARGE
@@ -208,8 +208,7 @@ def light(primitive: Any, params: Any, result: Any, primals: Sequence[Any], name
 
 def _hollow(array: Any) -> Any:
     """An array of the shape and type of another, all of whose elements are one."""
-    nothing = np.ndarray((), array.dtype)
-    return np.ndarray(array.shape, array.dtype, nothing, 0, (0,) * array.ndim)
+    return np.broadcast_to(np.empty((), array.dtype), array.shape)
 
 
 def _sources(entry: Any) -> list[int]:

@@ -9,12 +9,14 @@ from effgrad.smooth import (  # noqa: F401 (they fill the tables)
     elliptic,
     fft,
     joining,
+    library,
     linalg,
     reductions,
     signals,
     special,
     statistics,
     structure,
+    torch_functions,
     ufuncs,
 )
 from effgrad.smooth.primitive import Primitive

@@ -14,7 +14,7 @@ from effgrad.errors import NoRule
 from effgrad.smooth.elementwise import absolute
 from effgrad.smooth.mutable import Half
 from effgrad.smooth.primitive import linear
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, decided, evaluated, plain, view
+from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
 
 
 def is_complex(x: Any) -> bool:
@@ -34,11 +34,11 @@ _IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
 
 
 def _real(val: Any) -> Any:
-    return view(real(val), val, _REAL) if is_complex(val) else val
+    return always_view(real(val), val, _REAL) if is_complex(val) else val
 
 
 def _imag(val: Any) -> Any:
-    return view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
+    return always_view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
 
 
 def conj(x: Any) -> Any:

@@ -217,7 +217,7 @@ def _sum(g: Any, axes: tuple[int, ...]) -> Any:
     NumPy sums many short rows, or few columns, ten times slower than a matrix multiplies a vector of ones.
     """
     count = len(axes)
-    if g.size > LONG and count < g.ndim and g.dtype.kind == "f" and g.flags.c_contiguous:
+    if g.size > LONG and count < g.ndim and g.dtype.char in "fd" and g.flags.c_contiguous:
         if axes == tuple(range(count)) and (length := math.prod(g.shape[count:])) <= SHORT:
             return _ones(g.size // length, g.dtype) @ g.reshape(-1, length)
         if axes == tuple(range(g.ndim - count, g.ndim)) and (length := math.prod(g.shape[-count:])) <= SHORT:

@@ -25,6 +25,7 @@ from traceback import walk_tb
 from typing import Any
 
 import numpy as np
+import numpy.random
 import scipy.special
 
 from effgrad.effects import handled
@@ -171,6 +172,14 @@ class _Replacements:
                 self.modules.append((vars(owner), replacements, originals))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
+    def shelter(self, modules: Sequence[Any]) -> None:
+        """Let compiled modules, whose calls show no frame and which take memory by its address, see NumPy as it is."""
+        plain = types.ModuleType("numpy")
+        vars(plain).update(vars(np))
+        self.modules += [
+            (vars(module), {"np": plain}, {"np": np}) for module in modules if vars(module).get("np") is np
+        ]
+
     def put(self) -> None:
         for module in self.waiting:
             module.__class__ = _Waiting
@@ -248,6 +257,7 @@ def _look_for_imports() -> None:
 
 SCIPY = frozenset((*MODULES, "scipy.special"))
 _replaced = _Replacements()
+_replaced.shelter([module for name, module in list(sys.modules.items()) if name.startswith("numpy.random.")])
 _replaced.extend(RULES, [*((_of_lists, *of) for of in OF_LISTS), *((_creating, *of) for of in CREATORS)])
 _awaited = list(MODULES)
 _imports = _Imports()

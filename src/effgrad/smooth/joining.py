@@ -115,7 +115,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     listed = condlist if isinstance(condlist, list) else [condlist]
     conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
     if len(funclist) == len(conditions) + 1:
-        conditions.append(~np.any(conditions, axis=0))
+        conditions.append(~np.any(np.stack(conditions), axis=0))
     if not shape_of(x):
         return np.reshape(
             _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()

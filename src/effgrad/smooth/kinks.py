@@ -29,8 +29,8 @@ def kink(name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
     """
     if not handled(Kink):
         return default
-    points = np.asarray(at())
-    if not points.any():
+    points = at()
+    if not np.any(points):
         return default
     left, right = (side() if callable(side) else side for side in (left, right))
     return Kink.take(name, points, left, right, default)
@@ -53,7 +53,7 @@ class Kinks(Handler[Kink]):
 
     def take(self, name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
         if self.choice == "raise":
-            place = tuple(int(i[0]) for i in np.nonzero(at)) if at.ndim else ()
+            place = tuple(int(i[0]) for i in np.nonzero(at)) if np.ndim(at) else ()
             raise NotSmooth(
                 f"{name} is not smooth at {np.count_nonzero(at)} of its points, first at index {place}; choose a side "
                 "with effgrad.kinks('left') or 'right', or change the program"
@@ -62,7 +62,7 @@ class Kinks(Handler[Kink]):
             self.counts[name] += int(np.count_nonzero(at))
             return default
         side = left if self.choice == "left" else right
-        return np.where(at, side, default) if at.ndim else side
+        return np.where(at, side, default) if np.ndim(at) else side
 
 
 def first_of_ties(chosen: Any, axis: Any, last: bool) -> Any:

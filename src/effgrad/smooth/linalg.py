@@ -11,11 +11,16 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.traced import FUNCTIONS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
+from effgrad.smooth.structure import transpose
+from effgrad.smooth.traced import FUNCTIONS, KINDS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
 
 
 def mT(x: Any) -> Any:
-    return np.swapaxes(x, -1, -2)
+    """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
+    if type(x) not in KINDS:
+        return np.swapaxes(x, -1, -2)
+    n = np.ndim(plain(x))
+    return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
 
 
 def _einsum_transpose(index: int) -> Any:
@@ -242,8 +247,8 @@ FUNCTIONS.update({
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
     np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
-    np.linalg.matrix_transpose: lambda x, /: mT(x), np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(
-        x, offset, -2, -1, dtype),
+    np.linalg.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
     np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),

@@ -10,7 +10,10 @@ from effgrad.errors import NoRule
 from effgrad.smooth.mutable import Mutable
 from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, example, plain
 
-LIBRARIES = frozenset(("numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax"))
+LIBRARIES = frozenset((
+    "numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax", "cupy",
+    "array_api_compat", "array_api_strict",
+))  # fmt: skip
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (
     "numpy.polynomial", "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",

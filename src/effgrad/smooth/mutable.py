@@ -70,10 +70,19 @@ class Outermost:
     """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
 
     alive = True
-    serial = -1
+    serial = -2
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         return buffer(primitive.function(*[plain(a) for a in args], **params))
+
+    def constant(self, value: Any) -> Any:
+        return value.handle.shared(value.primal)
+
+    def released(self, value: Any) -> Any:
+        return value.primal
+
+    def exposed(self, value: Any) -> Any:
+        return value.handle.exposed(value.primal)
 
 
 OUTERMOST = Outermost()

@@ -12,6 +12,7 @@ A mode asks a primitive for `push` (a tangent forward through one argument) and 
 
 import dis
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -168,7 +169,8 @@ def _places_read(partial: Any, count: int) -> Any:
         return ()
     if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
         return range(count + 1)
-    mentioned = {instruction.argval for instruction in dis.get_instructions(partial)}
+    # One instruction may name several variables.
+    mentioned = {name for step in dis.get_instructions(partial) for name in re.findall(r"\w+", step.argrepr)}
     return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
 
 

@@ -1,7 +1,7 @@
 """Protection of the plain arrays that a recording refers to: later writes must not change the derivative.
 
-A small array is copied. A large one is locked against writing while the program runs, and its checksum is compared
-when the recording is used, since a view made before can still be written through.
+A small array is copied, and so is one of another library. A large one is locked against writing while the program
+runs, and its checksum is compared when the recording is used, since a view made before can still be written through.
 """
 
 from typing import Any
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import Overwritten
+from effgrad.smooth.library import BORROWED, LibraryArray
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 15
 # A prime, so that moving rows of a matrix changes the sums.
 _COLUMNS = 997
+KEPT = frozenset((np.ndarray, LibraryArray))
 
 
 class Protected:
@@ -21,11 +23,19 @@ class Protected:
 
     def __init__(self) -> None:
         self.arrays: dict[int, tuple[Array, Any]] = {}
+        self.copies: dict[int, tuple[Any, Any]] = {}
         self.locked: list[Array] = []
 
-    def keep(self, array: Array) -> Array:
+    def keep(self, array: Any) -> Any:
         """The array as it is now: a copy, or itself, locked."""
-        if array.nbytes < LARGE or not array.flags.c_contiguous or type(array) is not np.ndarray:
+        if type(array) is LibraryArray:
+            return self._copy(array)
+        if (
+            array.nbytes < LARGE
+            or not array.flags.c_contiguous
+            or type(array) is not np.ndarray
+            or array.dtype.hasobject
+        ):
             return array.copy("K")
         if id(array) not in self.arrays:
             self.arrays[id(array)] = array, _checksum(array)
@@ -36,6 +46,15 @@ class Protected:
                     self.locked.append(part)
                 part = part.base
         return array
+
+    def _copy(self, array: Any) -> Any:
+        """A copy of another library's array, which has no lock: one as long as the array stays the same."""
+        if array.shadow is not BORROWED:
+            return array
+        known = self.copies.get(id(array.primal))
+        if known is None or not array.owner.same(known[1], array):
+            known = self.copies[id(array.primal)] = array, array.copy()
+        return known[1]
 
     def release(self) -> None:
         """Unlock; bases first, as NumPy asks, whichever view of one was locked first."""

@@ -119,15 +119,17 @@ def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
     return np.reshape(count, np.shape(plain(total)))
 
 
-def _of(total: Any, mean: Any) -> Any:
-    """A mean in the dtype of its total, as NumPy has it."""
-    dtype = np.result_type(plain(total))
-    return mean if np.result_type(plain(mean)) == dtype else mean.astype(dtype)
+def _of(total: Any, mean: Any, dtype: Any) -> Any:
+    """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
+    kind = np.result_type(plain(total))
+    if np.result_type(plain(mean)) == kind or (kind.kind not in "fc" and dtype is None):
+        return mean
+    return mean.astype(kind)
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return _of(total, _divided(total, _count(a, total, axis, where)))
+    return _of(total, _divided(total, _count(a, total, axis, where)), dtype)
 
 
 def _divided(total: Any, count: Any) -> Any:
@@ -145,7 +147,7 @@ def _var(
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
-    return _of(total, _divided(total, count))
+    return _of(total, _divided(total, count), dtype)
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.errors import NoRule
 from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
-from effgrad.smooth.traced import composed, plain
+from effgrad.smooth.traced import composed, getitem, plain
 
 # Convolutions and interpolation.
 
@@ -43,7 +43,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         fp = np.concatenate([fp[-1:], fp, fp[:1]])
     knots = plain(xp)
     i = np.clip(np.searchsorted(knots, plain(x), side="right") - 1, 0, np.size(knots) - 2)
-    inside = fp[i] + (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i]) * (x - xp[i])
+    (f0, f1), (x0, x1) = ([getitem(values, i), getitem(values, i + 1)] for values in (fp, xp))
+    inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
     result = np.where(plain(x) < knots[0], fp[0] if left is None else left, inside)
     return np.where(plain(x) > knots[-1], fp[-1] if right is None else right, result)
 

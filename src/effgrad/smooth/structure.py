@@ -8,7 +8,18 @@ from effgrad.errors import Detached
 from effgrad.smooth import cotangents
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear, moving
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, KINDS, OPERATORS, Traced, example, ordinary, plain, view
+from effgrad.smooth.traced import (
+    CONSTANT,
+    FUNCTIONS,
+    KINDS,
+    OPERATORS,
+    Traced,
+    always_view,
+    ordinary,
+    outline,
+    plain,
+    view,
+)
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
@@ -133,7 +144,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     def step(value: Any) -> Any:
         return broadcast_to(value, shape=shape)
 
-    return OPERATORS["alias"](step(array), array, step) if isinstance(plain(array), np.ndarray) else step(array)
+    return always_view(step(array), array, step)
 
 
 def _reshape(a: Any, shape: Any) -> Any:
@@ -157,6 +168,22 @@ def _flip(m: Any, axis: Any = None) -> Any:
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 
 
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Along each axis two slices, the other way round."""
+    if axis is None:
+        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), np.shape(plain(a)))
+    result = a
+    for by, along in np.broadcast(shift, axis):
+        along = np.lib.array_utils.normalize_axis_index(int(along), a.ndim)
+        size = a.shape[along]
+        cut = -int(by) % size if size else 0
+        before = (slice(None),) * along
+        if cut:
+            parts = [result[(*before, slice(cut, None))], result[(*before, slice(None, cut))]]
+            result = concatenate(*parts, axis=along)
+    return result.copy() if result is a else result
+
+
 def _split(function: Any) -> Any:
     """A function that cuts an array along an axis, into slices of it."""
 
@@ -176,7 +203,7 @@ def _moved(function: Any) -> Any:
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
         if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
-            laid = np.empty_like(example(a), int)
+            laid = np.empty_like(outline(a), int)
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *args, **kwargs)
@@ -343,20 +370,20 @@ FUNCTIONS.update({
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
     np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: np.size(example(a), axis),
+    np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.roll, np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
+        np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
 FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
 FUNCTIONS.update({
-    np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
+    np.roll: _roll, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
     np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
     np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
 })  # fmt: skip

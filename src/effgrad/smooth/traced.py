@@ -84,6 +84,8 @@ class Traced:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
                 return _written(out, function(*args, **kwargs), function)
+        if len(args) > 1 and any(type(a) not in ORDINARY and hasattr(type(a), "__dlpack__") for a in args):
+            args = [ordinary(a) if hasattr(type(a), "__dlpack__") else a for a in args]
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
@@ -93,6 +95,10 @@ class Traced:
         if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return OPERATORS["torch"](function, args, kwargs or {})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
@@ -104,7 +110,7 @@ class Traced:
                 "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
                 "array with np.array([...]), np.stack or np.concatenate first"
             )
-        return np.array(self.handle.exposed(self.primal), dtype=dtype, copy=copy)
+        return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
         return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
@@ -295,7 +301,14 @@ class Flat:
 
 
 def ordinary(value: Any) -> Any:
-    """A column of a table, or another object that hands over a plain array, as that array."""
+    """A column of a table, or another object that hands over a plain array, as that array.
+
+    An array of another library as the value that stands for it (`effgrad.smooth.library`).
+    """
+    if type(value) in ORDINARY:
+        return value
+    if hasattr(type(value), "__dlpack__"):
+        value = OPERATORS["taken"](value)
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
@@ -309,10 +322,20 @@ def getitem(value: Any, index: Any) -> Any:
 
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
-    memory = plain(result)
-    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, plain(source)):
+    memory: Any = plain(result)
+    whole: Any = plain(source)
+    if type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
+        # Of another library's array, what NumPy would share.
+        whole = np.empty(whole.shape, bool)
+        memory = step(whole)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
         OPERATORS["alias"](result, source, step)
     return result
+
+
+def always_view(result: Any, source: Any, step: Any) -> Any:
+    """As `view`, where NumPy shares the memory of every array."""
+    return OPERATORS["alias"](result, source, step) if isinstance(plain(source), np.ndarray) else result
 
 
 def _binary(name: str) -> Any:
@@ -387,6 +410,8 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
+        elif type(arg) not in ORDINARY and hasattr(type(arg), "__dlpack__"):
+            return perform(primitive, *map(ordinary, args), **params)
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
         inner = staging(params.values())
@@ -413,9 +438,15 @@ def plain(value: Any) -> Any:
 
 def example(value: Any) -> Any:
     """The number or array under derivatives and staging: of a staged program, the example's."""
-    while type(value) in KINDS:
+    while depends(value):
         value = value.inside()
-    return value
+    return plain(value)
+
+
+def outline(value: Any) -> Any:
+    """A plain array of the value's shape, in its order in memory."""
+    value = example(value)
+    return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
 
 
 def decided(condition: Any) -> bool:
@@ -452,7 +483,8 @@ def plain_tree(tree: Any) -> Any:
         return kind(plain_tree(item) for item in tree)
     if kind is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
-    return plain(tree)
+    tree = plain(tree)
+    return ordinary(tree) if type(tree) not in ORDINARY and hasattr(type(tree), "__dlpack__") else tree
 
 
 def depends(value: Any) -> bool:
@@ -473,7 +505,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if depends(value) else value.handle.shared(value.primal)
+        return value.copy() if depends(value) else value.owner.constant(value)
     return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
@@ -484,9 +516,9 @@ def held(owner: Any, primal: Any, shadow: Any) -> Any:
 
 def released(value: Any) -> Any:
     """A value as it is outside the derivatives that have ended."""
-    while type(value) in KINDS and (not value.owner.alive or not depends(value)):
+    while type(value) in KINDS and not value.owner.alive:
         value = value.primal
-    return value
+    return value if type(value) not in KINDS or depends(value) else value.owner.released(value)
 
 
 def _released(value: Any, what: str, instead: str) -> Any:

@@ -86,7 +86,7 @@ def small(value: Any) -> Any:
 def result(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """What an operation gives: now, or later where it is on large arrays."""
     for a in args:
-        if type(a) is not float and (type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE)):
+        if type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE):
             break
     else:
         if primitive is not broadcast_to or math.prod(params["shape"]) < LARGE:

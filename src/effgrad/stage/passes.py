@@ -399,7 +399,8 @@ def _reshape(node: Node, add: Add) -> Any:
         a = a.args[0]
     if a.shape == node.shape:
         return a
-    done = a is node.args[0] and node.params["shape"] == node.shape
+    shape = node.params["shape"]
+    done = a is node.args[0] and type(shape) is tuple and shape == node.shape
     return None if done else node.changed(args=(a,), params={"shape": node.shape})
 
 

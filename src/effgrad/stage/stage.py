@@ -21,6 +21,7 @@ from effgrad.errors import EscapedValue, NoRule, NotStaged
 from effgrad.modes.region import Recompute
 from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
+from effgrad.smooth.library import LibraryArray, of_another_library
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
@@ -46,7 +47,8 @@ LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 INDEXING = {getitem, setitem, scatter_add}
 _TYPED = {np.float64, np.ndarray}
 _USUAL = {float, *_TYPED}
-_NUMBERS = {float, int}
+_FLOATS = {float, np.float64}
+_KEPT = {Node, float, int}
 
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
@@ -145,6 +147,8 @@ class Staged(Traced):
         value = self.primal
         return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
 
+    flags = property(lambda self: self.inside().flags)
+    strides = property(lambda self: self.inside().strides)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
@@ -231,13 +235,12 @@ class Stage(Handler[Smooth, Recompute]):
         if len(args) == 2 and not params:
             # The general case for what long programs consist of.
             a, b = args
-            staged = type(a) is Staged and a.owner is self
-            if staged and type(b) is Staged and b.owner is self:
-                return self.recorded(primitive, (a.primal, b.primal), (a.shadow, b.shadow))
-            if staged and type(b) in _NUMBERS:
-                return self.recorded(primitive, (a.primal, b), (a.shadow, b))
-            if type(a) in _NUMBERS and type(b) is Staged and b.owner is self:
-                return self.recorded(primitive, (a, b.primal), (a, b.shadow))
+            x, i = (a.primal, a.shadow) if type(a) is Staged and a.owner is self else (a, a)
+            y, j = (b.primal, b.shadow) if type(b) is Staged and b.owner is self else (b, b)
+            if type(i) in _KEPT and type(j) in _KEPT:
+                floats = type(x) in _FLOATS and type(y) in _FLOATS
+                result = primitive.function(x, y) if floats else later.result(primitive, (x, y), NONE)
+                return self.recorded(primitive, result, (i, j))
         slots: list[Staged] = []
         inside = values = NONE
         if params:
@@ -248,7 +251,7 @@ class Stage(Handler[Smooth, Recompute]):
             if type(a) is Staged and a.owner is self:
                 examples.append(a.primal)
                 kept.append(a.shadow)
-            elif type(a) in _NUMBERS:
+            elif type(a) in _KEPT:
                 examples.append(a)
                 kept.append(a)
             else:
@@ -256,14 +259,14 @@ class Stage(Handler[Smooth, Recompute]):
                     a = self.outer(a)
                 examples.append(_told(a))
                 kept.append(self.argument(a))
-        return self.recorded(primitive, examples, tuple(kept), values, inside, tuple([s.shadow for s in slots]))
+        result = later.result(primitive, examples, values)
+        return self.recorded(primitive, result, tuple(kept), inside, tuple([s.shadow for s in slots]))
 
     def recorded(
-        self, primitive: Any, examples: Sequence[Any], args: tuple[Any, ...], values: dict[str, Any] = NONE,
-        params: dict[str, Any] = NONE, slots: tuple[Node, ...] = (),
+        self, primitive: Any, result: Any, args: tuple[Any, ...], params: dict[str, Any] = NONE,
+        slots: tuple[Node, ...] = (),
     ) -> Any:  # fmt: skip
-        """The value of a new node with these arguments and parameters, and with those of the example."""
-        result = later.result(primitive, examples, values)
+        """The value of a new node, for which the example's is `result`."""
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
@@ -292,6 +295,8 @@ class Stage(Handler[Smooth, Recompute]):
         value = traced.plain(value)
         if type(value) is Staged:
             return value.shadow
+        if type(value) is LibraryArray:
+            raise NotStaged(f"a staged program closes over an array of {value.owner.name}: give it NumPy arrays")
         if not isinstance(value, np.ndarray):
             return value
         original, kept = self.constants.get(id(value), (None, None))
@@ -405,6 +410,8 @@ def staged(
     f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    if any(map(of_another_library, leaves)):
+        raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
     with intercepted(), Stage(recorder) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)

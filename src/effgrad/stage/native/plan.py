@@ -20,7 +20,7 @@ from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, Slot
+from effgrad.stage.graph import GUARD, Graph, Node, Slot, shape_of
 from effgrad.stage.native import products
 from effgrad.stage.native.kernels import MOVES, Kernel, Operand, operand
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
@@ -161,8 +161,12 @@ class Plan:
         self.rooms: dict[Node, Storage] = {}
         # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
         self.cleared: dict[Node, int] = {}
+        self.zeros: dict[Node, list[Node]] = {}
+        # Of the room of a join beside the vector that it moves along, the step that computes the vector.
+        self.begun: dict[Node, int] = {}
         self.rows_in_range: dict[tuple[Node, int], Node] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
+        self.margins, self.moved = self.neighbourhoods()
         self.offsets: dict[int, list[tuple[Buffer, int]]] = {}
         self.kept: list[Any] = []
         for number, node in enumerate(graph.inputs):
@@ -238,7 +242,13 @@ class Plan:
         if id(arg) not in self.storage:
             if type(arg) is Node:
                 group = self.member[arg]
-                self.storage[id(arg)] = group.stored[arg] = self.buffer(self.layout(arg, group))
+                before, after = self.margins.get(arg, (0, 0))
+                if before or after:
+                    around = self.buffer(whole((before + arg.size + after,), arg.dtype))
+                    storage = Storage(around.buffer, around.view[before : before + arg.size])
+                else:
+                    storage = self.buffer(self.layout(arg, group))
+                self.storage[id(arg)] = group.stored[arg] = storage
             else:
                 array = np.array(arg, order="C")
                 self.storage[id(arg)] = self.buffer(whole(array.shape, array.dtype), array=array)
@@ -394,7 +404,7 @@ class Plan:
             return False
         room = self.room(node)
         last = self.cleared[node]
-        ends = [last]
+        ends = [last, *(self.available[zero] for zero in self.zeros.get(node, ()))]
         for piece, (shape, index) in zip(node.args, parts, strict=True):
             view = room.view[index]
             if not view.size:
@@ -417,7 +427,7 @@ class Plan:
     def room(self, node: Node) -> Storage:
         """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
         if node not in self.rooms:
-            self.rooms[node] = self.buffer(whole(node.shape, node.dtype))
+            self.rooms[node] = self.around(node) or self.buffer(whole(node.shape, node.dtype))
             outer, number = self.inside.get(node, (node, 0))
             parts = self.parts(outer) if outer is not node else None
             if parts is not None:
@@ -436,12 +446,56 @@ class Plan:
         """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
         parts = self.parts(node)
         if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
-            return 0
-        zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
-        self.kept.append(zero)
-        self.fuse(zero, node.shape)
-        self.member[zero].stored[zero] = self.storage[id(zero)] = self.rooms[node]
-        return self.available[zero] + 1
+            return self.begun.get(node, 0)
+        room = self.rooms[node]
+        gaps = _gaps(node.shape, parts)
+        self.zeros[node] = [node.changed(primitive=COPY, args=(0.0,), params={}, slots=(), shape=room.view[gap].shape)
+                            for gap in gaps]  # fmt: skip
+        for zero, gap in zip(self.zeros[node], gaps, strict=True):
+            self.join(zero, self.group((), zero.shape, after=self.begun.get(node, 0)))
+            self.member[zero].stored[zero] = self.storage[id(zero)] = Storage(room.buffer, room.view[gap])
+        return self.begun.get(node, 0) if len(node.shape) == 1 else self.available[zero] + 1
+
+    def neighbourhoods(self) -> tuple[dict[Node, tuple[int, int]], dict[Node, tuple[Node, int]]]:
+        """Vectors that joins move along: the elements that they need before and after them, so that the join lies
+        where the vector does; and the vector of each such join, with the elements by which it is moved."""
+        margins: dict[Node, tuple[int, int]] = {}
+        moved: dict[Node, tuple[Node, int]] = {}
+        taken: dict[Node, list[tuple[int, int]]] = {}
+        for node in self.graph:
+            if node.primitive not in JOINS or len(node.shape) != 1 or node.slots or node in self.inside:
+                continue
+            pieces = zip(node.args, _starts(self.parts(node), node.size), strict=False)
+            for piece, start in sorted(pieces, key=lambda pair: -math.prod(shape_of(pair[0]))):
+                found = _slice(piece)
+                if found is None or found[0].dtype != node.dtype or not supported(found[0]):
+                    continue
+                vector, first = found
+                by, size, last = start - first, vector.size, first + piece.size
+                # All that the join and the vector have in common must be this piece.
+                if first != max(0, -by) or last != min(size, node.size - by):
+                    continue
+                outside = [(a, b) for a, b in ((-by, 0), (size, node.size - by)) if a < b]
+                if any(a < d and c < b for a, b in outside for c, d in taken.get(vector, ())):
+                    continue
+                taken[vector] = taken.get(vector, []) + outside
+                before, after = margins.get(vector, (0, 0))
+                margins[vector] = max(before, by), max(after, node.size - by - size)
+                moved[node] = vector, by
+                break
+        return margins, moved
+
+    def around(self, node: Node) -> Storage | None:
+        """The room of a join beside the vector that it moves along."""
+        vector, by = self.moved.get(node, (None, 0))
+        storage = self.storage.get(id(vector))
+        if vector is None or storage is None or vector not in self.member:
+            return None
+        before, after = self.margins[vector]
+        if storage.buffer.size != (before + vector.size + after) * vector.dtype.itemsize:
+            return None
+        self.begun[node] = self.available[vector]
+        return Storage(storage.buffer, whole((before + vector.size + after,), vector.dtype)[before - by :][: node.size])
 
     def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
         """Whether a value lies in this part of a buffer already."""
@@ -666,6 +720,36 @@ def _parts(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
         return [(shape, (*before, i, ...)) for i, shape in enumerate(shapes)]
     ends = np.cumsum([0, *(shape[axis] for shape in shapes)]).tolist()
     return [(shape, (*before, slice(*ends[i : i + 2]))) for i, shape in enumerate(shapes)]
+
+
+def _starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[int]:
+    """Where each piece of a vector of this size begins, if all are without holes."""
+    indices = [_tuple(index)[0] for _, index in parts or ()]
+    if any(not isinstance(i, int | slice) or isinstance(i, slice) and i.step not in (None, 1) for i in indices):
+        return []
+    return [i % size if isinstance(i, int) else i.indices(size)[0] for i in indices]
+
+
+def _slice(value: Any) -> tuple[Node, int] | None:
+    """The vector of which a value is a slice, and the first element."""
+    if type(value) is not Node or value.primitive is not getitem or value.slots or len(value.shape) != 1:
+        return None
+    (source,), index = value.args, _tuple(value.params["index"])
+    if type(source) is not Node or len(source.shape) != 1 or len(index) != 1 or not isinstance(index[0], slice):
+        return None
+    start, _, step = index[0].indices(source.size)
+    return (source, start) if step == 1 and value.size else None
+
+
+def _gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
+    """What parts leave open: of a vector the stretches between them, of other arrays all."""
+    if len(shape) > 1:
+        return [...]
+    taken = np.zeros(shape[0] + 2, np.int8)
+    for _, index in parts:
+        taken[1:-1][index] = 1
+    edges = np.flatnonzero(np.diff(1 - taken[1:-1], prepend=0, append=0)).tolist()
+    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
