@@ -121,6 +121,7 @@ CASES = {
     "polyder": lambda x: np.polyder(x[0]),
     "polyint": lambda x: np.polyint(x[0], 2),
     "bincount": lambda x: np.bincount([0, 1, 1, 4], x[0]),
+    "histogram_bin_edges": lambda x: np.histogram_bin_edges(x, 5),
     "histogram": lambda x: np.histogram([0.1, 0.2, 0.2, 0.9], bins=3, weights=x[0])[0],
     "histogram density": lambda x: np.histogram([0.1, 0.2, 0.2, 0.9], bins=3, weights=x[0], density=True)[0],
     "unique": lambda x: np.unique(x),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effgrad import Detached, check_grad, grad, hessian, jvp
+from effgrad import Detached, check_grad, compile, grad, hessian, jvp
+from effgrad.modes import REVERSE
 
 WEIGHTS = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 11.0])
 
@@ -347,3 +348,51 @@ def test_real_and_imaginary_parts_are_views_that_are_read_and_written_through(f)
     np.testing.assert_allclose(hessian(f)(x), second, rtol=1e-6, atol=1e-7)
     for mode in ("reverse", "delta", "continuation", "checkpointed"):
         np.testing.assert_allclose(grad(f, mode=mode)(x), grad(f)(x), rtol=1e-12)
+
+
+def shuffled(x):
+    order, total = np.arange(3), 0.0
+    generator = np.random.default_rng(0)
+    for _ in range(3):
+        generator.shuffle(order)
+        total = total + np.sum(x[order] * WEIGHTS[:3])
+    return total
+
+
+def gathered(x):
+    index = np.array([0, 1])
+    y = x[index]
+    index[:] = 2
+    return np.sum(y * WEIGHTS[:2])
+
+
+def put(x):
+    index = np.array([0, 1])
+    y = x * 1.0
+    y[index] = x[index] ** 2
+    index[0] = 2
+    return np.sum(y * WEIGHTS[:3])
+
+
+def added(x):
+    index = np.array([0, 1])
+    y = np.zeros(3) * x
+    np.add.at(y, index, x[:2] ** 2)
+    index[:] = 2
+    return np.sum(y * WEIGHTS[:3])
+
+
+def masked(x):
+    mask = x > 1.5
+    y = x[mask]
+    mask[:] = True
+    return np.sum(y**2)
+
+
+@pytest.mark.parametrize("program", [shuffled, gathered, put, added, masked])
+@pytest.mark.parametrize("mode", [*sorted(REVERSE), "compiled"])
+def test_an_index_may_be_written_to_after_its_use(program, mode):
+    x = np.array([1.0, 2.0, 3.0])
+    expected = [(program(x + h) - program(x - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    gradient = compile(grad(program)) if mode == "compiled" else grad(program, mode=mode)
+    np.testing.assert_allclose(gradient(x), expected, rtol=1e-7, atol=1e-7)

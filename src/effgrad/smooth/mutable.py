@@ -20,7 +20,7 @@ import numpy as np
 from effgrad.errors import Detached, Irreproducible
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
-from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, getitem, held, plain, plain_tree
+from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, as_index, getitem, held, plain, plain_tree
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -390,7 +390,7 @@ class Mutable(Traced):
         return len(self.handle.outline())
 
     def __getitem__(self, index: Any) -> Any:
-        index = plain_tree(index)
+        index = as_index(index)
         handle = self.handle
         addresses = handle.located()[index]
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):

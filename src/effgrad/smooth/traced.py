@@ -134,7 +134,7 @@ class Traced:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        index = plain_tree(index)
+        index = as_index(index)
         return view(OPERATORS["getitem"](self, index=index), self, lambda value: getitem(value, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -475,6 +475,14 @@ def evaluated(function: Any, *args: Any) -> Any:
         if type(value) in KINDS:
             return value.owner.evaluated(function, *values)
     return function(*values)
+
+
+def as_index(index: Any) -> Any:
+    """An index as it is now: a derivative reads it again, when the program may have changed its arrays."""
+    index = plain_tree(index)
+    if type(index) is tuple:
+        return tuple(map(as_index, index))
+    return index.copy() if type(index) is np.ndarray or type(index) in KINDS else index
 
 
 def plain_tree(tree: Any) -> Any:

@@ -8,7 +8,7 @@ from effgrad.smooth.complexes import conj
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.reductions import logsumexp
 from effgrad.smooth.structure import scatter_add
-from effgrad.smooth.traced import CONSTANT, REDUCTIONS, UFUNCS, evaluated, plain
+from effgrad.smooth.traced import CONSTANT, REDUCTIONS, UFUNCS, as_index, evaluated, plain
 
 # Ufuncs by their definition, and the methods of ufuncs.
 
@@ -82,7 +82,7 @@ def _at(ufunc: Any) -> Any:
 
 def _add_at(a: Any, indices: Any, b: Any) -> None:
     shape = np.shape(np.zeros(shape_of(a))[indices])
-    a[...] = a + scatter_add(np.broadcast_to(b, shape), shape=shape_of(a), indices=(indices,))
+    a[...] = a + scatter_add(np.broadcast_to(b, shape), shape=shape_of(a), indices=(as_index(indices),))
 
 
 def _logsumexp(a: Any, axis: Any = 0, keepdims: bool = False) -> Any:
