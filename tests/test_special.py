@@ -194,7 +194,8 @@ def test_a_staged_gradient_is_the_gradient(name, index):
         np.testing.assert_allclose(graph(point)[0], grad(f)(point), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name, index", PAIRS, ids=str)
+# SciPy's own loops over float32 do not end for spheroidal functions (SciPy 1.17).
+@pytest.mark.parametrize("name, index", [pair for pair in PAIRS if not pair[0].startswith(("pro_", "obl_"))], ids=str)
 def test_derivatives_keep_single_precision(name, index):
     f, x = in_argument(name, index, np.float32)
     assert grad(f)(x).dtype == np.float32

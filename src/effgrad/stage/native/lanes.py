@@ -38,8 +38,11 @@ def apart(graph: Graph) -> Graph:
 
 
 def _short(value: Any) -> bool:
-    """Whether a value has many rows of a few elements."""
-    if type(value) is not Node or len(value.shape) < 2 or not 1 <= value.shape[-1] <= LONGEST:
+    """Whether a value has many rows of a few elements.
+
+    Of more axes than two, axis after axis would come apart: twenty times the code for determinants by minors.
+    """
+    if type(value) is not Node or len(value.shape) != 2 or not 1 <= value.shape[-1] <= LONGEST:
         return False
     return value.size >= FEWEST_ROWS * value.shape[-1] and value.dtype in TYPES
 
