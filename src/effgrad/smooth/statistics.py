@@ -313,7 +313,7 @@ def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any
     if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
         return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
     low, high = np.min(a), np.max(a)
-    place = np.arange(len(edges)) / (len(edges) - 1)
+    place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
     return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
 
 
