@@ -457,6 +457,11 @@ def _handle(array: Any) -> Handle:
     return handle
 
 
+def _asked(item: Any) -> Any:
+    """A truth value of another library in an index, which NumPy would take for a number."""
+    return bool(item) if type(item) in KINDS and item.dtype.kind == "b" and item.ndim == 0 else item
+
+
 def write(array: Traced, index: Any, value: Any) -> None:
     """`array[index] = value`."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
@@ -464,7 +469,8 @@ def write(array: Traced, index: Any, value: Any) -> None:
     if type(value) in (list, tuple):
         value = np.array(value)
     handle = _handle(array)
-    addresses = handle.located()[plain_tree(index)]
+    index = plain_tree(index)
+    addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
     shape, given = np.shape(addresses), np.shape(plain(value))
     if given != shape and given != ():
         while len(given) > len(shape) and given[0] == 1:
