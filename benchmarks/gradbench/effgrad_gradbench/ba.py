@@ -2,7 +2,7 @@
 
 A camera has a rotation (axis times angle), a centre, a focal length, a principal point and two coefficients of radial
 distortion: eleven numbers. An observation is of one point in one camera, with a weight; its two errors depend on these
-fifteen numbers only, so one gradient for each of the two errors gives their rows of the Jacobian for all observations
+fifteen numbers only, so one pass back for each of the two errors gives their rows of the Jacobian for all observations
 at once. The rows of the regularisation of the weights, 1 - w^2, follow below them.
 
 The suite sends one camera, point, weight and feature, to be repeated; observation i is of point i mod m in camera
@@ -11,61 +11,44 @@ i mod n. Of the matrix it asks for the first thirty entries and the last one of 
 
 import numpy as np
 
-from effgrad import grad
+from effgrad import grad, vjp
 from effgrad_gradbench.fields import array, field, integer, number
 
 
 def rotate(vector, point):
-    """Rodrigues' formula, for vectors whose components are arrays; linear at angle 0."""
-    square = dot(vector, vector)
+    """Rodrigues' formula, for as many rotations (axis times angle) and points as there are rows; linear at angle 0."""
+    square = np.sum(vector**2, axis=1, keepdims=True)
     angle = np.sqrt(np.where(square > 0, square, 1.0))
-    axis = [v / angle for v in vector]
+    axis = vector / angle
     cosine, sine = np.cos(angle), np.sin(angle)
-    along = dot(axis, point) * (1 - cosine)
-    turned = [p * cosine + c * sine + a * along for p, c, a in zip(point, cross(axis, point), axis, strict=True)]
-    small = [p + c for p, c in zip(point, cross(vector, point), strict=True)]
-    return [np.where(square > 0, t, s) for t, s in zip(turned, small, strict=True)]
+    along = np.sum(axis * point, axis=1, keepdims=True) * (1 - cosine)
+    turned = point * cosine + np.cross(axis, point) * sine + axis * along
+    return np.where(square > 0, turned, point + np.cross(vector, point))
 
 
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b, strict=True))
-
-
-def cross(a, b):
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-
-
-def reprojection_errors(numbers, features):
-    """The two errors of all observations; `numbers` are fifteen arrays, of the camera, the point and the weight."""
-    rotation, centre, (focal, *principal), radial = numbers[:3], numbers[3:6], numbers[6:9], numbers[9:11]
-    point, weight = numbers[11:14], numbers[14]
-    x, y, z = rotate(rotation, [p - c for p, c in zip(point, centre, strict=True)])
-    image = x / z, y / z
-    square = dot(image, image)
-    scale = (1 + radial[0] * square + radial[1] * square**2) * focal
-    return [weight * (i * scale + p - f) for i, p, f in zip(image, principal, features, strict=True)]
+def reprojection_errors(cameras, points, weights, features):
+    """The two errors of each observation, from its camera, point, weight and feature."""
+    rotation, centre, focal, principal = cameras[:, :3], cameras[:, 3:6], cameras[:, 6:7], cameras[:, 7:9]
+    seen = rotate(rotation, points - centre)
+    image = seen[:, :2] / seen[:, 2:]
+    square = np.sum(image**2, axis=1, keepdims=True)
+    distortion = 1 + cameras[:, 9:10] * square + cameras[:, 10:] * square**2
+    return weights[:, None] * (image * distortion * focal + principal - features)
 
 
 def regularisation(weights):
     return 1 - weights**2
 
 
-def of_each(cameras, points, weights, camera, point):
-    """The fifteen numbers of all observations."""
-    return [*(c[camera] for c in cameras.T), *(x[point] for x in points.T), weights]
-
-
 def objective(cameras, points, weights, features, camera, point):
-    errors = reprojection_errors(of_each(cameras, points, weights, camera, point), features.T)
-    return np.stack(errors, axis=1), regularisation(weights)
+    return reprojection_errors(cameras[camera], points[point], weights, features), regularisation(weights)
 
 
 def jacobian(cameras, points, weights, features, camera, point):
     """The sparse Jacobian in CSR form, as `scipy.sparse.csr_array` takes it: its data, indices and row pointers."""
     (n, width), (m, size), p = cameras.shape, points.shape, len(weights)
-    # An observation's errors depend on its own numbers only: the gradient of their sum is that of each.
-    first, second = (grad(lambda numbers, i=i: np.sum(reprojection_errors(numbers, features.T)[i])) for i in range(2))
-    numbers = of_each(cameras, points, weights, camera, point)
+    _, pullback = vjp(lambda *x: reprojection_errors(*x, features), cameras[camera], points[point], weights)
+    rows = [np.column_stack(pullback(np.tile(unit, (p, 1)))) for unit in np.eye(2)]
     diagonal = grad(lambda w: np.sum(regularisation(w)))(weights)
     own = width * n + size * m + np.arange(p)
     columns = np.column_stack([
@@ -73,8 +56,8 @@ def jacobian(cameras, points, weights, features, camera, point):
     ])  # fmt: skip
     count = columns.shape[1]
     return (
-        np.concatenate([np.stack([*first(numbers), *second(numbers)], axis=1).ravel(), diagonal]),
-        np.concatenate([np.column_stack([columns, columns]).ravel(), own]),
+        np.concatenate([np.stack(rows, axis=1).ravel(), diagonal]),
+        np.concatenate([np.stack([columns, columns], axis=1).ravel(), own]),
         np.concatenate([np.arange(0, 2 * p * count, count), 2 * p * count + np.arange(p + 1)]),
     )
 
