@@ -29,7 +29,11 @@ from effgrad.smooth.structure import (
 # Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.
 LARGE = 1 << 14
 
-_COMPARING = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+# Python's operators that give truth values, element by element.
+_TELLING = {
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    operator.and_, operator.or_, operator.xor, operator.invert,
+}  # fmt: skip
 
 
 class Later:
@@ -123,7 +127,7 @@ def _told(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> 
 def _elementwise(primitive: Primitive) -> bool:
     function: Any = primitive.function
     if primitive.kind == "constant":
-        return function in _COMPARING or (isinstance(function, np.ufunc) and function.signature is None)
+        return function in _TELLING or (isinstance(function, np.ufunc) and function.signature is None)
     return primitive.kind == "elementwise"
 
 
