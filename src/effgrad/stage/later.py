@@ -5,6 +5,7 @@ of its result follow from those of its arguments. It is when Python asks for the
 about which nothing is known here: first all operations that it depends on, then it.
 """
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -132,7 +133,11 @@ def _elementwise(primitive: Primitive) -> bool:
 
 
 def _ordered(value: Any) -> bool:
-    return value.ordered if type(value) is Later else np.ndim(value) == 0 or value.flags.c_contiguous
+    """Whether what is computed of each element lies in C order: NumPy keeps the order of the axes in memory."""
+    if type(value) is Later:
+        return value.ordered
+    steps = [abs(step) for step, n in zip(value.strides, value.shape, strict=True) if n > 1] if np.ndim(value) else []
+    return all(a > b for a, b in itertools.pairwise(steps))
 
 
 def _typed_as(one: Any, shape: tuple[int, ...], ordered: bool) -> Later:
@@ -209,7 +214,9 @@ def _repeated(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     np.broadcast_to(small(x), shape)
     if np.broadcast_shapes(np.shape(x), shape) != shape:
         raise ValueError(shape)
-    return Later(np.ndarray, shape, np.result_type(x), False)
+    # The layout is that of a small array repeated along the same axes.
+    least = primitive.function(np.ones([min(n, 2) for n in np.shape(x)]), shape=tuple(min(n, 2) for n in shape))
+    return Later(np.ndarray, shape, np.result_type(x), _ordered(x) and least.flags.c_contiguous)
 
 
 def _joined(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
