@@ -139,7 +139,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
             if is_complex(direction) and not is_complex(leaf):
                 raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
             inputs.append(forward.variable(_input(leaf), _beside(direction, plain(leaf))))
-        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
+        outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
         _check_outputs([o for o in outputs if type(o) is not Function])
         values: list[Any] = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
@@ -216,7 +216,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
         else:
             value, pullback = vjp(g, *chosen)
-        outputs, output_tree = _flatten_outputs(value)
+        outputs, output_tree = _flattened(value)
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         holomorphic = any(map(is_complex, leaves))
@@ -403,7 +403,7 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = flatten(args)
         with np.errstate(all="ignore"), intercepted(), Watch() as watch:
             inputs = [watch.variable(constant(leaf)) if _is_floating(leaf) else leaf for leaf in leaves]
-            outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs), **kwargs))
+            outputs, output_tree = _flattened(f(*tree.unflatten(inputs), **kwargs))
             values = [released(watch.primal(o)) for o in outputs]
         return _outside(output_tree, values)
 
@@ -470,7 +470,7 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
                 )
     with intercepted(), mode as activation:
         inputs = [activation.variable(*make(_input(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)]
-        outputs, output_tree = _flatten_outputs(f(*tree.unflatten(inputs)))
+        outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
         _check_outputs(outputs)
         values = [released(activation.primal(o)) for o in outputs]
         parts = [
@@ -507,7 +507,7 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
         inputs = [recorded.variable(_input(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
-        outputs, output_tree = _flatten_outputs(output)
+        outputs, output_tree = _flattened(output)
         _check_outputs(outputs)
         values = [constant(recorded.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is recorded else None for o in outputs]
@@ -536,12 +536,12 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
         if isinstance(primal, DISCRETE):
             _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
-    leaves, tree = flatten(primals)
-    return [taken(leaf) for leaf in leaves], tree
+    return _flattened(primals)
 
 
-def _flatten_outputs(output: Any) -> tuple[list[Any], Structure]:
-    leaves, tree = flatten(output)
+def _flattened(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a pytree as programs and rules take them."""
+    leaves, tree = flatten(value)
     return [taken(leaf) for leaf in leaves], tree
 
 

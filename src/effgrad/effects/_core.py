@@ -317,9 +317,8 @@ def _finish(activation: Any, clause: Any, result: Any, error: BaseException | No
             generator.throw(error)
         elif transforms:
             generator.send(result)
-        elif (
-            next(generator, _finished) is _finished
-        ):  # which raises nothing at the end, and is half the price of `send`
+        # Which raises nothing at the end, and is half the price of `send`.
+        elif next(generator, _finished) is _finished:
             return result, None
     except StopIteration as stop:
         return (stop.value, None) if transforms else (result, error)

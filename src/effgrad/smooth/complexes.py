@@ -88,7 +88,5 @@ def require_real(x: Any, name: str) -> Any:
 
 
 OPERATORS.update(absolute=_absolute)
-UFUNCS.update(
-    {np.absolute: _absolute, np.conjugate: lambda x: conjugate(x) if is_complex(x) else x.copy(), np.sign: _sign}
-)
+UFUNCS.update({np.absolute: _absolute, np.conjugate: _conjugated, np.sign: _sign})
 FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})

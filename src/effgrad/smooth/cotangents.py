@@ -154,18 +154,17 @@ _zeros, _ones, _array = np.zeros, np.ones, np.array
 
 def select(g: Any, weight: Any) -> Any:
     """The part of `g` that goes to an argument chosen with `weight`, structurally zero where the weight is zero."""
+    g = settled(g) if type(g) in FORMS else g
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
     mask = nonzero(weight)
-    if type(mask) is type(value) is np.ndarray and mask.shape == value.shape:
-        if type(g) in FORMS:
-            mask = mask & settled(g).mask
-        return Masked(_product_where(mask, value, weight), mask)
-    mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
-    if type(g) in FORMS:
-        mask = mask & settled(g).mask
-    return Masked(chosen(value, weight, mask), mask)
+    alike = type(mask) is type(value) is np.ndarray and mask.shape == value.shape
+    if not alike:
+        mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
+    if type(g) is Masked:
+        mask = mask & g.mask
+    return Masked(_product_where(mask, value, weight) if alike else chosen(value, weight, mask), mask)
 
 
 def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -> Any:

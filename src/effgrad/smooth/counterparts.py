@@ -23,7 +23,7 @@ from effgrad.smooth import (
     reductions,
     structure,
 )  # fmt: skip
-from effgrad.smooth.library import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype
+from effgrad.smooth.library import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype, of_another_library
 from effgrad.smooth.traced import UFUNCS
 
 # Elementwise functions of the standard by their names there; the result of integers is a floating point number.
@@ -256,7 +256,7 @@ def _unique(
 
 
 def _histogram_bin_edges(lib: Library, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    if lib.owns(a) or lib.owns(bins):
+    if of_another_library(a) or of_another_library(bins):
         raise lib.no_counterpart(np.histogram_bin_edges)
     return np.histogram_bin_edges(a, bins, range)  # which has nothing to do with the weights
 
@@ -342,7 +342,7 @@ def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False)
 def _addresses(lib: Library, index: Any, shape: Any) -> Any:
     """The numbers of the elements that an index selects: NumPy's answer, or computed from arrays of the library."""
     parts = [i for i in _tupled(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
-    if not any(lib.owns(i) for i in parts):
+    if not any(of_another_library(i) for i in parts):
         return lib.array(np.arange(int(np.prod(shape))).reshape(shape)[index])
     if any(a is not b for a, b in zip(parts, _tupled(index), strict=False)) or len(parts) > len(shape):
         raise lib.no_counterpart("an index of arrays behind slices")
@@ -525,7 +525,7 @@ COUNTERPARTS.update({
     linalg.logabsdet: BY_NUMPY, decompositions.eigh_packed: BY_NUMPY, decompositions.svd_packed: BY_NUMPY,
     decompositions.qr_packed: BY_NUMPY, decompositions.eig_packed: BY_NUMPY,
     np.result_type: lambda lib, *args: np.result_type(
-        *[numpy_dtype(a.dtype) if lib.owns(a) else a for a in args]),
+        *[numpy_dtype(a.dtype) if of_another_library(a) else a for a in args]),
     np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
     np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,

@@ -188,9 +188,7 @@ def _logspace(
     return values if dtype is None else values.astype(dtype)
 
 
-def _geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:  # fmt: skip
+def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     start, stop = np.broadcast_arrays(start, stop)
     values = np.moveaxis(start * np.exp(np.linspace(0.0, np.log(stop / start), num, endpoint)), 0, axis)
     return values if dtype is None else values.astype(dtype)

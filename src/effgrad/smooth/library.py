@@ -250,10 +250,6 @@ class Library:
                 return self.result(derivative)
         return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
 
-    def owns(self, value: Any) -> bool:
-        """Whether a value is an array of a library, and not a number or an array of NumPy's."""
-        return hasattr(type(value), "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
-
     def argument(self, value: Any) -> Any:
         """An argument as the library's function takes it; plain arrays are for it to convert."""
         value = plain(value)
@@ -275,12 +271,9 @@ class Library:
 
     def array(self, value: Any, dtype: Any = None) -> Any:
         """A value as an array of the library, of a NumPy dtype."""
-        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic):
-            return (
-                value
-                if dtype is None or numpy_dtype(value.dtype) == dtype
-                else self.xp.astype(value, self.dtype(dtype))
-            )
+        if of_another_library(value):
+            same = dtype is None or numpy_dtype(value.dtype) == dtype
+            return value if same else self.xp.astype(value, self.dtype(dtype))
         value = np.array(value, dtype)  # a copy: the array may be written to, or locked
         return self.xp.asarray(value if value.ndim else value.item(), dtype=self.dtype(value.dtype), device=self.device)
 

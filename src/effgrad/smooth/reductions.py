@@ -93,14 +93,12 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             a = a.astype(dtype)
         if where is not True:
             a = np.where(where, a, np.asarray(neutral, a.dtype))
-        if initial is not None and not np.size(plain(a)):
-            return np.broadcast_to(initial, np.shape(np.sum(plain(a), axis=axis, keepdims=keepdims)))
         if isinstance(axis, tuple) and primitive is prod:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
                 result = prod(result, axis=one)
         elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
-            result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral)
+            result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
             result = primitive(a, axis=axis)
         if initial is not None:
@@ -122,17 +120,15 @@ def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
 def _of(total: Any, mean: Any, dtype: Any) -> Any:
     """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
     kind = np.result_type(plain(total))
-    if np.result_type(plain(mean)) == kind or (kind.kind not in "fc" and dtype is None):
-        return mean
-    return mean.astype(kind)
+    return mean.astype(kind, copy=False) if kind.kind in "fc" or dtype is not None else mean
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return _of(total, _divided(total, _count(a, total, axis, where)), dtype)
+    return _of(total, divided(total, _count(a, total, axis, where)), dtype)
 
 
-def _divided(total: Any, count: Any) -> Any:
+def divided(total: Any, count: Any) -> Any:
     """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
     if np.ndim(count) == 0:
         return total / count if count > 0 else total * np.inf
@@ -147,7 +143,7 @@ def _var(
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
-    return _of(total, _divided(total, count), dtype)
+    return _of(total, divided(total, count), dtype)
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:

@@ -11,6 +11,7 @@ from effgrad.smooth.complexes import conj, require_real
 from effgrad.smooth.joining import shape_of
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.primitive import linear
+from effgrad.smooth.reductions import divided
 from effgrad.smooth.traced import KINDS, composed, depends, plain
 
 # Sums, products and differences.
@@ -106,7 +107,7 @@ def _cov(
         mean = np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
     d = x - mean
-    return np.squeeze(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)) / max(scale, 0))
+    return np.squeeze(divided(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)), scale))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -140,8 +141,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
             bend, back = h[:1] / (h[:1] + h[1:2]), h[-1:] / (h[-1:] + h[-2:-1])
         if edge_order == 2:
             first, last = first - bend * (near - first), last + back * (last - far)
-        result = np.concatenate([first, middle, last], axis=-1)
-        result = result if np.result_type(plain(result)) == dtype else result.astype(dtype)
+        result = np.concatenate([first, middle, last], axis=-1).astype(dtype, copy=False)
         results.append(np.moveaxis(result, -1, i))
     return results[0] if len(results) == 1 else tuple(results)
 
