@@ -4,6 +4,7 @@
 Every time is processor time, the best of several runs, of one thread; pin it to a core (`taskset -c 0`).
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
@@ -20,6 +22,7 @@ os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp()  # first calls compile
 import numpy as np  # noqa: E402
 
 import effgrad  # noqa: E402
+import peers  # noqa: E402
 
 effgrad.compile(lambda x: x)(1.0)  # imports llvmlite
 native = sys.modules["effgrad.stage.native"]
@@ -39,47 +42,9 @@ def best(f, *args, runs=7):
     return min(times)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def lstm(parameters, inputs):
-    """A layer of independent LSTM cells, as in GradBench's `lstm`, and the log loss of its predictions."""
-    hidden = cell = np.zeros(inputs.shape[1])
-    loss = 0.0
-    for now, after in zip(inputs[:-1], inputs[1:], strict=True):
-        forget = sigmoid(now * parameters[0] + parameters[1])
-        ingate = sigmoid(hidden * parameters[2] + parameters[3])
-        outgate = sigmoid(now * parameters[4] + parameters[5])
-        change = np.tanh(hidden * parameters[6] + parameters[7])
-        cell = cell * forget + ingate * change
-        hidden = outgate * np.tanh(cell)
-        prediction = hidden * parameters[8] + parameters[9]
-        loss = loss + np.log(2 + np.sum(np.exp(prediction))) - np.sum(after * prediction)
-    return loss
-
-
 def log_sum_exp(x):
     top = np.max(x)
     return np.log(np.sum(np.exp(x - top))) + top
-
-
-def ode(x):
-    """Twenty steps of Runge and Kutta on the Brusselator of n cells in a ring."""
-    u, v = x[0], x[1]
-
-    def slope(u, v):
-        diffusion = [np.roll(w, 1) - 2 * w + np.roll(w, -1) for w in (u, v)]
-        return 1 + u * u * v - 4.4 * u + 0.1 * diffusion[0], 3.4 * u - u * u * v + 0.1 * diffusion[1]
-
-    h = 0.01
-    for _ in range(20):
-        a = slope(u, v)
-        b = slope(u + h / 2 * a[0], v + h / 2 * a[1])
-        c = slope(u + h / 2 * b[0], v + h / 2 * b[1])
-        d = slope(u + h * c[0], v + h * c[1])
-        u, v = (w + h / 6 * (p + 2 * q + 2 * r + s) for w, p, q, r, s in zip((u, v), a, b, c, d, strict=True))
-    return np.sum(u * u + v)
 
 
 def gmm_arguments(d, k, n):
@@ -91,6 +56,8 @@ def gmm_program(alpha, mu, q, l, x, gamma):  # noqa: E741 (the papers' letter)
     return gmm(alpha, mu, q, l, x, gamma, 0)
 
 
+NUMPY = types.SimpleNamespace(xp=np, zeros=np.zeros, scan=peers.unrolled)
+lstm, ode = (functools.partial(program, lib=NUMPY) for program in (peers.lstm, peers.ode))
 PROGRAMS = {
     "gmm d=10 k=25 n=1000": (gmm_program, gmm_arguments(10, 25, 1000), (0, 1, 2, 3)),
     "gmm d=64 k=100 n=1000": (gmm_program, gmm_arguments(64, 100, 1000), (0, 1, 2, 3)),

@@ -8,6 +8,7 @@ happens while Python runs (errors, numbers of calls, values of an outer derivati
 
 import contextlib
 import os
+import shutil
 import tempfile
 
 os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp(prefix="effgrad-test-")
@@ -25,6 +26,10 @@ COMPILED = {
 
 def pytest_addoption(parser):
     parser.addoption("--contracts", action="store_true", help="check every derivative step by step (slow)")
+
+
+def pytest_unconfigure():
+    shutil.rmtree(os.environ["EFFGRAD_CACHE"])
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from autograd.differential_operators import make_jvp, make_vjp
 from autograd.scipy.special import logsumexp
 from scipy.special import multigammaln
 
-from peers.sparse import csr
+from peers.shared import csr, runge_kutta
 
 
 def gmm_objective(alpha, mu, q, lower, x, gamma, m):
@@ -115,11 +115,7 @@ def ode(x, s):
 
         y, h = numpy.zeros(len(x)), 2.0 / s
         for _ in range(s):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            y = runge_kutta(slope, y, h)
         return y[-1]
 
     return grad(last)(x)

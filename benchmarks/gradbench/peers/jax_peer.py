@@ -10,7 +10,7 @@ from jax import lax
 from jax.scipy.special import logsumexp
 from scipy.special import multigammaln
 
-from peers.sparse import csr
+from peers.shared import csr, runge_kutta
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
@@ -158,14 +158,8 @@ def ode(x, s):
         def slope(y):
             return x * jnp.concatenate([jnp.ones(1), y[:-1]])
 
-        h = 2.0 / s
-
         def step(y, _):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+            return runge_kutta(slope, y, 2.0 / s), None
 
         return lax.scan(step, jnp.zeros(len(x)), None, length=s)[0][-1]
 

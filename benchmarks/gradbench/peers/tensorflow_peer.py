@@ -7,7 +7,7 @@ import tensorflow as tf
 from scipy.special import multigammaln
 from tensorflow.autodiff import ForwardAccumulator
 
-from peers.sparse import csr
+from peers.shared import as_arrays, as_tensors, csr, runge_kutta
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -162,11 +162,7 @@ def ode(x, s):
 
         y, h = tf.zeros(len(x), tf.float64), 2.0 / s
         for _ in range(s):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            y = runge_kutta(slope, y, h)
         return y[-1]
 
     return gradient(last, x)[0]
@@ -196,12 +192,7 @@ def program(name, workload):
 
 
 def prepare(arguments):
-    """Arrays and floats as tensors, at any depth of tuples."""
-    if isinstance(arguments, tuple) and not all(isinstance(a, int) for a in arguments):
-        return tuple(prepare(a) for a in arguments)
-    if isinstance(arguments, numpy.ndarray):
-        return tf.constant(arguments)
-    return tf.constant(arguments, tf.float64) if arguments == 3.0 else arguments
+    return as_tensors(arguments, tf.constant)
 
 
 def finished(output):
@@ -209,10 +200,8 @@ def finished(output):
 
 
 def plain(output):
-    if isinstance(output, dict):
-        return {key: plain(value) for key, value in output.items()}
-    if isinstance(output, list | tuple):
-        return [plain(value) for value in output]
-    if isinstance(output, tf.IndexedSlices):
-        output = tf.convert_to_tensor(output)
-    return output.numpy() if isinstance(output, tf.Tensor) else output
+    def array(leaf):
+        leaf = tf.convert_to_tensor(leaf) if isinstance(leaf, tf.IndexedSlices) else leaf
+        return leaf.numpy() if isinstance(leaf, tf.Tensor) else leaf
+
+    return as_arrays(output, array)

@@ -2,10 +2,9 @@
 
 import math
 
-import numpy
 import torch
 
-from peers.sparse import csr
+from peers.shared import as_arrays, as_tensors, csr, runge_kutta
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
@@ -144,11 +143,7 @@ def ode(x, s):
 
         y, h = torch.zeros(len(x)), 2.0 / s
         for _ in range(s):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            y = runge_kutta(slope, y, h)
         return y[-1]
 
     return gradient(last, x)[0]
@@ -217,12 +212,7 @@ def program(name, workload):
 
 
 def prepare(arguments):
-    """Arrays and floats as tensors, at any depth of tuples."""
-    if isinstance(arguments, tuple) and not all(isinstance(a, int) for a in arguments):
-        return tuple(prepare(a) for a in arguments)
-    if isinstance(arguments, numpy.ndarray):
-        return torch.from_numpy(arguments)
-    return torch.tensor(arguments) if arguments == 3.0 else arguments
+    return as_tensors(arguments, torch.as_tensor)
 
 
 def finished(output):
@@ -230,8 +220,4 @@ def finished(output):
 
 
 def plain(output):
-    if isinstance(output, dict):
-        return {key: plain(value) for key, value in output.items()}
-    if isinstance(output, list | tuple):
-        return [plain(value) for value in output]
-    return output.detach().numpy() if isinstance(output, torch.Tensor) else output
+    return as_arrays(output, lambda leaf: leaf.detach().numpy() if isinstance(leaf, torch.Tensor) else leaf)
