@@ -209,7 +209,7 @@ def _ends_loop(node: Node) -> bool:
 
 
 def _narrow(node: Node) -> bool:
-    if node.primitive is not matmul or len(node.args) != 2 or not all(type(a) is Node for a in node.args):
+    if node.primitive is not matmul or not all(type(a) is Node for a in node.args):
         return False
     (left, right), dtype = node.args, node.dtype
     if len(left.shape) != 2 or len(right.shape) != 2 or dtype.kind != "f" or {left.dtype, right.dtype} != {dtype}:

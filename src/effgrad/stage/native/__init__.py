@@ -10,12 +10,13 @@ import numpy as np
 
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
 from effgrad.stage.native import engine, products
+from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.steps import Call, Fused, Product
-from effgrad.stage.native.storage import Buffer, Storage
+from effgrad.stage.native.storage import Buffer, Storage, address_of
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 
 # More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
@@ -30,8 +31,8 @@ class Native:
         graph = apart(graph)
         plan = self.plan = Plan(graph, repeated)
         self.lock = threading.Lock()
-        self.arena = np.zeros(plan.arena + 64, np.uint8)
-        start = -self.arena.__array_interface__["data"][0] % 64
+        self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)
+        start = -address_of(self.arena) % ALIGNMENT
         self.arena = self.arena[start:]
         # Where the addresses of arguments and results that are used where they are go: positions in the table of
         # arguments, and offsets.
@@ -74,22 +75,23 @@ class Native:
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         starts = []
-        arena = _address(self.arena)
+        arena = address_of(self.arena)
         for key, step in zip(keys, steps, strict=True):
             starts.append(len(arguments))
             if key in self.tapes:
                 arguments += self.tapes[key].header(self.slots)
-            for buffer, offset in self.plan.offsets[step.number]:
+            for storage in self.plan.operands[step.number]:
+                buffer, offset = storage.buffer, storage.offset
                 if buffer in self.uses:
                     self.uses[buffer].append((len(arguments), offset))
                     arguments.append(0)
                 else:
-                    start = arena + buffer.place if buffer.array is None else _address(buffer.array)
+                    start = arena + buffer.place if buffer.array is None else address_of(buffer.array)
                     arguments.append(start + offset)
             if isinstance(step, Product):
                 arguments += step.numbers
         self.arguments = np.array(arguments or [0], np.int64)
-        base = _address(self.arguments)
+        base = address_of(self.arguments)
         table = [x for name, start in zip(chosen, starts, strict=True) for x in (addresses[name], base + 8 * start)]
         self.table = np.array(table or [0], np.int64)
         self.kernels = len(bodies)
@@ -111,7 +113,7 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        driver, table = self.driver, _address(self.table)
+        driver, table = self.driver, address_of(self.table)
 
         def segment() -> None:
             failed = driver(table, first, last)
@@ -158,13 +160,13 @@ class Native:
 
     def input(self, number: int, node: Any) -> Callable[[Any, Any], Any]:
         """What puts an input where the steps read it, called as `array.__setitem__` is."""
-        storage = self.plan.storage[id(node)]
+        storage = self.plan.inputs[number]
         if storage.buffer in self.uses:
             put = self.pointing(storage.buffer)
 
             def point(_: Any, leaf: Any) -> Any:
                 leaf = np.ascontiguousarray(leaf)
-                put(_address(leaf))
+                put(address_of(leaf))
                 return leaf
 
             return point
@@ -203,7 +205,7 @@ class Native:
                 else:
                     memory = np.empty(node.shape, node.dtype)
                     memories[:] = [*memories[-1:], memory]
-                put(_address(memory))
+                put(address_of(memory))
                 return memory[...]
 
             return fresh
@@ -260,10 +262,6 @@ _UNUSED = _references()
 
 def _ignore(_: Any, leaf: Any) -> None:
     """An input on which nothing depends."""
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def program(graph: Graph, flush_subnormals: bool = False) -> Native:

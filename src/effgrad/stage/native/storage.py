@@ -6,6 +6,11 @@ from typing import Any
 import numpy as np
 
 
+def address_of(array: np.ndarray) -> int:
+    """Where the first element of an array lies."""
+    return int(array.__array_interface__["data"][0])
+
+
 class Buffer:
     """Memory for one value: `size` bytes, needed from step `first` to step `last`."""
 
@@ -29,7 +34,7 @@ class Storage:
     def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
         self.buffer, self.view = buffer, view
         # In bytes from the beginning of the buffer.
-        self.offset = int(view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS if offset is None else offset
+        self.offset = address_of(view) - _ORIGIN_ADDRESS if offset is None else offset
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
@@ -46,7 +51,7 @@ def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...
 
 # Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
 _ORIGIN = np.zeros(16)
-_ORIGIN_ADDRESS: int = _ORIGIN.__array_interface__["data"][0]
+_ORIGIN_ADDRESS = address_of(_ORIGIN)
 
 
 @functools.cache
@@ -56,11 +61,7 @@ def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     for n in reversed(shape):
         strides.append(step)
         step *= n
-    return _strided(shape, dtype, tuple(reversed(strides)))
-
-
-def _strided(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> np.ndarray:
-    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides)
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
 
 
 def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:

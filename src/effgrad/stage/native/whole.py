@@ -20,6 +20,7 @@ from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.elements import Elements, Unsuited, Values
 from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.storage import address_of
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000
@@ -65,7 +66,7 @@ class Whole:
         for kind, leaf, start, end in zip(self.types, leaves, self.places, self.places[1:], strict=False):
             target = given if kind in ("double", "float") else integers
             target[start:end] = leaf if end == start + 1 else np.ravel(leaf)
-        code = self.run(*map(_address, (given, result, scratch)), ROOM, _address(_SERVICES))
+        code = self.run(*map(address_of, (given, result, scratch)), ROOM, address_of(_SERVICES))
         if code == _INEXACT:
             raise OverflowError("a compiled loop carries an integer beyond 2**53; turn compilation off for this loop")
         return None if code == _FULL else result
@@ -398,7 +399,3 @@ def _literals(value: Any) -> list[Any]:
 
 def _kind(output: Any) -> str:
     return TYPES[output.dtype] if type(output) is Node else TYPES[np.result_type(like(output))]
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
