@@ -18,8 +18,8 @@ from effgrad.smooth.elementwise import multiply, negative
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, shape_of
-from effgrad.stage.rules import Add, dtype_of
+from effgrad.stage.graph import GUARD, Graph, Node, dtype_of, shape_of
+from effgrad.stage.rules import Add
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.
 MOST_OPERANDS = 5

@@ -37,10 +37,6 @@ def key_of(value: Any) -> Any:
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
-def dtype_of(value: Any) -> Any:
-    return value.dtype if type(value) is Node else np.result_type(value)
-
-
 def weak(kind: type) -> Any:
     """What matters of a value's class to the type of what is computed from it."""
     return kind if kind in (float, int, complex, bool) else "strong"

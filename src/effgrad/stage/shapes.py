@@ -7,8 +7,8 @@ import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import Node, shape_of
-from effgrad.stage.rules import Add, Rule, dtype_of, fitting, key_of, weak
+from effgrad.stage.graph import Node, dtype_of, shape_of
+from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
 
 def shapes(node: Node, add: Add) -> Any:

@@ -287,8 +287,7 @@ class _Writer:
 
         begin = self.body.do(f"icmp sgt i64 {end}, {start}")
         *flat, _ = self.repeated(begin, [*zip(kinds, first, strict=True), ("i64", end)], step)
-        names = [loop.consts + i for i, f in enumerate(moving) if f] + [i for i in wanted if i < loop.consts]
-        found = dict(zip(names, _grouped(self.packed(flat, kinds), carried), strict=True))
+        found = dict(zip(loop.pulled(wanted), _grouped(self.packed(flat, kinds), carried), strict=True))
         return [v for place in wanted for v in found[place]]
 
     # Straight lines
