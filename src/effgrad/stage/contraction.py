@@ -19,6 +19,7 @@ from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, dtype_of, shape_of
+from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.rules import Add
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.
@@ -70,8 +71,8 @@ def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
 
 def _contracted(node: Node, product: Node, factors: list[Any], new: dict[Node, Node], nodes: list[Node]) -> Node:
     """The sum of an einsum, as an einsum."""
-    axis, (terms, output) = node.params["axis"], _terms(product)
-    axes = range(len(output)) if axis is None else [int(i) % len(output) for i in np.atleast_1d(axis)]
+    terms, output = _terms(product)
+    axes = reduced_axes(node.params["axis"], len(output))
     kept = "".join(s for i, s in enumerate(output) if i not in axes)
     value = _with(new, product).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
     value.kind = node.kind

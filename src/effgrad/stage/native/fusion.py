@@ -15,6 +15,7 @@ from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import Graph, Node
+from effgrad.stage.indexing import permutation
 from effgrad.stage.native.steps import Fused, Step
 from effgrad.stage.native.storage import Buffer, Storage, whole
 
@@ -169,7 +170,7 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
         if node.primitive is matmul and len(node.shape) > 2:
             for arg in node.args:
                 if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
-                    axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
+                    axes = permutation(arg.params["axes"], len(arg.shape))
                     wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
     return wanted
 

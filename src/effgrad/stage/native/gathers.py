@@ -10,8 +10,8 @@ from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import astype, getitem, reshape
 from effgrad.stage.graph import Node, Slot
+from effgrad.stage.indexing import as_tuple, everything
 from effgrad.stage.native.fusion import Fusion
-from effgrad.stage.native.indexing import as_tuple, everything
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import numbered
 

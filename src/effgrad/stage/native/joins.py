@@ -7,8 +7,8 @@ import numpy as np
 
 from effgrad.smooth.structure import getitem, reshape, scatter_add, stack
 from effgrad.stage.graph import Graph, Node, shape_of
+from effgrad.stage.indexing import as_tuple, basic
 from effgrad.stage.native.fusion import COPY, JOINS, Fusion
-from effgrad.stage.native.indexing import as_tuple, basic
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable, whole

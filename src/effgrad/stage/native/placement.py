@@ -12,10 +12,10 @@ import numpy as np
 from effgrad.smooth.linalg import matmul
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.indexing import basic, opened, reduced_axes
 from effgrad.stage.native import products
 from effgrad.stage.native.fusion import COPY, VIEWS, Fusion
 from effgrad.stage.native.gathers import Gathers
-from effgrad.stage.native.indexing import basic, opened
 from effgrad.stage.native.joins import Joins
 from effgrad.stage.native.kernels import MOVES, operand
 from effgrad.stage.native.scalars import TYPES, supported, typed
@@ -95,8 +95,8 @@ class Placement(Fusion):
             return False
         if node.dtype.kind not in _REDUCED[node.primitive.name]:
             return False
-        axis, rank = node.params["axis"], len(source.shape)
-        axes = set(range(rank)) if axis is None else {int(a) % rank for a in np.atleast_1d(axis)}
+        rank = len(source.shape)
+        axes = reduced_axes(node.params["axis"], rank)
         group = self.group(node.args, source.shape)
         # The result lies in the order in which its argument is walked.
         walked = self.layout(source, group).strides

@@ -6,8 +6,8 @@ import numpy as np
 
 from effgrad.smooth.structure import scatter_add
 from effgrad.stage.graph import Node
+from effgrad.stage.indexing import basic, opened
 from effgrad.stage.native.fusion import COPY, Fusion
-from effgrad.stage.native.indexing import basic, opened
 from effgrad.stage.native.kernels import Operand, operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage, whole
