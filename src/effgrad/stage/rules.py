@@ -12,8 +12,6 @@ import numpy as np
 from effgrad.stage.graph import Node, Slot
 
 Add = Callable[[Node], Any]
-
-
 Rule = Callable[[Node, Add], Any]
 
 

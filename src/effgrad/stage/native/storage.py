@@ -38,11 +38,13 @@ class Storage:
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
-        return _steps(shape, self.view.shape, self.view.strides, self.view.itemsize)
+        return _element_strides(shape, self.view.shape, self.view.strides, self.view.itemsize)
 
 
 @functools.cache
-def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _element_strides(
+    shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
     added = len(shape) - len(own)
     return (0,) * added + tuple(
         0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
@@ -55,7 +57,7 @@ _ORIGIN_ADDRESS = address_of(_ORIGIN)
 
 
 @functools.cache
-def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """A contiguous array of this shape over no memory."""
     strides, step = [], np.dtype(dtype).itemsize
     for n in reversed(shape):
