@@ -68,7 +68,6 @@ class Native:
                 name = names[key] = f"effgrad_{digest[:32]}"
                 bodies[name] = body
             chosen.append(names[key])
-        self.driver = engine.driver()
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         starts = []
@@ -109,10 +108,10 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        driver, table = self.driver, _address(self.table)
+        steps = engine.driver(_address(self.table), first, last, self.control is not None)
 
         def segment() -> None:
-            failed = driver(table, first, last)
+            failed = steps()
             if failed:
                 raise GuardFailed(failed - 1, self.value(self.plan.checked[failed - 1])[()])
 
@@ -218,7 +217,7 @@ class Native:
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
             _kept, direct = self.prepare(leaves)
-            if self.calls or self.control:
+            if self.calls:
                 self.settled(self.segments)
             else:
                 for segment in self.segments:
@@ -228,7 +227,7 @@ class Native:
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
     def settled(self, segments: Sequence[Callable[[], None]]) -> None:
-        """Run segments with the floating-point settings that they need, and put the caller's back."""
+        """Run segments with the floating-point settings that calls of NumPy need, and put the caller's back."""
         before = self.control[0]() if self.control else 0
         try:
             with np.errstate(all="ignore"):
