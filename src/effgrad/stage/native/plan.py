@@ -11,6 +11,8 @@ import itertools
 import math
 import operator
 import zlib
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -424,15 +426,14 @@ class Plan:
         room = self.room(node)
         last = self.cleared[node]
         ends = [last, *(self.available[zero] for zero in self.zeros.get(node, ()))]
-        for piece, (shape, index) in zip(node.args, parts, strict=True):
-            view = room.view[index]
+        for piece, view in self.pieces(node, room.buffer, room.view):
             if not view.size:
                 continue
             if type(piece) is Node and self.lies(piece, room.buffer, view):
                 ends.append(self.available[piece])
                 continue
-            group = self.group((piece,), shape, after=last)
-            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(shape, view.strides, strict=True))
+            group = self.group((piece,), view.shape, after=last)
+            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
             group.reductions.append((piece, Storage(room.buffer, view), operand(node.dtype, strides), None))
             ends.append(group.number)
         self.storage[id(node)], self.available[node] = room, max(ends)
@@ -442,6 +443,15 @@ class Plan:
         if node not in self.joined:
             self.joined[node] = _parts(node)
         return self.joined[node]
+
+    def pieces(self, node: Node, buffer: Buffer, view: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+        """What a join puts into memory, and where: of a join that is put to several places, its pieces."""
+        for piece, (_, index) in zip(node.args, cast(list[Any], self.parts(node)), strict=True):
+            part = view[index]
+            if _spread(piece) and not self.lies(piece, buffer, part):
+                yield from self.pieces(piece, buffer, part)
+            else:
+                yield piece, part
 
     def room(self, node: Node) -> Storage:
         """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
@@ -772,9 +782,13 @@ def _gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> l
 
 
 def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
-    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
+    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece.
+
+    What is put piece by piece to several places lies in one of them.
+    """
     uses: dict[Node, int] = {}
     joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    put = Counter(piece for node in joins for piece in node.args if _spread(piece))
     for node in graph if joins else ():
         for used in node.args:
             if type(used) is Node:
@@ -789,9 +803,18 @@ def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
         for number, piece in enumerate(node.args):
             while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
                 piece = piece.args[0]
-            if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
-                inside[piece] = node, number
+            if type(piece) is Node and piece.primitive in JOINS and piece.dtype == node.dtype:
+                if uses[piece] == 1 or uses[piece] == put[piece]:
+                    inside.setdefault(piece, (node, number))
     return inside
+
+
+def _spread(value: Any) -> bool:
+    """Whether a value is a join of a few long pieces, which are rather put to each of its places than copied there."""
+    if type(value) is not Node or value.primitive not in (stack, concatenate) or value.slots:
+        return False
+    whole = value.params["axis"] is not None and len(value.args) <= STREAMS and _typed(value, *value.args)
+    return whole and all(math.prod(shape_of(a)) >= LARGE_ARRAY for a in value.args)
 
 
 def _ends(node: Node) -> bool:

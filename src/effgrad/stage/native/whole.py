@@ -30,7 +30,7 @@ from effgrad.stage.graph import Graph, Node
 from effgrad.stage.loops import Loop, iterate, iterate_back, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal, supported
+from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000
@@ -63,31 +63,55 @@ class Whole:
 
     def __init__(self, loop: Loop, wanted: tuple[int, ...] | None) -> None:
         nodes = loop.graph.inputs
-        self.types = [TYPES[node.dtype] for node in nodes]
-        sizes = [node.size for node in nodes]
+        types, self.shapes = [TYPES[node.dtype] for node in nodes], [node.shape for node in nodes]
         if wanted is not None:
-            self.types.append("double")
-            sizes.append(sum(map(math.prod, loop.shapes)))
-        self.places = np.cumsum([0, *sizes]).tolist()
+            types.append("double")
+            self.shapes.append((sum(map(math.prod, loop.shapes)),))
+        self.floating = [kind in ("double", "float") for kind in types]
         writer = _Writer()
-        self.size = writer.function(loop, wanted, self.types, sizes)
+        self.size = writer.function(loop, wanted, types, list(map(math.prod, self.shapes)))
+        self.room = ROOM if any("ptr %scratch," in line for line in writer.body.lines) else 0
         digest = hashlib.sha256("\n".join(writer.body.lines).encode()).hexdigest()
         address = engine.engine().load({f"effgrad_{digest[:32]}": writer.body})[f"effgrad_{digest[:32]}"]
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         # Python's lock is kept: where the function asks, an interrupt becomes an exception of this call.
         self.run = ctypes.PYFUNCTYPE(number, pointer, pointer, pointer, number, pointer)(address)
+        self.unused: list[_Workspace] = []
 
     def __call__(self, *leaves: Any) -> np.ndarray | None:
         """The result; None if the scratch memory does not suffice."""
-        given, result = np.empty(self.places[-1]), np.empty(self.size)
-        integers, scratch = given.view(np.int64), np.empty(ROOM)
-        for kind, leaf, start, end in zip(self.types, leaves, self.places, self.places[1:], strict=False):
-            target = given if kind in ("double", "float") else integers
-            target[start:end] = leaf if end == start + 1 else np.ravel(leaf)
-        code = self.run(*map(_address, (given, result, scratch)), ROOM, _address(_SERVICES))
-        if code == _INEXACT:
-            raise OverflowError("a compiled loop carries an integer beyond 2**53; turn compilation off for this loop")
-        return None if code == _FULL else result
+        # Two runs at once, of threads or of what an interrupt calls, have memories of their own.
+        try:
+            workspace = self.unused.pop()
+        except IndexError:
+            workspace = _Workspace(self)
+        try:
+            for view, leaf in zip(workspace.views, leaves, strict=True):
+                view[...] = leaf
+            code = self.run(*workspace.addresses)
+            if code == _INEXACT:
+                raise OverflowError(
+                    "a compiled loop carries an integer beyond 2**53; turn compilation off for this loop"
+                )
+            return None if code == _FULL else workspace.result.copy()
+        finally:
+            self.unused.append(workspace)
+
+
+class _Workspace:
+    """The memory of a run: a view of each argument, the result, and what the function is called with."""
+
+    def __init__(self, whole: Whole) -> None:
+        ends = np.cumsum([0, *map(math.prod, whole.shapes)]).tolist()
+        given, scratch = np.empty(ends[-1]), np.empty(whole.room)
+        integers = given.view(np.int64)
+        self.views = [
+            (given if floating else integers)[start:end].reshape(shape)
+            for floating, shape, start, end in zip(whole.floating, whole.shapes, ends, ends[1:], strict=False)
+        ]
+        self.result = np.empty(whole.size)
+        self.kept = given, scratch
+        self.addresses = *map(_address, (given, self.result, scratch)), whole.room, _address(_SERVICES)
 
 
 # What a long loop calls now and then: see whether there was an interrupt, and let other threads run.
@@ -398,7 +422,7 @@ class _Writer:
 
     def combined(self, name: str, kind: str, a: str, b: str) -> str:
         if name == "add":
-            return self.body.do(f"{'add' if kind == 'i64' else 'fadd'} {kind} {a}, {b}")
+            return self.body.do(f"{'add' if kind in INTEGERS else 'fadd'} {kind} {a}, {b}")
         return self.body.intrinsic(name, kind, a, b)
 
     def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
@@ -416,7 +440,7 @@ class _Writer:
         axes = range(rank) if axis is None else [i % rank for i in np.atleast_1d(axis)]
         kept = [i for i in range(rank) if i not in axes]
         numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
-        if not numbers.shape[1] or kind == "i1" or (kind == "i64" and node.primitive.name != "sum"):
+        if not numbers.shape[1] or kind == "i1" or (kind in INTEGERS and node.primitive.name != "sum"):
             raise Unsuited
         combine = functools.partial(self.combined, _REDUCING[node.primitive.name], kind)
         return [functools.reduce(combine, [self.typed(elements[i], arg, kind) for i in row]) for row in numbers]
