@@ -10,7 +10,7 @@ import pytest
 
 from effgrad import compile, grad, hessian, jvp, loop, second_order, stage, taylor
 from effgrad.modes import REVERSE
-from effgrad.stage import loops
+from effgrad.modes.binomial import split
 from effgrad.stage.compiled import BACKENDS
 from effgrad.stage.native import whole
 
@@ -289,7 +289,7 @@ def test_an_integer_that_a_double_cannot_hold_is_an_error():
 
 def test_snapshots_split_any_length():
     for length, snapshots in itertools.product(range(2, 60), range(1, 8)):
-        assert 1 <= loops.split(length, snapshots) < length
+        assert 1 <= split(length, snapshots) < length
 
 
 # Loops of a few numbers, which are one function.

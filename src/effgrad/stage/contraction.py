@@ -19,6 +19,7 @@ from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
 from effgrad.stage.graph import GUARD, Graph, Node, shape_of
+from effgrad.stage.rules import Add, dtype_of
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.
 MOST_OPERANDS = 5
@@ -241,3 +242,59 @@ def _product(members: list[Node], new: dict[Node, Node], nodes: list[Node]) -> N
         part = make(getitem, [product], (end - start, left.shape[0]), index=(slice(start, end),))
         new[member] = turned(part)
         start = end
+
+
+def products(node: Node, add: Add) -> Any:
+    """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
+    if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
+        return node
+    if any(np.result_type(dtype_of(a)) != node.dtype for a in node.args):
+        return node
+    return _as_product(node, add)
+
+
+def _as_product(node: Node, add: Add) -> Any:
+    inputs, output = node.params["subscripts"].split("->")
+    left, right = inputs.split(",")
+    a, b = node.args
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
+        return node
+    sizes = dict(zip(left + right, shape_of(a) + shape_of(b), strict=True))
+    batch = [s for s in output if s in left and s in right]
+    rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
+    summed = [s for s in left if s in right and s not in output]
+    alone = [[s for s in x if s not in y and s not in output] for x, y in ((left, right), (right, left))]
+    if len(set(output)) < len(output):
+        return node
+
+    def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
+        return add(node.changed(primitive=primitive, args=args, params=params, shape=size, kind=np.ndarray))
+
+    def arranged(x: Any, names: str, *groups: list[str]) -> Any:
+        order = [s for group in groups for s in group]
+        axes = tuple(names.index(s) for s in order)
+        x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=axes)
+        shape = (*(sizes[s] for s in batch), *(int(np.prod([sizes[s] for s in g])) for g in groups[1:]))
+        return make(reshape, (x,), shape, shape=shape)
+
+    def summed_alone(x: Any, names: str, alone: list[str]) -> tuple[Any, str]:
+        kept = "".join(s for s in names if s not in alone)
+        axes = tuple(names.index(s) for s in alone)
+        return make(sum_, (x,), tuple(sizes[s] for s in kept), axis=axes) if alone else x, kept
+
+    (a, left), (b, right) = summed_alone(a, left, alone[0]), summed_alone(b, right, alone[1])
+
+    def spread(x: Any, names: str) -> Any:
+        order = sorted(names, key=output.index)
+        x = make(transpose, (x,), tuple(sizes[s] for s in order), axes=tuple(names.index(s) for s in order))
+        shape = tuple(sizes[s] if s in names else 1 for s in output)
+        return make(reshape, (x,), shape, shape=shape)
+
+    if not summed:
+        return node.changed(primitive=multiply, args=(spread(a, left), spread(b, right)), params={})
+    x, y = arranged(a, left, batch, rows, summed), arranged(b, right, batch, summed, columns)
+    z = make(matmul, (x, y), x.shape[:-1] + y.shape[-1:])
+    order = [*batch, *rows, *columns]
+    shape = tuple(sizes[s] for s in order)
+    z = make(reshape, (z,), shape, shape=shape)
+    return node.changed(primitive=transpose, args=(z,), params={"axes": tuple(order.index(s) for s in output)})

@@ -12,8 +12,10 @@ from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape,
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
-from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Product, Storage
+from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.steps import Call, Fused, Product
+from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 
 # More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.

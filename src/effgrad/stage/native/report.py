@@ -10,7 +10,8 @@ import numpy as np
 
 from effgrad.stage.native import Native
 from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.plan import Call, Fused, Product, Storage
+from effgrad.stage.native.steps import Call, Fused, Product
+from effgrad.stage.native.storage import Storage
 
 _ROWS = 12
 
