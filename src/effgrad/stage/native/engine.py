@@ -21,7 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from effgrad.stage.native.kernels import INTERLEAVED
-from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.scalars import GUESSED, Body
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -225,8 +225,9 @@ def _module(kernels: dict[str, Body]) -> str:
         attributes.append(f'attributes #{number} = {{ "vector-function-abi-variant"="{",".join(variants)}" }}')
         text = text.replace(f"#{symbol}#", f"#{number}")
     kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
-    interleaved = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
-    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *interleaved])
+    metadata = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
+    metadata += [GUESSED[1]] if f"!prof !{GUESSED[0]}" in text else []
+    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *metadata])
 
 
 _engines: list[Engine] = []

@@ -19,7 +19,7 @@ from effgrad.stage.iterate import iterate, iterate_back
 from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.elements import Elements, Unsuited, Values
-from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.scalars import COMPARING, TYPES, Body, dtype_of, literal
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000
@@ -322,7 +322,7 @@ class _Writer:
         kept: dict[Any, tuple[str, str] | None] = {
             _run(n.params["loop"], n.args[:-1]): None for n in graph if n.primitive is iterate_back
         }
-        together = _together(graph)
+        together, going = _together(graph), _conjuncts(graph.outputs[-1])
 
         def arguments(node: Node) -> list[Any]:
             return [values[id(a)] if type(a) is Node else _literals(a) for a in node.args]
@@ -348,7 +348,10 @@ class _Writer:
                 run = _run(loop, node.args[:-1])
                 values[id(node)] = self.back(loop, self.fitted(args, node), args[-1], wanted, kept[run], top)
             else:
-                values[id(node)] = self.elements.operation(node, arguments(node))
+                args = arguments(node)
+                if node.primitive.name == "where" and (node.args[0] in going or _counts(node.args[0])):
+                    self.body.guessed.update(args[0])
+                values[id(node)] = self.elements.operation(node, args)
 
         for node in graph:
             if id(node) not in values:
@@ -361,6 +364,22 @@ class _Writer:
         """The arguments of a loop in the types of its inputs."""
         pairs = zip(args, node.args, node.params["loop"].graph.inputs, strict=False)
         return [[self.elements.typed(v, a, TYPES[n.dtype]) for v in part] for part, a, n in pairs]
+
+
+def _conjuncts(condition: Any) -> set[Any]:
+    """What must hold for the condition of a loop to hold: it does in all steps but the last."""
+    if type(condition) is not Node or condition.dtype.kind != "b":
+        return set()
+    if condition.primitive.name in ("and_", "bitwise_and", "logical_and"):
+        return set.union({condition}, *map(_conjuncts, condition.args))
+    return {condition}
+
+
+def _counts(condition: Any) -> bool:
+    """Whether a condition compares integers, which in a loop of numbers count its steps."""
+    if type(condition) is not Node or condition.primitive.name not in COMPARING:
+        return False
+    return all(dtype_of(a).kind == "i" for a in condition.args)
 
 
 def _run(loop: Loop, args: Sequence[Any]) -> tuple[Any, ...]:
