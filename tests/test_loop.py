@@ -3,6 +3,7 @@
 import functools
 import itertools
 import signal
+import sys
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from effgrad import compile, grad, hessian, jvp, loop, second_order, stage, taylor
 from effgrad.modes import REVERSE
 from effgrad.modes.binomial import split
+from effgrad.stage import loops
 from effgrad.stage.compiled import BACKENDS
 from effgrad.stage.native import whole
 
@@ -142,6 +144,19 @@ def test_compiled_loops_are_pythons_loops(name, derivative, backend):
     expected, f = PROGRAMS[name]
     d = DERIVATIVES[derivative]
     c = compile(d(f), backend)
+    for x in POINTS:
+        np.testing.assert_allclose(c(x), d(expected)(x), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("derivative", ["value", "taped", "forward"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_loops_run_without_machine_code(name, derivative, monkeypatch):
+    monkeypatch.setitem(sys.modules, "effgrad.stage.native.loops", None)  # as where llvmlite is missing
+    monkeypatch.setitem(sys.modules, "effgrad.stage.native.whole", None)
+    monkeypatch.setattr(loops, "_LOOPS", {})
+    expected, f = PROGRAMS[name]
+    d = DERIVATIVES[derivative]
+    c = compile(d(f), "numpy")
     for x in POINTS:
         np.testing.assert_allclose(c(x), d(expected)(x), rtol=1e-9, atol=1e-11)
 

@@ -2,8 +2,8 @@
 
 The force on the particle is a gradient, and the place of the charge is found by a descent along another gradient,
 through a loop whose length depends on it. Where the charges keep the particle from the axis, its path does not end by
-itself; it is given up after so many steps that it misses by infinitely much. In the name of a function, the first letter is the mode of the outer
-gradient and the second of the inner: f for forward, r for reverse.
+itself: it is given up after so many steps, as one that misses by infinitely much. In the name of a function, the first
+letter is the mode of the outer gradient and the second of the inner: f for forward, r for reverse.
 """
 
 import numpy as np

@@ -14,7 +14,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.cotangents import flat_product
 from effgrad.smooth.traced import CONSTANT, example
-from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, fill
+from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, Staged, record
@@ -92,6 +92,7 @@ class Loop:
         return self.split(self.graph.inputs)
 
     def split(self, leaves: Sequence[Any]) -> list[list[Any]]:
+        """Arguments as constants, carry and rows."""
         a, b = self.consts, self.consts + self.carry
         return [list(leaves[:a]), list(leaves[a:b]), list(leaves[b:])]
 
@@ -103,7 +104,7 @@ class Loop:
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         """The shapes of what the loop gives: the last carry, the results, and the number of steps if not known."""
-        rows = () if self.length is None else [(self.length, *np.shape(like(r))) for r in self.results]
+        rows = () if self.length is None else [(self.length, *shape_of(r)) for r in self.results]
         return [*(n.shape for n in self.inputs[1]), *rows, *([()] if self.length is None else [])]
 
     @functools.cached_property
@@ -131,11 +132,27 @@ class Loop:
         """Which of the outputs of a step, but for its condition, have derivatives."""
         return [floating(o) for o in self.graph.outputs[: self.carry + len(self.results)]]
 
+    def dual(self, active: tuple[int, ...]) -> "Loop":
+        """The loop that carries the tangents of all floating carries too, given those of the active other arguments."""
+        return self.derive(("dual", active), lambda: _dual(self, active))
+
     def backward(self, wanted: tuple[int, ...]) -> "Loop":
-        """A step of the reverse pass, for the cotangents of some arguments."""
-        return backward_loop(self, wanted)
+        """The steps of the reverse pass: it carries the cotangents of the floating carries and the wanted constants,
+        and its results are those of the wanted rows."""
+        return self.derive(("back", wanted), lambda: _backward(self, wanted))
+
+    def pulled(self, wanted: tuple[int, ...]) -> list[int]:
+        """The arguments whose cotangents the reverse pass gives, in its order."""
+        floating_carries = [self.consts + i for i, n in enumerate(self.inputs[1]) if n.dtype.kind == "f"]
+        first_row = self.consts + self.carry
+        return [*floating_carries, *[i for i in wanted if i < self.consts], *[i for i in wanted if i >= first_row]]
+
+    def states(self) -> "Loop":
+        """The loop whose results are the carries that its steps begin with."""
+        return self.derive("states", lambda: _states(self))
 
     def derive(self, key: Any, make: Callable[[], "Loop"]) -> "Loop":
+        """A loop that is made of this one, once."""
         if key not in self.derived:
             self.derived[key] = make()
         return self.derived[key]
@@ -195,12 +212,9 @@ def like(value: Any) -> Any:
     return np.empty(value.shape, value.dtype) if type(value) is Node else np.asarray(value)
 
 
-def place_of(loop: Loop, node: Node) -> int:
-    return loop.graph.inputs.index(node)
-
-
 def floating(value: Any) -> bool:
-    return bool(np.result_type(like(value)).kind == "f")
+    """Whether an output is of floating point, and so may have derivatives."""
+    return bool(dtype_of(value).kind == "f")
 
 
 def _ones(nodes: Sequence[Any]) -> list[Any]:
@@ -208,84 +222,65 @@ def _ones(nodes: Sequence[Any]) -> list[Any]:
     return [1.0 if getattr(n, "kind", None) is float else np.ones(n.shape, n.dtype)[()] for n in nodes]
 
 
-def dual_loop(loop: Loop, active: tuple[int, ...]) -> Loop:
-    """The loop whose carry has the tangents of all floating carries, given those of the active constants and rows."""
+def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
+    from effgrad.api import jvp
 
-    def make() -> Loop:
-        from effgrad.api import jvp
+    consts, carry, rows = loop.inputs
+    moving = [n for n in carry if n.dtype.kind == "f"]
+    still = [n for i, n in enumerate(loop.graph.inputs) if n not in moving and i not in active]
+    pushed_consts = [consts[i] for i in active if i < loop.consts]
+    pushed_rows = [loop.graph.inputs[i] for i in active if i >= loop.consts + loop.carry]
+    varied = [*pushed_consts, *moving, *pushed_rows]
+    n, m = loop.carry, loop.carry + len(loop.results)
 
-        consts, carry, rows = loop.inputs
-        moving = [n for n in carry if n.dtype.kind == "f"]
-        still = [n for n in loop.graph.inputs if n not in moving and place_of(loop, n) not in active]
-        pushed = [[n for n in group if place_of(loop, n) in active] for group in (consts, rows)]
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        plain_values = [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]]
+        values = dict(zip([*consts, *carry, *rows], plain_values, strict=True))
+        tangents = [*c[len(consts) :], *s[len(carry) :], *x[len(rows) :]]
 
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            plain_values = [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]]
-            values = dict(zip([*consts, *carry, *rows], plain_values, strict=True))
-            tangents = [*c[len(consts) :], *s[len(carry) :], *x[len(rows) :]]
-            varied = [*pushed[0], *moving, *pushed[1]]
+        def f(*inside: Any) -> list[Any]:
+            known = dict(zip(varied, inside, strict=True)) | {n: values[n] for n in still}
+            return replay(loop.graph, [known[n] for n in loop.graph.inputs])
 
-            def f(*inside: Any) -> list[Any]:
-                known = dict(zip(varied, inside, strict=True)) | {n: values[n] for n in still}
-                return replay(loop.graph, [known[n] for n in loop.graph.inputs])
+        outputs, derivatives = jvp(f, tuple(values[n] for n in varied), tuple(tangents))
+        pushed_carry = [d for d, node in zip(derivatives, carry, strict=False) if node.dtype.kind == "f"]
+        pushed_results = [d for d, r in zip(derivatives[n:m], loop.results, strict=True) if floating(r)]
+        return [*outputs[:n], *pushed_carry, *outputs[n:m], *pushed_results, *outputs[m:]]
 
-            outputs, derivatives = jvp(f, tuple(values[n] for n in varied), tuple(tangents))
-            n, m = loop.carry, loop.carry + len(loop.results)
-            smooth = [i for i, node in enumerate(carry) if node.dtype.kind == "f"]
-            dresults = [d for d, r in zip(derivatives[n:m], loop.results, strict=True) if floating(r)]
-            return [*outputs[:n], *[derivatives[i] for i in smooth], *outputs[n:m], *dresults, *outputs[m:]]
-
-        return loop.staged(
-            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]]), base=loop
-        )
-
-    return loop.derive(("dual", active), make)
+    examples = _ones([*consts, *pushed_consts]), _ones([*carry, *moving]), _ones([*rows, *pushed_rows])
+    return loop.staged(step, *examples, base=loop)
 
 
-def backward_loop(loop: Loop, wanted: tuple[int, ...]) -> Loop:
-    """One step of the reverse pass: the carry is the cotangents of the floating carries and the wanted constants."""
+def _backward(loop: Loop, wanted: tuple[int, ...]) -> Loop:
+    from effgrad.api import vjp
 
-    def make() -> Loop:
-        from effgrad.api import vjp
+    consts, carry, rows = loop.inputs
+    varied = [loop.graph.inputs[i] for i in loop.pulled(wanted)]
+    n = sum(node.dtype.kind == "f" for node in carry)
+    m = n + sum(i < loop.consts for i in wanted)
+    smooth = [i for i, is_smooth in enumerate(loop.smooth) if is_smooth]
+    results = [like(r) for r in loop.results if floating(r)]
 
-        consts, carry, rows = loop.inputs
-        moving = [n for n in carry if n.dtype.kind == "f"]
-        totals = [n for n in consts if place_of(loop, n) in wanted]
-        pulled_rows = [n for n in rows if place_of(loop, n) in wanted]
-        varied = [*moving, *totals, *pulled_rows]
-        smooth = [i for i, o in enumerate(loop.graph.outputs[: loop.carry + len(loop.results)]) if floating(o)]
-        results = [r for r in loop.results if floating(r)]
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        values = dict(zip([*consts, *carry, *rows], [*c, *x[: len(carry) + len(rows)]], strict=True))
 
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            values = dict(zip([*consts, *carry, *rows], [*c, *x[: len(carry) + len(rows)]], strict=True))
+        def f(*inside: Any) -> list[Any]:
+            known = values | dict(zip(varied, inside, strict=True))
+            outputs = replay(loop.graph, [known[n] for n in loop.graph.inputs])
+            return [outputs[i] for i in smooth]
 
-            def f(*inside: Any) -> list[Any]:
-                known = values | dict(zip(varied, inside, strict=True))
-                outputs = replay(loop.graph, [known[n] for n in loop.graph.inputs])
-                return [outputs[i] for i in smooth]
+        _, pullback = vjp(f, *[values[node] for node in varied])
+        parts = pullback([*s[:n], *x[len(carry) + len(rows) :]])
+        return [*parts[:n], *[a + b for a, b in zip(s[n:], parts[n:m], strict=True)], *parts[m:]]
 
-            _, pullback = vjp(f, *[values[n] for n in varied])
-            parts = pullback([*s[: len(moving)], *x[len(carry) + len(rows) :]])
-            n, m = len(moving), len(moving) + len(totals)
-            return [*parts[:n], *[a + b for a, b in zip(s[n:], parts[n:m], strict=True)], *parts[m:]]
-
-        return loop.staged(
-            step, _ones(consts), _ones([*moving, *totals]), _ones([*carry, *rows, *map(like, results)]),
-            length=loop.length or 0,
-        )  # fmt: skip
-
-    return loop.derive(("back", wanted), make)
+    examples = _ones(consts), _ones(varied[:m]), _ones([*carry, *rows, *results])
+    return loop.staged(step, *examples, length=loop.length or 0)
 
 
-def states_loop(loop: Loop) -> Loop:
-    """The loop whose results are the carries that its steps begin with."""
+def _states(loop: Loop) -> Loop:
+    consts, carry, rows = loop.inputs
 
-    def make() -> Loop:
-        consts, carry, rows = loop.inputs
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        return [*replay(loop.graph, [*c, *s, *x])[: loop.carry], *s]
 
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            return [*replay(loop.graph, [*c, *s, *x])[: loop.carry], *s]
-
-        return loop.staged(step, _ones(consts), _ones(carry), _ones(rows))
-
-    return loop.derive("states", make)
+    return loop.staged(step, _ones(consts), _ones(carry), _ones(rows))

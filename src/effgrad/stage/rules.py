@@ -12,8 +12,6 @@ import numpy as np
 from effgrad.stage.graph import Node, Slot
 
 Add = Callable[[Node], Any]
-
-
 Rule = Callable[[Node, Add], Any]
 
 
@@ -35,10 +33,6 @@ def key_of(value: Any) -> Any:
 
 
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
-
-
-def dtype_of(value: Any) -> Any:
-    return value.dtype if type(value) is Node else np.result_type(value)
 
 
 def weak(kind: type) -> Any:

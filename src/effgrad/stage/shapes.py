@@ -7,8 +7,9 @@ import numpy as np
 
 from effgrad.smooth.elementwise import add as plus
 from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import Node, shape_of
-from effgrad.stage.rules import Add, Rule, dtype_of, fitting, key_of, weak
+from effgrad.stage.graph import Node, dtype_of, shape_of
+from effgrad.stage.indexing import as_tuple, everything, permutation, reduced_axes
+from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
 
 def shapes(node: Node, add: Add) -> Any:
@@ -40,18 +41,13 @@ def _transpose(node: Node, add: Add) -> Any:
     (a,) = node.args
     if type(a) is not Node:
         return None
-    axes = _axes(node)
+    axes = permutation(node.params["axes"], len(node.shape))
     if a.primitive is transpose and type(a.args[0]) is Node:
-        axes, a = tuple(_axes(a)[i] for i in axes), a.args[0]
+        axes, a = tuple(permutation(a.params["axes"], len(a.shape))[i] for i in axes), a.args[0]
     if axes == tuple(range(len(axes))):
         return a
     done = a is node.args[0] and node.params["axes"] == axes
     return None if done else node.changed(args=(a,), params={"axes": axes})
-
-
-def _axes(node: Node) -> tuple[int, ...]:
-    axes = node.params["axes"]
-    return tuple(range(len(node.shape)))[::-1] if axes is None else tuple(int(i) % len(node.shape) for i in axes)
 
 
 def _broadcast_to(node: Node, add: Add) -> Any:
@@ -63,11 +59,11 @@ def _broadcast_to(node: Node, add: Add) -> Any:
 
 def _sum(node: Node, add: Add) -> Any:
     (a,) = node.args
-    shape, axis = shape_of(a), node.params["axis"]
-    axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
+    shape = shape_of(a)
+    axes = reduced_axes(node.params["axis"], len(shape))
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
-    return a if not len(axes) else node.changed(primitive=reshape, params={"shape": node.shape})
+    return a if not axes else node.changed(primitive=reshape, params={"shape": node.shape})
 
 
 def _scatter_add(node: Node, add: Add) -> Any:
@@ -77,10 +73,8 @@ def _scatter_add(node: Node, add: Add) -> Any:
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
         return None
     (index,) = node.params["indices"]
-    parts = index if type(index) is tuple else (index,)
-    if all(i is None or i is Ellipsis or i == slice(None) for i in parts if not isinstance(i, np.ndarray | list)):
-        if not any(isinstance(i, np.ndarray | list) for i in parts):
-            return node.changed(primitive=reshape, params={"shape": node.shape})
+    if all(i is None or everything(i) for i in as_tuple(index)):
+        return node.changed(primitive=reshape, params={"shape": node.shape})
     return _rearranged(node, index, add)
 
 

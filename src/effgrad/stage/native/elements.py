@@ -18,6 +18,7 @@ from effgrad.smooth.structure import (
     transpose,
 )  # fmt: skip
 from effgrad.stage.graph import Node, shape_of
+from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
 
@@ -92,9 +93,9 @@ class Elements:
         return total
 
     def reduced(self, node: Node, elements: list[Any], kind: str) -> Values:
-        (arg,), axis = node.args, node.params["axis"]
+        (arg,) = node.args
         rank = len(shape_of(arg))
-        axes = range(rank) if axis is None else [i % rank for i in np.atleast_1d(axis)]
+        axes = reduced_axes(node.params["axis"], rank)
         kept = [i for i in range(rank) if i not in axes]
         numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
         if not numbers.shape[1] or kind == "i1" or (kind in INTEGERS and node.primitive.name != "sum"):

@@ -15,7 +15,8 @@ from effgrad.smooth.linalg import matmul
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import Graph, Node
-from effgrad.stage.native.steps import Call, Fused, Product
+from effgrad.stage.indexing import permutation
+from effgrad.stage.native.steps import Fused, Step
 from effgrad.stage.native.storage import Buffer, Storage, whole
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
@@ -35,15 +36,18 @@ class Fusion:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.steps: list[Fused | Product | Call] = []
-        self.storage: dict[int, Storage] = {}
+        self.steps: list[Step] = []
+        # The step after which a value is there; the kernel that computes it; where it lies, by the identity of a node
+        # or a constant.
         self.available: dict[Node, int] = {}
         self.member: dict[Node, Fused] = {}
-        self.groups: dict[tuple[int, ...], list[Fused]] = {}
+        self.storage: dict[int, Storage] = {}
+        self.groups: dict[tuple[int, ...], list[Fused]] = {}  # the kernels over each shape
         self.buffers: list[Buffer] = []
         self.wanted = _wanted(graph)
         # Of vectors, the elements to leave free before and after them.
         self.margins: dict[Node, tuple[int, int]] = {}
+        # What was made on the way, so that no identity is used twice.
         self.kept: list[Any] = []
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
@@ -51,6 +55,10 @@ class Fusion:
         made = Buffer(max(view.size, 1) * view.itemsize, array, source)
         self.buffers.append(made)
         return Storage(made, view, 0)
+
+    def settle(self, node: Node, storage: Storage, step: int) -> None:
+        """Say where the value of a node lies, and after which step."""
+        self.storage[id(node)], self.available[node] = storage, step
 
     def stored(self, arg: Any) -> Storage:
         """The memory of a value; one that lives in a kernel is written from there."""
@@ -106,15 +114,21 @@ class Fusion:
                 break
             if not group.full:
                 return group
+        return self.kernel(shape)
+
+    def kernel(self, shape: tuple[int, ...]) -> Fused:
+        """A new kernel over `shape`, as the last step."""
         made = Fused(shape, len(self.steps))
         self.steps.append(made)
         self.groups.setdefault(shape, []).append(made)
         return made
 
-    def fuse(self, node: Node, shape: tuple[int, ...]) -> None:
-        self.join(node, self.group(node.args, shape))
+    def fuse(self, node: Node) -> None:
+        """Add an operation to the kernel that it joins."""
+        self.add(node, self.group(node.args, node.shape))
 
-    def join(self, node: Node, group: Fused) -> None:
+    def add(self, node: Node, group: Fused) -> None:
+        """Add an operation to a kernel, which may be full then."""
         group.kernel.nodes.append(node)
         group.members.add(node)
         shape = group.kernel.shape
@@ -144,7 +158,7 @@ class Fusion:
         like = source if type(source) is Node else Node(COPY, (), {}, (), source)
         copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
-        self.fuse(copy, copy.shape)
+        self.fuse(copy)
         self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
         return copy
 
@@ -156,7 +170,7 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
         if node.primitive is matmul and len(node.shape) > 2:
             for arg in node.args:
                 if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
-                    axes = arg.params["axes"] or tuple(range(len(arg.shape)))[::-1]
+                    axes = permutation(arg.params["axes"], len(arg.shape))
                     wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
     return wanted
 

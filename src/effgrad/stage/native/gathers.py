@@ -8,10 +8,10 @@ import numpy as np
 from effgrad.smooth.elementwise import add, multiply
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.reductions import sum_
-from effgrad.smooth.structure import astype, reshape
+from effgrad.smooth.structure import astype, getitem, reshape
 from effgrad.stage.graph import Node, Slot
+from effgrad.stage.indexing import as_tuple, everything
 from effgrad.stage.native.fusion import Fusion
-from effgrad.stage.native.indexing import as_tuple, everything
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import numbered
 
@@ -30,13 +30,8 @@ def _check(outside: Any, index: Any, size: int) -> Any:
 
 
 WRAPPED = Primitive("wrapped", _wrapped, "constant", (), ())
-
-
 OUTSIDE = Primitive("outside", lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "constant", (), ())
-
-
 CHECK = Primitive("check", _check, "constant", (), ())
-
 
 _PLACE = np.dtype(np.int64)
 
@@ -50,6 +45,8 @@ class Gathers:
 
     def gather(self, node: Node) -> bool:
         """Indexing by arrays: read one place for each element."""
+        if node.primitive is not getitem:
+            return False
         source = node.args[0]
         if type(source) is not Node or not node.size or not typed(node, source):
             return False
@@ -59,7 +56,7 @@ class Gathers:
         group = self.plan.group((places,), node.shape, after=self.plan.available[source] + 1)
         group.kernel.gathers[node] = source, places
         self.plan.kept.append(places)
-        self.plan.join(node, group)
+        self.plan.add(node, group)
         return True
 
     def places(self, node: Node) -> Any:

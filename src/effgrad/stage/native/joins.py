@@ -9,8 +9,8 @@ import numpy as np
 
 from effgrad.smooth.structure import concatenate, getitem, reshape, scatter_add, stack
 from effgrad.stage.graph import Graph, Node, shape_of
+from effgrad.stage.indexing import as_tuple, basic
 from effgrad.stage.native.fusion import COPY, JOINS, LARGE_ARRAY, STREAMS, Fusion
-from effgrad.stage.native.indexing import as_tuple, basic
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable, whole
@@ -33,7 +33,7 @@ class Joins:
 
     def join(self, node: Node) -> bool:
         """Pieces put next to each other: each is written to its place by the kernel that computes it."""
-        if not node.size or node.slots or not typed(node, *node.args):
+        if node.primitive not in JOINS or not node.size or node.slots or not typed(node, *node.args):
             return False
         if self.parts(node) is None:
             return False
@@ -47,10 +47,10 @@ class Joins:
                 ends.append(self.plan.available[piece])
                 continue
             group = self.plan.group((piece,), view.shape, after=last)
-            strides = tuple(0 if n == 1 else s // view.itemsize for n, s in zip(view.shape, view.strides, strict=True))
-            group.reductions.append((piece, Storage(room.buffer, view), operand(node.dtype, strides), None))
+            place = Storage(room.buffer, view)
+            group.collected.append((piece, place, operand(node.dtype, place.strides(view.shape)), None))
             ends.append(group.number)
-        self.plan.storage[id(node)], self.plan.available[node] = room, max(ends)
+        self.plan.settle(node, room, max(ends))
         return True
 
     def parts(self, node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
@@ -95,7 +95,7 @@ class Joins:
         self.zeros[node] = [node.changed(primitive=COPY, args=(0.0,), params={}, slots=(), shape=room.view[gap].shape)
                             for gap in open_places]  # fmt: skip
         for zero, gap in zip(self.zeros[node], open_places, strict=True):
-            self.plan.join(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
+            self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
             self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
         return self.begun.get(node, 0) if len(node.shape) == 1 else self.plan.available[zero] + 1
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from effgrad.stage.graph import Node
 from effgrad.stage.native.kernels import Kernel, Operand
 from effgrad.stage.native.storage import Storage
@@ -16,8 +18,10 @@ class Fused:
         self.full = False
         # What it reads or writes that other kernels must write or read: of kernels over long arrays.
         self.streams: set[Node] = set()
+        # What is written to memory: values of the kernel as they are; and values that are reduced, scattered or put
+        # into a part of something, each with where it goes, how, and the places within it.
         self.stored: dict[Node, Storage] = {}
-        self.reductions: list[tuple[Any, Storage, Operand, Any]] = []
+        self.collected: list[tuple[Any, Storage, Operand, np.ndarray | Node | None]] = []
 
 
 class Product:
@@ -32,3 +36,6 @@ class Call:
 
     def __init__(self, node: Node, inputs: list[Any], result: Storage | None, number: int) -> None:
         self.node, self.inputs, self.result, self.number = node, inputs, result, number
+
+
+Step = Fused | Product | Call

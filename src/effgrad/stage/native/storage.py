@@ -6,6 +6,11 @@ from typing import Any
 import numpy as np
 
 
+def address_of(array: np.ndarray) -> int:
+    """Where the first element of an array lies."""
+    return int(array.__array_interface__["data"][0])
+
+
 class Buffer:
     """Memory for one value: `size` bytes, needed from step `first` to step `last`."""
 
@@ -29,15 +34,17 @@ class Storage:
     def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
         self.buffer, self.view = buffer, view
         # In bytes from the beginning of the buffer.
-        self.offset = int(view.__array_interface__["data"][0]) - _ORIGIN_ADDRESS if offset is None else offset
+        self.offset = address_of(view) - _ORIGIN_ADDRESS if offset is None else offset
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
-        return _steps(shape, self.view.shape, self.view.strides, self.view.itemsize)
+        return _element_strides(shape, self.view.shape, self.view.strides, self.view.itemsize)
 
 
 @functools.cache
-def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _element_strides(
+    shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
     added = len(shape) - len(own)
     return (0,) * added + tuple(
         0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
@@ -46,7 +53,7 @@ def _steps(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...
 
 # Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
 _ORIGIN = np.zeros(16)
-_ORIGIN_ADDRESS: int = _ORIGIN.__array_interface__["data"][0]
+_ORIGIN_ADDRESS = address_of(_ORIGIN)
 
 
 @functools.cache
@@ -56,11 +63,7 @@ def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     for n in reversed(shape):
         strides.append(step)
         step *= n
-    return _strided(shape, dtype, tuple(reversed(strides)))
-
-
-def _strided(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> np.ndarray:
-    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides)
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
 
 
 def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -20,6 +20,7 @@ from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.elements import Elements, Unsuited, Values
 from effgrad.stage.native.scalars import COMPARING, TYPES, Body, dtype_of, literal
+from effgrad.stage.native.storage import address_of
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000
@@ -92,7 +93,7 @@ class _Workspace:
         ]
         self.result = np.empty(whole.size)
         self.kept = given, scratch
-        self.addresses = *map(_address, (given, self.result, scratch)), whole.room, _address(_SERVICES)
+        self.addresses = *map(address_of, (given, self.result, scratch)), whole.room, address_of(_SERVICES)
 
 
 # What a long loop calls now and then: see whether there was an interrupt, and let other threads run.
@@ -310,8 +311,7 @@ class _Writer:
 
         begin = self.body.do(f"icmp sgt i64 {end}, {start}")
         *flat, _ = self.repeated(begin, [*zip(kinds, first, strict=True), ("i64", end)], step)
-        names = [loop.consts + i for i, f in enumerate(moving) if f] + [i for i in wanted if i < loop.consts]
-        found = dict(zip(names, _grouped(self.packed(flat, kinds), carried), strict=True))
+        found = dict(zip(loop.pulled(wanted), _grouped(self.packed(flat, kinds), carried), strict=True))
         return [v for place in wanted for v in found[place]]
 
     # Straight lines
@@ -441,7 +441,3 @@ def _literals(value: Any) -> list[Any]:
 
 def _kind(output: Any) -> str:
     return TYPES[output.dtype] if type(output) is Node else TYPES[np.result_type(like(output))]
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
