@@ -251,3 +251,26 @@ def test_a_kernel_over_long_arrays_walks_few_of_those_that_are_kept():
     np.testing.assert_allclose(native(x)[0], grad(chain)(x), rtol=1e-12)
     sizes = [len(step.kernel.nodes) for step in native.plan.steps if isinstance(step, Fused)]
     assert max(sizes) < len(graph) / 2
+
+
+def test_subnormals_are_zero_in_the_program_alone():
+    tiny, small = np.array([1e-310, 1.0]), 1e-310
+
+    def f(x):
+        return x * 0.5 + small * x
+
+    flushed, kept = effgrad.compile(f, flush_subnormals=True), effgrad.compile(f)
+    for _ in range(2):  # staged, and then called
+        np.testing.assert_array_equal(kept(tiny), f(tiny))
+        if engine.X86:
+            assert flushed(tiny).tolist() == [0.0, 0.5]
+        assert (tiny * 0.5)[0] == 5e-311
+
+
+def test_an_error_in_a_step_leaves_the_program_usable():
+    f = effgrad.compile(lambda x, i: np.sum(np.exp(x)[i]), flush_subnormals=True)
+    x = np.arange(3.0)
+    first = f(x, np.array([0, 2]))
+    with pytest.raises(IndexError):
+        f(x, np.array([0, 3]))
+    assert f(x, np.array([0, 2])) == first and (np.array(1e-310) * 0.5) == 5e-311

@@ -114,6 +114,26 @@ define void @effgrad_restore(i32 %before) {
 X86 = os.uname().machine == "x86_64"
 
 
+class _Definition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+_WITHOUT_ARGUMENTS = 4
+
+
+@functools.cache
+def _definition(address: int) -> _Definition:
+    """What makes a method of a function. The methods point to it as long as they live, without a reference that counts,
+    and may live until the process ends: so it is never freed."""
+    definition = _Definition(b"effgrad_run", address, _WITHOUT_ARGUMENTS, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
+
+
 class Engine:
     """One process's compiled kernels."""
 
@@ -248,7 +268,8 @@ def engine() -> Engine:
             body = Body()
             body.lines = ["\n".join([*_DECLARED, _DRIVER, *methods]).replace("@DRIVER", "@KERNEL")]
             made.load({"effgrad_driver": body})
-            for name in ("effgrad_run", *(("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ())):
+            flushing = ("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ()
+            for name in ("effgrad_run", *flushing):
                 made.addresses[name] = made.compiler.get_function_address(name)
             _engines.append(made)
         return _engines[0]
@@ -275,26 +296,10 @@ def flushed() -> Iterator[None]:
         restore(before)
 
 
-class _Definition(ctypes.Structure):
-    """Python's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
-    )  # fmt: skip
-
-
-_WITHOUT_ARGUMENTS = 4
-
-
-@functools.cache
-def _definition(name: str) -> _Definition:
-    return _Definition(name.encode(), engine().addresses[name], _WITHOUT_ARGUMENTS, None)
-
-
 def driver(table: int, first: int, last: int, flush_subnormals: bool) -> Callable[[], int]:
     """A function that runs the steps of a table from one number to another: 0, or what a step returned that was not."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p)
-    definition = _definition("effgrad_run_flushing" if flush_subnormals and X86 else "effgrad_run")
-    method: Callable[[], int] = make(definition, struct.pack("qqq", table, first, last), None)
+    address = engine().addresses["effgrad_run_flushing" if flush_subnormals and X86 else "effgrad_run"]
+    method: Callable[[], int] = make(_definition(address), struct.pack("qqq", table, first, last), None)
     return method
