@@ -278,3 +278,12 @@ def test_subnormal_numbers_are_zero_where_the_program_says_so():
     flushed = compile(f, flush_subnormals=True)
     assert (flushed(tiny) == 0).all() and (flushed(tiny) == 0).all()
     assert (tiny * 0.5 > 0).all()  # what comes after is as before
+
+
+def test_an_error_in_a_step_leaves_the_program_usable():
+    f = effgrad.compile(lambda x, i: np.sum(np.exp(x)[i]), flush_subnormals=True)
+    x = np.arange(3.0)
+    first = f(x, np.array([0, 2]))
+    with pytest.raises(IndexError):
+        f(x, np.array([0, 3]))
+    assert f(x, np.array([0, 2])) == first and (np.array(1e-310) * 0.5) == 5e-311

@@ -15,7 +15,11 @@ import numpy as np
 
 from effgrad.smooth.elementwise import add, maximum, minimum
 from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
+<<<<<<< HEAD
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack
+=======
+from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+>>>>>>> gradbench
 from effgrad.stage.graph import Graph, Node, Slot, shape_of
 from effgrad.stage.indexing import as_tuple, everything, expanded, reduced_axes
 from effgrad.stage.native.kernels import MOVES
@@ -165,7 +169,7 @@ def _rule(node: Node) -> Rule | None:
     rule = _RULES.get(node.primitive)
     if rule is None and node.shape and (supported(node) or node.primitive.name in MOVES):
         return _elementwise if _short(node) else None
-    if rule is _reduction and (node.dtype.kind != "f" or not _short(node.args[0]) or node.args[0].dtype != node.dtype):
+    if rule is _reduction and (node.dtype.kind != "f" and node.primitive is not sum_ or not _short(node.args[0])):
         return None
     return rule if node.dtype in TYPES else None
 
@@ -291,13 +295,20 @@ _REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
 def _reduction(split: _Splitter, node: Node) -> Any:
     (source,) = node.args
     axes, last = reduced_axes(node.params["axis"], len(source.shape)), len(source.shape) - 1
-    lanes = [split.lane(source, i) for i in range(source.shape[-1])]
+    lanes = [_as_type(split, split.lane(source, i), node) for i in range(source.shape[-1])]
     others = tuple(i for i in axes if i != last)
     if last not in axes:
         return [split.make(node, node.primitive, [lane], node.shape[:-1], axis=others) for lane in lanes]
     combine = functools.partial(split.make, node, _REDUCTIONS[node.primitive])
     total = functools.reduce(lambda a, b: combine([a, b], source.shape[:-1]), lanes)
     return split.make(node, node.primitive, [total], node.shape, axis=others) if others else total
+
+
+def _as_type(split: _Splitter, lane: Any, like: Node) -> Any:
+    """A lane in the type of a sum: truth values and small integers are added up in 64 bits."""
+    if dtype_of(lane) == like.dtype:
+        return lane
+    return split.make(like, astype, [lane], shape_of(lane), dtype=like.dtype)
 
 
 _RULES: dict[Any, Rule] = {
