@@ -1,9 +1,10 @@
 """Cotangents, and the arithmetic that keeps structural zeros zero.
 
-A cotangent is a number, an array, or one of two forms that know where they are zero *by construction*: `Masked`, zero
-outside a mask (from `where`, `maximum`, `clip`), and `Scattered`, a sum of pieces at places of an otherwise zero array
-(from indexing; in a loop over elements the pieces are collected in linear time). A structural zero stays zero through
-an infinite or undefined partial, so a branch that was not taken never contributes a NaN.
+A cotangent is a number, an array, or one of three forms that know where they are zero *by construction*: `Masked`,
+zero outside a mask (from `where`, `maximum`, `clip`), `Block`, a plain value at a basic index of an otherwise zero
+array (from slicing), and `Scattered`, a sum of pieces at any indices of one (in a loop over elements the pieces are
+collected in linear time). A structural zero stays zero through an infinite or undefined partial, so a branch that was
+not taken never contributes a NaN.
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.traced import KINDS, LAYERS, decided, evaluated, plain, staging
+from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, decided, evaluated, plain, staging
 
 
 class Masked:
@@ -30,6 +31,41 @@ def masked(value: Any, mask: Any) -> Any:
     return Masked(value, mask)
 
 
+class Block:
+    """A plain value at a basic index of an array of `shape` that is zero elsewhere. It never changes."""
+
+    __slots__ = ("shape", "index", "value")
+
+    def __init__(self, shape: tuple[int, ...], index: Any, value: Any) -> None:
+        self.shape, self.index, self.value = shape, index, value
+
+    def total(self) -> Any:
+        total = _zeros(self.shape, np.result_type(self.value))
+        total[self.index] = self.value
+        return total
+
+    def settle(self) -> Masked:
+        mask = _zeros(self.shape, bool)
+        mask[self.index] = True
+        return Masked(self.total(), mask)
+
+    def times(self, partial: Any) -> "Block":
+        """The product with a finite number, or with a plain array of the shape."""
+        factor = partial[self.index] if type(partial) is np.ndarray else partial
+        return Block(self.shape, self.index, self.value * factor)
+
+    def onto(self, array: Any) -> Any:
+        """The sum with a plain array of the shape."""
+        total = array.astype(np.result_type(array, self.value))
+        total[self.index] += self.value
+        return total
+
+    def plus(self, other: Any) -> Any:
+        """The sum with another block or pieces."""
+        pieces = other.pieces if type(other) is Scattered else [(other.index, other.value)]
+        return Scattered(self.shape, [(self.index, self.value), *pieces])
+
+
 class Scattered:
     """The sum of `pieces`, pairs of an index and the cotangent there, in zeros of `shape`."""
 
@@ -39,28 +75,25 @@ class Scattered:
         self.shape, self.pieces = shape, pieces
 
     def total(self) -> Any:
-        from effgrad.smooth.structure import scatter_add
-
         pieces = [dense(piece) for _, piece in self.pieces]
-        return scatter_add(*pieces, shape=self.shape, indices=tuple([index for index, _ in self.pieces]))
+        indices = tuple([index for index, _ in self.pieces])
+        return OPERATORS["scatter_add"](*pieces, shape=self.shape, indices=indices)
 
     def settle(self) -> Masked:
-        from effgrad.smooth.structure import setitem
-
         mask: Any = _zeros(self.shape, bool)
         for index, _ in self.pieces:
             if staging((index,)) is None and type(mask) not in KINDS:
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
-                mask = setitem(mask, True, index=index)
+                mask = OPERATORS["setitem"](mask, True, index=index)
         return Masked(self.total(), mask)
 
 
 def dense(g: Any) -> Any:
     """The cotangent as a plain or traced value."""
-    if type(g) is Scattered:
-        return g.total()
-    return g.value if type(g) is Masked else g
+    if type(g) is Masked:
+        return g.value
+    return g.total() if type(g) in FORMS else g
 
 
 def add(a: Any, b: Any) -> Any:
@@ -69,22 +102,28 @@ def add(a: Any, b: Any) -> Any:
         return b
     if type(a) not in FORMS and type(b) not in FORMS:
         return a + b
-    if type(a) is Scattered and type(b) is Scattered:
-        a.pieces.extend(b.pieces)
+    if type(a) is Scattered and type(b) in (Scattered, Block):
+        a.pieces.extend(b.pieces if type(b) is Scattered else [(b.index, b.value)])
         return a
+    if type(a) is Block:
+        if type(b) in (Scattered, Block):
+            return a.plus(b)
+        a, b = b, a
+    if type(b) is Block and type(a) is np.ndarray:
+        return b.onto(a)
     if type(a) in FORMS and type(b) in FORMS:
         a, b = settled(a), settled(b)
         return Masked(a.value + b.value, a.mask if a.mask is b.mask else a.mask | b.mask)
     return dense(a) + dense(b)
 
 
-FORMS = frozenset((Masked, Scattered))
+FORMS = frozenset((Masked, Block, Scattered))
 # The lengths and sizes of arrays that NumPy sums slowly.
 SHORT, LONG = 32, 1000
 
 
 def settled(g: Any) -> Any:
-    return g.settle() if type(g) is Scattered else g
+    return g if type(g) is Masked or type(g) not in FORMS else g.settle()
 
 
 def product(g: Any, partial: Any) -> Any:
@@ -133,6 +172,10 @@ def scale(g: Any, partial: Any) -> Any:
     """`g * partial`, keeping structural zeros."""
     if type(g) not in FORMS:
         return product(g, partial)
+    if type(g) is Block and (
+        partial.shape == g.shape if type(partial) is np.ndarray else type(partial) is float and math.isfinite(partial)
+    ):
+        return g.times(partial)
     g = settled(g)
     if type(partial) is float and math.isfinite(partial):
         return Masked(g.value * partial, g.mask)
@@ -194,6 +237,8 @@ def unbroadcast(g: Any, target: Any) -> Any:
     if type(g) is float or g is None:
         return g
     shape = getattr(target, "shape", ())
+    if type(g) is Block and g.shape == shape:
+        return g
     if type(g) in FORMS:
         g = settled(g)
         if np.shape(g.value) == shape:

@@ -23,6 +23,7 @@ from effgrad.smooth.traced import (
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
+PLAIN = frozenset((float, np.float64, np.ndarray))
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -80,7 +81,11 @@ def _cast_back(g: Any, dtype: Any) -> Any:
 
 
 def _at(g: Any, shape: Any, index: Any) -> Any:
-    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+    if not shape:
+        return np.sum(g)
+    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
+        return cotangents.Block(shape, index, g)
+    return cotangents.Scattered(shape, [(index, g)])
 
 
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
@@ -351,7 +356,7 @@ def _written(target: Any, name: str) -> Any:
     return target
 
 
-OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, scatter_add=scatter_add)
 FUNCTIONS.update({
     np.reshape: lambda a, shape, order="C", *, copy=None: (
         _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
