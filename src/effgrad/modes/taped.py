@@ -19,6 +19,7 @@ from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
+from effgrad.smooth.primitive import NUMBERS
 from effgrad.smooth.protection import KEPT, LARGE, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
@@ -157,24 +158,26 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                pulls = primitive.pulls_of(cotangent)
-                if not pulls:
+                if primitive.pull_jointly is not None:
                     wanted = [index for index, source in enumerate(names) if source is not None]
-                    parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+                    parts = primitive.pull_jointly(wanted, cotangent, primals, params)
                     for index, part in zip(wanted, parts, strict=True):
                         if part is not None:
-                            collected[names[index]] = cotangents.add(collected[names[index]], part)
+                            cotangents.accumulate(collected, names[index], part)
                     continue
+                kind = type(cotangent)
+                pulls = (
+                    primitive.array_pulls if kind is np.ndarray
+                    else primitive.number_pulls if kind in NUMBERS
+                    else primitive.pulls
+                )  # fmt: skip
                 for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
                     if source is not None and pull is not None:
                         part = pull(cotangent, result, *primals, **params)
-                        before = collected[source]
-                        if before is None:
+                        if collected[source] is None:
                             collected[source] = part
-                        elif type(part) is type(before) is np.ndarray:
-                            collected[source] = before + part
                         elif part is not None:
-                            collected[source] = cotangents.add(before, part)
+                            cotangents.accumulate(collected, source, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""

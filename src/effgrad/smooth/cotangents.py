@@ -8,6 +8,7 @@ not taken never contributes a NaN.
 """
 
 import math
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,10 @@ class Block:
         factor = partial[self.index] if type(partial) is np.ndarray else partial
         return Block(self.shape, self.index, self.value * factor)
 
-    def onto(self, array: Any) -> Any:
-        """The sum with a plain array of the shape."""
-        total = array.astype(np.result_type(array, self.value))
+    def onto(self, array: Any, own: bool = False) -> Any:
+        """The sum with a plain array of the shape, in its memory if it is our own."""
+        dtype = np.result_type(array, self.value)
+        total = array.astype(dtype, copy=not own)
         total[self.index] += self.value
         return total
 
@@ -118,6 +120,26 @@ def add(a: Any, b: Any) -> Any:
 
 
 FORMS = frozenset((Masked, Block, Scattered))
+def accumulate(cells: list[Any], name: int, part: Any) -> None:
+    """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
+    before = cells[name]
+    if type(before) is np.ndarray:
+        # The references of an array that only the cell has: the cell's, `before` and that of the question.
+        own = before.nbytes >= LARGE and getrefcount(before) == 3 and before.base is None and before.flags.writeable
+        if type(part) is np.ndarray:
+            if own and before.shape == part.shape and before.dtype == part.dtype:
+                np.add(before, part, before)
+            else:
+                cells[name] = before + part
+            return
+        if type(part) is Block:
+            cells[name] = part.onto(before, own)
+            return
+    cells[name] = add(before, part)
+
+
+# The bytes of an array from which memory is what counts.
+LARGE = 1 << 15
 # The lengths and sizes of arrays that NumPy sums slowly.
 SHORT, LONG = 32, 1000
 

@@ -1,5 +1,6 @@
 """Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -122,9 +123,9 @@ scatter_add = moving(
 
 
 def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
-    ends = np.cumsum([np.shape(plain(a))[axis] for a in arrays]).tolist()
+    ends = [0, *accumulate([np.shape(plain(a))[axis] for a in arrays])]
     before = (slice(None),) * (axis % np.ndim(plain(g)))
-    return [g[(*before, slice(ends[i - 1] if i else 0, ends[i]))] for i in wanted]
+    return [g[(*before, slice(ends[i], ends[i + 1]))] for i in wanted]
 
 
 def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
