@@ -199,13 +199,11 @@ def light(primitive: Any, params: Any, result: Any, primals: Sequence[Any], name
 
     So their memory is free for what comes next as soon as the program drops them.
     """
-    traced = [index for index, name in enumerate(names) if name is not None]
-    result, *primals = (
-        _hollow(value)
-        if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
-        else value
-        for place, value in enumerate((result, *primals))
-    )
+    kept = primitive.kept(tuple([name is not None for name in names]))
+    result, *primals = [
+        value if keep or type(value) is not np.ndarray else _hollow(value)
+        for value, keep in zip((result, *primals), kept, strict=True)
+    ]
     return [primitive, params, result, primals, names]
 
 

@@ -62,6 +62,13 @@ class Block:
         total[self.index] += self.value
         return total
 
+    def onto_masked(self, other: Masked) -> Masked:
+        mask = other.mask
+        if not np.logical_and.reduce(mask[self.index], axis=None):
+            mask = mask.copy()
+            mask[self.index] = True
+        return Masked(self.onto(other.value), mask)
+
     def plus(self, other: Any) -> Any:
         """The sum with another block or pieces."""
         pieces = other.pieces if type(other) is Scattered else [(other.index, other.value)]
@@ -111,8 +118,11 @@ def add(a: Any, b: Any) -> Any:
         if type(b) in (Scattered, Block):
             return a.plus(b)
         a, b = b, a
-    if type(b) is Block and type(a) is np.ndarray:
-        return b.onto(a)
+    if type(b) is Block:
+        if type(a) is np.ndarray:
+            return b.onto(a)
+        if type(a) is Masked and type(a.value) is type(a.mask) is np.ndarray and a.mask.shape == b.shape:
+            return b.onto_masked(a)
     if type(a) in FORMS and type(b) in FORMS:
         a, b = settled(a), settled(b)
         return Masked(a.value + b.value, a.mask if a.mask is b.mask else a.mask | b.mask)
@@ -202,6 +212,8 @@ def scale(g: Any, partial: Any) -> Any:
     if type(partial) is float and math.isfinite(partial):
         return Masked(g.value * partial, g.mask)
     if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
+        if np.logical_and.reduce(np.isfinite(partial), axis=None):
+            return Masked(g.value * partial, g.mask)  # zero is zero still, and that takes a fifth of the time
         return Masked(_product_where(g.mask, g.value, partial), g.mask)
     with np.errstate(invalid="ignore"):
         value = np.where(g.mask, g.value * partial, 0.0)

@@ -11,6 +11,7 @@ A mode asks a primitive for `push` (a tangent forward through one argument) and 
 """
 
 import dis
+import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -108,6 +109,12 @@ class Primitive:
         if self.kind == "linear":
             return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
         return True
+
+    @functools.cache  # noqa: B019 (primitives live as long as the program)
+    def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Whether the pulls to the traced arguments read elements of the result, and of each argument."""
+        wanted = [index for index, one in enumerate(traced) if one]
+        return tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
