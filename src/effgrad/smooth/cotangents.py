@@ -150,8 +150,8 @@ def accumulate(cells: list[Any], name: int, part: Any) -> None:
 
 # The bytes of an array from which memory is what counts.
 LARGE = 1 << 15
-# The lengths and sizes of arrays that NumPy sums slowly.
-SHORT, LONG = 32, 1000
+# The lengths of rows, the number of columns and the sizes of arrays that NumPy sums slowly.
+SHORT, NARROW, LONG = 64, 256, 1000
 
 
 def settled(g: Any) -> Any:
@@ -285,22 +285,27 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     given = np.shape(g)
     extra = len(given) - len(shape)
     axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
-    total = _sum(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
+    total = total_over(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
     return total.reshape(shape) if shape else total
 
 
-def _sum(g: Any, axes: tuple[int, ...]) -> Any:
-    """The sum of a plain array over axes.
+def total_over(x: Any, axes: Any) -> Any:
+    """The sum of a plain array over some axes, in order, or over all (None).
 
-    NumPy sums many short rows, or few columns, ten times slower than a matrix multiplies a vector of ones.
+    NumPy sums many short rows, or few columns, up to ten times slower than a matrix multiplies a vector of ones.
     """
-    count = len(axes)
-    if g.size > LONG and count < g.ndim and g.dtype.char in "fd" and g.flags.c_contiguous:
-        if axes == tuple(range(count)) and (length := math.prod(g.shape[count:])) <= SHORT:
-            return _ones(g.size // length, g.dtype) @ g.reshape(-1, length)
-        if axes == tuple(range(g.ndim - count, g.ndim)) and (length := math.prod(g.shape[-count:])) <= SHORT:
-            return g.reshape(-1, length) @ _ones(length, g.dtype)
-    return np.add.reduce(g, axis=axes)
+    if type(axes) is int:
+        axes = (axes % x.ndim,) if x.ndim else ()
+    if type(axes) is tuple and x.size > LONG and 0 < len(axes) < x.ndim and x.dtype.char in "fd":
+        first, last = axes[0], axes[-1] + 1
+        if first >= 0 and axes == tuple(range(first, last)) and x.flags.c_contiguous:
+            rows, length, columns = (math.prod(part) for part in (x.shape[:first], x.shape[first:last], x.shape[last:]))
+            kept = x.shape[:first] + x.shape[last:]
+            if columns == 1 and length <= SHORT:
+                return (x.reshape(rows, length) @ _ones(length, x.dtype)).reshape(kept)
+            if 1 < columns <= NARROW and length > 1 and length * columns > SHORT:
+                return np.matmul(_ones(length, x.dtype), x.reshape(rows, length, columns)).reshape(kept)
+    return np.add.reduce(x, axis=axes)
 
 
 def spread(g: Any, shape: tuple[int, ...]) -> Any:
@@ -319,6 +324,6 @@ def spread(g: Any, shape: tuple[int, ...]) -> Any:
 def broadcast_like(t: Any, result: Any) -> Any:
     """A tangent with the shape of the result it belongs to."""
     if type(t) is float or t is None:
-        return t if t is None or not getattr(result, "shape", ()) else np.broadcast_to(t, result.shape)
+        return t if t is None or not getattr(result, "shape", ()) else spread(t, result.shape)
     shape = getattr(result, "shape", ())
-    return t if getattr(t, "shape", ()) == shape else np.broadcast_to(t, shape)
+    return t if getattr(t, "shape", ()) == shape else spread(t, shape)

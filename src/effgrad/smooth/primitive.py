@@ -214,9 +214,13 @@ def _array_pull(index: int, *partials: Any) -> Any:
         return pull_of_two
 
     def pull(g: Any, y: Any, *args: Any) -> Any:
-        part = g * partial(y, *args) if callable(partial) else g if partial == 1 else g * partial
         arg = args[index]
-        return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+        alike = type(arg) is np.ndarray and g.shape == arg.shape
+        if not callable(partial):
+            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
+            return total if partial == 1 else total * partial
+        part = g * partial(y, *args)
+        return part if alike and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 
     return pull
 
