@@ -35,7 +35,7 @@ from effgrad.smooth.traced import (
     plain,
     released,
 )
-from effgrad.trees import DISCRETE, Structure, flatten
+from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
 
 
 def grad(
@@ -534,7 +534,7 @@ def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
 
 def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
-        if isinstance(primal, DISCRETE):
+        if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
             _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
     return _flattened(primals)
 
@@ -542,7 +542,7 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
 def _flattened(value: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree as programs and rules take them."""
     leaves, tree = flatten(value)
-    return [taken(leaf) for leaf in leaves], tree
+    return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
 
 
 def _outside(tree: Structure, leaves: Sequence[Any]) -> Any:
@@ -598,6 +598,8 @@ def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+    if type(argnums) is int and 0 <= argnums < len(args):
+        return (args[argnums],), lambda inputs: [*args[:argnums], inputs[0], *args[argnums + 1 :]]
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for n in numbers:
         if not -len(args) <= n < len(args):

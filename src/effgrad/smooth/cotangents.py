@@ -130,6 +130,8 @@ def add(a: Any, b: Any) -> Any:
 
 
 FORMS = frozenset((Masked, Block, Scattered))
+
+
 def accumulate(cells: list[Any], name: int, part: Any) -> None:
     """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
     before = cells[name]

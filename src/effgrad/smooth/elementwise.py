@@ -14,7 +14,6 @@ from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
 from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
 
-
 NUMBERS = frozenset((int, float))
 
 
