@@ -126,7 +126,7 @@ MUTANTS = [
     Mutant(
         "dropped accumulation",
         "taped",
-        "collected[source] = before + part\n",
+        "cotangents.accumulate(collected, source, part)\n",
         "collected[source] = part\n",
         CONTRACTS,
     ),

@@ -1,6 +1,7 @@
 """Derivatives of functions on pytrees: what users call. Every function here is a handler around one run of `f`."""
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -497,7 +498,14 @@ def _reverse(
             activation.seed(output, _beside(cotangent, value))
     pulled = activation.cotangents(shadows)
     given: set[int] = set()
-    return value, [_like(cotangents.dense(c), leaf, given) for c, leaf in zip(pulled, leaves, strict=True)]
+    derivatives = []
+    for place, leaf in enumerate(leaves):
+        derivative, pulled[place] = cotangents.dense(pulled[place]), None
+        # What nothing but `derivative` and the question refers to may be the caller's as it is.
+        own = type(derivative) is type(leaf) is np.ndarray and getrefcount(derivative) == 2
+        alike = own and derivative.base is None and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
+        derivatives.append(derivative if alike else _like(derivative, leaf, given))
+    return value, derivatives
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:

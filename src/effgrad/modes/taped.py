@@ -158,19 +158,19 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                if primitive.pull_jointly is not None:
-                    wanted = [index for index, source in enumerate(names) if source is not None]
-                    parts = primitive.pull_jointly(wanted, cotangent, primals, params)
-                    for index, part in zip(wanted, parts, strict=True):
-                        if part is not None:
-                            cotangents.accumulate(collected, names[index], part)
-                    continue
                 kind = type(cotangent)
                 pulls = (
                     primitive.array_pulls if kind is np.ndarray
                     else primitive.number_pulls if kind in NUMBERS
                     else primitive.pulls
                 )  # fmt: skip
+                if not pulls:
+                    wanted = [index for index, source in enumerate(names) if source is not None]
+                    parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+                    for index, part in zip(wanted, parts, strict=True):
+                        if part is not None:
+                            cotangents.accumulate(collected, names[index], part)
+                    continue
                 for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
                     if source is not None and pull is not None:
                         part = pull(cotangent, result, *primals, **params)

@@ -45,10 +45,11 @@ class Block:
         total[self.index] = self.value
         return total
 
-    def settle(self) -> Masked:
+    def known(self) -> Any:
+        """The mask of the places that are not zero by construction."""
         mask = _zeros(self.shape, bool)
         mask[self.index] = True
-        return Masked(self.total(), mask)
+        return mask
 
     def times(self, partial: Any) -> "Block":
         """The product with a finite number, or with a plain array of the shape."""
@@ -75,6 +76,15 @@ class Block:
         return Scattered(self.shape, [(self.index, self.value), *pieces])
 
 
+def block(shape: tuple[int, ...], index: Any, value: Any) -> Any:
+    """A plain value at a basic index of zeros; as an array, if that is all of it."""
+    if type(value) is np.ndarray and value.size == math.prod(shape):
+        steps = [part.step for part in (index if type(index) is tuple else (index,)) if type(part) is slice]
+        if all(step is None or step > 0 for step in steps):
+            return value.reshape(shape)
+    return Block(shape, index, value)
+
+
 class Scattered:
     """The sum of `pieces`, pairs of an index and the cotangent there, in zeros of `shape`."""
 
@@ -88,14 +98,14 @@ class Scattered:
         indices = tuple([index for index, _ in self.pieces])
         return OPERATORS["scatter_add"](*pieces, shape=self.shape, indices=indices)
 
-    def settle(self) -> Masked:
+    def known(self) -> Any:
         mask: Any = _zeros(self.shape, bool)
         for index, _ in self.pieces:
             if staging((index,)) is None and type(mask) not in KINDS:
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
                 mask = OPERATORS["setitem"](mask, True, index=index)
-        return Masked(self.total(), mask)
+        return mask
 
 
 def dense(g: Any) -> Any:
@@ -157,7 +167,7 @@ SHORT, NARROW, LONG = 64, 256, 1000
 
 
 def settled(g: Any) -> Any:
-    return g if type(g) is Masked or type(g) not in FORMS else g.settle()
+    return g if type(g) is Masked or type(g) not in FORMS else Masked(g.total(), g.known())
 
 
 def product(g: Any, partial: Any) -> Any:
@@ -250,11 +260,11 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     """`transpose` of a cotangent; a mask goes along where the function only moves elements."""
     if type(g) not in FORMS:
         return transpose(g, *args, **params)
-    g = settled(g)
-    value = transpose(g.value, *args, **params)
+    value = transpose(dense(g), *args, **params)
     if not moves or type(value) in FORMS:
         return value
-    return masked(value, as_mask(transpose(movable(g.mask), *args, **params)))
+    mask = g.mask if type(g) is Masked else g.known()
+    return masked(value, as_mask(transpose(movable(mask), *args, **params)))
 
 
 def movable(mask: Any) -> Any:

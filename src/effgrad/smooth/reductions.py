@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.structure import reshape
+from effgrad.smooth.structure import PLAIN, reshape
 from effgrad.smooth.traced import FUNCTIONS, KINDS, decided, plain
 
 
@@ -85,18 +85,21 @@ def _extremum(function: Any, name: str) -> Any:
 def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
     """The tangent of a maximum from the weights of its elements."""
     last = axis is None or axis in (-1, np.ndim(share) - 1)
-    if last and share.dtype == bool and type(t) is np.ndarray and t.shape == share.shape:
+    if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
         return t[share].reshape(np.shape(plain(y)))[()]
     return np.sum(t * share, axis=axis)
 
 
 def _placed(g: Any, share: Any) -> Any:
     """The cotangents of elements, from their weights in a maximum and its cotangent."""
-    if share.dtype == bool and type(g) is np.ndarray:
-        result = np.zeros(share.shape, g.dtype)
-        np.copyto(result, g, where=share)
-        return result
-    return g * share
+    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in PLAIN:
+        return g * share
+    if np.size(g) == 1 and share.ndim:
+        place = np.unravel_index(int(np.argmax(share)), share.shape)
+        return cotangents.block(share.shape, tuple(map(int, place)), np.reshape(g, ())[()])
+    result = np.zeros(share.shape, np.result_type(g))
+    np.copyto(result, g, where=share)
+    return result
 
 
 maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")

@@ -85,7 +85,7 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
     if not shape:
         return np.sum(g)
     if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
-        return cotangents.Block(shape, index, g)
+        return cotangents.block(shape, index, g)
     return cotangents.Scattered(shape, [(index, g)])
 
 
