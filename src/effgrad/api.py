@@ -191,8 +191,8 @@ def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any,
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
     """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
-    `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None: the
-    cheaper of the two by the number of elements.
+    `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
+    the cheaper of the two by the number of elements.
 
     Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
     differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. With respect to a
@@ -329,9 +329,9 @@ def hessian(
     Arguments:
         f: a function that returns one real number.
         argnums: as for `grad`.
-        mode: None for forward over reverse, a run for every 32 input elements, in the structure of `jacobian(grad(f))`; or
-            "hessian" for one reverse pass that pushes edges, which needs one array (or number) as its input and pays
-            where the Hessian is sparse.
+        mode: None for forward over reverse, a run for every 32 input elements, in the structure of
+            `jacobian(grad(f))`; or "hessian" for one reverse pass that pushes edges, which needs one array (or number)
+            as its input and pays where the Hessian is sparse.
         sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
 
     Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.

@@ -306,11 +306,11 @@ def total_over(x: Any, axes: Any) -> Any:
 
     NumPy sums many short rows, or few columns, up to ten times slower than a matrix multiplies a vector of ones.
     """
-    if type(axes) is int:
-        axes = (axes % x.ndim,) if x.ndim else ()
+    if type(axes) is int and -x.ndim <= axes < x.ndim:
+        axes = (axes % x.ndim,)
     if type(axes) is tuple and x.size > LONG and 0 < len(axes) < x.ndim and x.dtype.char in "fd":
         first, last = axes[0], axes[-1] + 1
-        if first >= 0 and axes == tuple(range(first, last)) and x.flags.c_contiguous:
+        if 0 <= first and last <= x.ndim and axes == tuple(range(first, last)) and x.flags.c_contiguous:
             rows, length, columns = (math.prod(part) for part in (x.shape[:first], x.shape[first:last], x.shape[last:]))
             kept = x.shape[:first] + x.shape[last:]
             if columns == 1 and length <= SHORT:
