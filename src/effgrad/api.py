@@ -1,7 +1,6 @@
 """Derivatives of functions on pytrees: what users call. Every function here is a handler around one run of `f`."""
 
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -549,10 +548,10 @@ def _reverse(
     given: set[int] = set()
     derivatives = []
     for place, leaf in enumerate(leaves):
-        derivative, pulled[place] = cotangents.dense(pulled[place]), None
-        # What nothing but `derivative` and the question refers to may be the caller's as it is.
-        own = type(derivative) is type(leaf) is np.ndarray and getrefcount(derivative) == 2
-        alike = own and derivative.base is None and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
+        # What nothing else refers to may be the caller's as it is.
+        own = type(leaf) is np.ndarray and cotangents.own_array(pulled, place)
+        derivative = cotangents.dense(pulled[place])
+        alike = own and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
         derivatives.append(derivative if alike else _like(derivative, leaf, given))
     return value, derivatives
 

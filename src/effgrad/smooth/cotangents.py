@@ -144,10 +144,9 @@ FORMS = frozenset((Masked, Block, Scattered))
 
 def accumulate(cells: list[Any], name: int, part: Any) -> None:
     """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
+    own = own_array(cells, name)
     before = cells[name]
     if type(before) is np.ndarray:
-        # The references of an array that only the cell has: the cell's, `before` and that of the question.
-        own = before.nbytes >= LARGE and getrefcount(before) == 3 and before.base is None and before.flags.writeable
         if type(part) is np.ndarray:
             if own and before.shape == part.shape and before.dtype == part.dtype:
                 np.add(before, part, before)
@@ -160,6 +159,20 @@ def accumulate(cells: list[Any], name: int, part: Any) -> None:
     cells[name] = add(before, part)
 
 
+def own_array(cells: list[Any], name: int) -> bool:
+    """Whether a large array in a list has memory of its own, and nothing but the list refers to it."""
+    array = cells[name]
+    large = type(array) is np.ndarray and array.nbytes >= LARGE
+    return large and getrefcount(array) == ALONE and array.base is None and array.flags.writeable
+
+
+def _references(cells: list[Any], name: int) -> int:
+    array = cells[name]
+    return getrefcount(array)
+
+
+# What is counted of an array that only a list refers to: how many references are the question's own is Python's affair.
+ALONE = _references([object()], 0)
 # The bytes of an array from which memory is what counts.
 LARGE = 1 << 15
 # The lengths of rows, the number of columns and the sizes of arrays that NumPy sums slowly.

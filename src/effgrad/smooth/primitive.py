@@ -11,7 +11,6 @@ A mode asks a primitive for `push` (a tangent forward through one argument) and 
 """
 
 import dis
-import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -38,7 +37,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "read",
+        "push_jointly", "pull_jointly", "read", "kept_of",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -53,6 +52,8 @@ class Primitive:
         self.pull_jointly: Any = None
         # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
         self.read: tuple[Any, ...] = ()
+        # What `kept` has answered.
+        self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     __call__ = perform
 
@@ -110,11 +111,14 @@ class Primitive:
             return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
         return True
 
-    @functools.cache  # noqa: B019 (primitives live as long as the program)
     def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
         """Whether the pulls to the traced arguments read elements of the result, and of each argument."""
-        wanted = [index for index, one in enumerate(traced) if one]
-        return tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
+        known = self.kept_of.get(traced)
+        if known is None:
+            wanted = [index for index, one in enumerate(traced) if one]
+            known = tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
+            self.kept_of[traced] = known
+        return known
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
