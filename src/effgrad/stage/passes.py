@@ -6,6 +6,7 @@ walk; `common` and `dead` look at the graph as a whole.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -277,7 +278,21 @@ def _add(node: Node, add: Add) -> Any:
                 return one
         elif other.primitive is negative:
             return node.changed(primitive=subtract, args=(one, other.args[0]))
-    return None
+    return _doubled(node, add) if node.args[0] is node.args[1] else None
+
+
+def _doubled(node: Node, add: Add) -> Any:
+    """Twice `w * c * x`, as the derivative of `c * x * x` adds it, where c is a number: `w * (2 * c) * x`."""
+    (product, _) = node.args
+    if product.primitive.name not in ("multiply", "flat_product"):
+        return None
+    scaled, x = product.args
+    if type(scaled) is not Node or scaled.primitive is not multiply:
+        return None
+    w, c = scaled.args
+    if type(c) is not float or math.isinf(2 * c):
+        return None
+    return product.changed(args=(add(scaled.changed(args=(w, 2 * c))), x))
 
 
 def _subtract(node: Node, add: Add) -> Any:
@@ -295,6 +310,8 @@ def _multiply(node: Node, add: Add) -> Any:
             return other
         if _is(one, -1) and type(other) is Node and other.shape == node.shape:
             return node.changed(primitive=negative, args=(other,))
+        if type(one) is float and other.primitive is negative:
+            return node.changed(args=(other.args[0], -one))
     return None
 
 

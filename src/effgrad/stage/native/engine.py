@@ -19,7 +19,8 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from effgrad.stage.native.kernels import INTERLEAVED
-from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.scalars import OWN, Body
+from effgrad.stage.native.sines import written
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -85,6 +86,8 @@ define void @effgrad_restore(i32 %before) {
 }
 """
 X86 = os.uname().machine == "x86_64"
+# Whether the processor multiplies and adds in one operation; otherwise a library does, slowly.
+FUSED = not X86 or bool(_features.get("fma"))
 
 
 class Engine:
@@ -209,7 +212,7 @@ def engine() -> Engine:
             made = Engine()
             body = Body()
             body.lines = [_DRIVER.replace("DRIVER", "KERNEL"), _CONTROL if X86 else ""]
-            made.load({"effgrad_driver": body})
+            made.load({"effgrad_driver": body, **{symbol: written(name, FUSED) for name, symbol in OWN.items()}})
             if X86:
                 for name in ("effgrad_flush", "effgrad_restore"):
                     made.addresses[name] = made.compiler.get_function_address(name)

@@ -308,7 +308,7 @@ class Plan:
         shape = group.kernel.shape
         least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
         count = len(group.kernel.nodes)
-        group.full = count >= most or (count >= least and _ends(node))
+        group.full = count >= most or (count >= least and _ends(node, count // least))
         if most == LARGE_FUSED[1]:
             far = [a for a in (node, *node.args) if type(a) is Node and self.distances.get(a, 0) > most // 2]
             group.streams.update(far)
@@ -794,9 +794,12 @@ def _inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     return inside
 
 
-def _ends(node: Node) -> bool:
-    """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
-    return _number(_told(node, 2)) % 8 == 0
+def _ends(node: Node, length: int) -> bool:
+    """Whether a kernel may end with an operation, told by it and what it comes from.
+
+    That is about one kind in eight, of a kernel twice as long one in four, and so on: an unrolled loop has few kinds.
+    """
+    return _number(_told(node, 2)) % (16 >> length) == 0
 
 
 def _told(node: Node, depth: int) -> str:
