@@ -6,6 +6,7 @@ walk; `common` and `dead` look at the graph as a whole.
 """
 
 import functools
+import hashlib
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -27,6 +28,8 @@ Rule = Callable[[Node, Add], Any]
 
 # A folded constant larger than its ingredients is kept as the operation that makes it.
 LARGEST_CONSTANT = 4096
+# In bytes: arrays that are compared by a digest.
+LARGE = 1 << 16
 
 
 def constants(node: Node, add: Add) -> Any:
@@ -108,12 +111,13 @@ def products(node: Node, add: Add) -> Any:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
-# The primitives that a rule may concern when an argument is a node, of those that do not concern all.
-_CONCERNS: dict[Rule, Callable[[Primitive], bool]] = {
-    constants: lambda primitive: False,
-    algebra: lambda primitive: primitive.name in _ALGEBRA,
-    shapes: lambda primitive: primitive.name in _SHAPES or primitive.kind == "elementwise",
-    products: lambda primitive: primitive is einsum,
+# Whether a rule may concern a node with a node as an argument, of the rules that do not concern all: as far as its
+# primitive tells, and whether it is an array.
+_CONCERNS: dict[Rule, Callable[[Node], bool]] = {
+    constants: lambda node: False,
+    algebra: lambda node: node.primitive.name in _ALGEBRA,
+    shapes: lambda node: node.primitive.name in _SHAPES or bool(node.shape) and node.primitive.kind == "elementwise",
+    products: lambda node: node.primitive is einsum,
 }
 
 
@@ -123,7 +127,7 @@ class Simplifier:
     def __init__(self, *rules: Rule) -> None:
         self.rules, self.nodes = rules, list[Node]()
         self.present: set[Node] = set()
-        self.concerning: dict[Primitive, list[Rule]] = {}
+        self.concerning: dict[bool, dict[Primitive, list[Rule]]] = {False: {}, True: {}}
 
     def add(self, node: Any) -> Any:
         """What stands for a node, which is now among the nodes of the program, or a constant."""
@@ -132,7 +136,7 @@ class Simplifier:
             rules: Sequence[Rule] = self.rules
             for a in node.args:
                 if type(a) is Node:
-                    rules = self.concerning.get(node.primitive) or self.choose(node.primitive)
+                    rules = self.concerning[node.shape != ()].get(node.primitive) or self.choose(node)
                     break
             for rule in rules:
                 result = rule(node, add)
@@ -147,9 +151,9 @@ class Simplifier:
             node.flags.writeable = False
         return node
 
-    def choose(self, primitive: Primitive) -> list[Rule]:
-        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](primitive)]
-        self.concerning[primitive] = chosen
+    def choose(self, node: Node) -> list[Rule]:
+        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](node)]
+        self.concerning[node.shape != ()][node.primitive] = chosen
         return chosen
 
 
@@ -215,13 +219,20 @@ def _key(value: Any) -> Any:
     if kind is int:
         return int, value
     if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tobytes()
+        return value.dtype, value.shape, _contents(value)
     if type(value) in (tuple, list):
         return type(value), *map(_key, value)
     if type(value) is dict:
         return tuple((k, _key(v)) for k, v in value.items())
     told = value is None or value is Ellipsis or isinstance(value, _TOLD_BY_REPR)
     return type(value), repr(value) if told else id(value)
+
+
+def _contents(value: np.ndarray) -> bytes:
+    """The bytes of an array, or of a large one a digest of them."""
+    if value.nbytes < LARGE or value.dtype.kind not in "fciub":
+        return value.tobytes()
+    return hashlib.sha256(np.ascontiguousarray(value).data).digest()
 
 
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
@@ -268,7 +279,8 @@ def _is(value: Any, number: float) -> bool:
         return False
     if not isinstance(value, np.ndarray):
         return bool(value == number)
-    return bool(np.size(value) and np.all(np.asarray(value) == number))
+    # No memory as large as the array is needed to say so.
+    return bool(value.size and value.flat[0] == number and np.min(value) == number == np.max(value))
 
 
 def _add(node: Node, add: Add) -> Any:

@@ -284,7 +284,7 @@ class Stage(Handler[Smooth, Recompute]):
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
-        if self.alive and all([type(a) is Staged and a.owner is self for a in args]):
+        if self.alive and all([type(a) is float or type(a) is Staged and a.owner is self for a in args]):
             return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
 

@@ -7,7 +7,6 @@ beforehand, and reused where its value is no longer needed.
 
 import functools
 import heapq
-import itertools
 import math
 import operator
 import zlib
@@ -124,6 +123,8 @@ class Fused:
         self.kernel, self.number = Kernel(shape), number
         self.members: set[Node] = set()
         self.full = False
+        # Between so many operations it ends.
+        self.bounds = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
         # What it reads or writes that other kernels must write or read: of kernels over long arrays.
         self.streams: set[Node] = set()
         self.stored: dict[Node, Storage] = {}
@@ -289,14 +290,15 @@ class Plan:
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
+        groups = self.groups.setdefault(shape, [])
+        for group in groups[:-17:-1]:
             if group.number < first:
                 break
             if not group.full:
                 return group
         made = Fused(shape, len(self.steps))
         self.steps.append(made)
-        self.groups.setdefault(shape, []).append(made)
+        groups.append(made)
         return made
 
     def fuse(self, node: Node, shape: tuple[int, ...]) -> None:
@@ -305,8 +307,7 @@ class Plan:
     def join(self, node: Node, group: Fused) -> None:
         group.kernel.nodes.append(node)
         group.members.add(node)
-        shape = group.kernel.shape
-        least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
+        least, most = group.bounds
         count = len(group.kernel.nodes)
         group.full = count >= most or (count >= least and _ends(node, count // least))
         if most == LARGE_FUSED[1]:
