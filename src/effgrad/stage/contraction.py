@@ -94,6 +94,11 @@ def inner(graph: Graph) -> Graph:
         found = _summed(node, uses) if node.primitive is sum_ else None
         new[node] = _with(new, node) if found is None else _contracted(node, *found, new, nodes)
         nodes.append(new[node])
+    return _rebuilt(graph, nodes, new)
+
+
+def _rebuilt(graph: Graph, nodes: list[Node], new: dict[Node, Node]) -> Graph:
+    """The graph of these nodes, of which `new` says what they stand for."""
     return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
 
 
@@ -151,7 +156,7 @@ def paired(graph: Graph) -> Graph:
         changed = _with(new, node)
         new[node] = _in_pairs(changed, node.args, shared, nodes) if _long(node) else changed
         nodes.append(new[node])
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+    return _rebuilt(graph, nodes, new)
 
 
 def _long(node: Node) -> bool:
@@ -239,7 +244,7 @@ def joined(graph: Graph) -> Graph:
             nodes.append(new[node])
         elif node is group[node][-1]:
             _product(group[node], new, nodes)
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+    return _rebuilt(graph, nodes, new)
 
 
 def _depths(graph: Graph) -> dict[Node, int]:

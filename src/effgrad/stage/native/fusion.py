@@ -16,7 +16,7 @@ from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape
 from effgrad.stage.graph import Graph, Node
 from effgrad.stage.indexing import permutation
 from effgrad.stage.native.steps import Fused, Step
-from effgrad.stage.native.storage import Buffer, Storage, whole
+from effgrad.stage.native.storage import Buffer, Storage, contiguous
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}
@@ -50,10 +50,14 @@ class Fusion:
         self.kept: list[Any] = []
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
-        """New memory for a whole array."""
+        """New memory for a value that lies in it like this."""
         made = Buffer(max(view.size, 1) * view.itemsize, array, source)
         self.buffers.append(made)
         return Storage(made, view, 0)
+
+    def memory(self, value: Any, array: np.ndarray | None = None, source: int | None = None) -> Storage:
+        """New memory for a value in C order."""
+        return self.buffer(contiguous(value.shape, value.dtype), array, source)
 
     def settle(self, node: Node, storage: Storage, step: int) -> None:
         """Say where the value of a node lies, and after which step."""
@@ -66,14 +70,14 @@ class Fusion:
                 group = self.member[arg]
                 before, after = self.margins.get(arg, (0, 0))
                 if before or after:
-                    around = self.buffer(whole((before + arg.size + after,), arg.dtype))
+                    around = self.buffer(contiguous((before + arg.size + after,), arg.dtype))
                     storage = Storage(around.buffer, around.view[before : before + arg.size])
                 else:
                     storage = self.buffer(self.layout(arg, group))
                 self.storage[id(arg)] = group.stored[arg] = storage
             else:
                 array = np.array(arg, order="C")
-                self.storage[id(arg)] = self.buffer(whole(array.shape, array.dtype), array=array)
+                self.storage[id(arg)] = self.memory(array, array=array)
                 self.kept.append(arg)
         return self.storage[id(arg)]
 
@@ -90,8 +94,8 @@ class Fusion:
                         order = found
                     break
         if order is None:
-            return whole(node.shape, node.dtype)
-        return np.transpose(whole(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
+            return contiguous(node.shape, node.dtype)
+        return np.transpose(contiguous(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
 
     def earliest(self, args: tuple[Any, ...], shape: tuple[int, ...]) -> int:
         """The first step in which a kernel over `shape` could use the arguments."""
@@ -157,7 +161,7 @@ class Fusion:
         copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
         self.fuse(copy)
-        self.storage[id(copy)] = self.member[copy].stored[copy] = self.buffer(whole(copy.shape, copy.dtype))
+        self.storage[id(copy)] = self.member[copy].stored[copy] = self.memory(copy)
         return copy
 
 

@@ -11,7 +11,7 @@ from effgrad.stage.indexing import as_tuple, basic
 from effgrad.stage.native.fusion import COPY, JOINS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
-from effgrad.stage.native.storage import Buffer, Storage, viewable, whole
+from effgrad.stage.native.storage import Buffer, Storage, contiguous, viewable
 
 
 class Joins:
@@ -61,7 +61,7 @@ class Joins:
     def room(self, node: Node) -> Storage:
         """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
         if node not in self.rooms:
-            self.rooms[node] = self.around(node) or self.plan.buffer(whole(node.shape, node.dtype))
+            self.rooms[node] = self.around(node) or self.plan.memory(node)
             outer, number = self.inside.get(node, (node, 0))
             parts = self.parts(outer) if outer is not node else None
             if parts is not None:
@@ -129,7 +129,8 @@ class Joins:
         if storage.buffer.size != (before + vector.size + after) * vector.dtype.itemsize:
             return None
         self.begun[node] = self.plan.available[vector]
-        return Storage(storage.buffer, whole((before + vector.size + after,), vector.dtype)[before - by :][: node.size])
+        around = contiguous((before + vector.size + after,), vector.dtype)
+        return Storage(storage.buffer, around[before - by :][: node.size])
 
     def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
         """Whether a value lies in this part of a buffer already."""

@@ -21,7 +21,7 @@ from effgrad.stage.native.kernels import MOVES, operand
 from effgrad.stage.native.scalars import TYPES, supported, typed
 from effgrad.stage.native.scatters import scatter
 from effgrad.stage.native.steps import Call, Fused, Product
-from effgrad.stage.native.storage import Storage, viewable, whole
+from effgrad.stage.native.storage import Storage, contiguous, viewable
 
 # The types that machine code reduces.
 _REDUCED = {"sum": "fi", "max": "f", "min": "f"}
@@ -38,7 +38,7 @@ class Placement(Fusion):
             self.view, self.compute, self.reduce, gathers.gather, joins.join, functools.partial(scatter, self),
             self.product,
         )  # fmt: skip
-        self.inputs = [self.buffer(whole(node.shape, node.dtype), source=i) for i, node in enumerate(graph.inputs)]
+        self.inputs = [self.memory(node, source=i) for i, node in enumerate(graph.inputs)]
         for node, storage in zip(graph.inputs, self.inputs, strict=True):
             self.settle(node, storage, -1)
         for node in graph:
@@ -102,7 +102,7 @@ class Placement(Fusion):
         walked = self.layout(source, group).strides
         order = sorted((i for i in range(rank) if i not in axes), key=lambda i: -walked[i])
         shape = tuple(source.shape[i] for i in order)
-        view = np.transpose(whole(shape, node.dtype), np.argsort(order).astype(int))
+        view = np.transpose(contiguous(shape, node.dtype), np.argsort(order).astype(int))
         storage = self.buffer(view)
         kept = iter(storage.view.strides)
         strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
@@ -141,7 +141,7 @@ class Placement(Fusion):
         if node.primitive is not matmul or not all(isinstance(a, Node | np.ndarray) for a in node.args):
             return False
         left, right = map(self.stored, node.args)
-        view = whole(node.shape, node.dtype)
+        view = contiguous(node.shape, node.dtype)
         numbers = products.numbers(left.view, right.view, view)
         if numbers is None:
             return False
@@ -154,6 +154,6 @@ class Placement(Fusion):
         """What NumPy computes."""
         inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
         slots = [self.stored(s) for s in node.slots]
-        result = self.buffer(whole(node.shape, node.dtype))
+        result = self.memory(node)
         self.settle(node, result, len(self.steps))
         self.steps.append(Call(node, [*inputs, *slots], result, len(self.steps)))

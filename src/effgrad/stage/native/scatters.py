@@ -10,7 +10,7 @@ from effgrad.stage.indexing import basic, opened
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.kernels import Operand, operand
 from effgrad.stage.native.scalars import typed
-from effgrad.stage.native.storage import Storage, whole
+from effgrad.stage.native.storage import Storage
 
 
 def scatter(plan: Fusion, node: Node) -> bool:
@@ -19,7 +19,7 @@ def scatter(plan: Fusion, node: Node) -> bool:
         return False
     if any(type(p) is not Node or p.dtype != node.dtype or not p.size for p in node.args):
         return False
-    total = plan.buffer(whole(node.shape, node.dtype))
+    total = plan.memory(node)
     targets = [_target(p, i, total) for p, i in zip(node.args, node.params["indices"], strict=True)]
     if None in targets:
         return False

@@ -57,7 +57,7 @@ _ORIGIN_ADDRESS = address_of(_ORIGIN)
 
 
 @functools.cache
-def whole(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """A contiguous array of this shape over no memory."""
     strides, step = [], np.dtype(dtype).itemsize
     for n in reversed(shape):
