@@ -54,6 +54,73 @@ def test_of_a_summed_einsum_an_operand_is_summed_first(axis):
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
+BROADCAST = {
+    "kij,nkj->nki": ((4, 3, 5), (1, 4, 5)), "ij,jk->ik": ((1, 5), (5, 2)), "ni,ni->n": ((1, 3), (6, 3)),
+    "ij,ij->": ((1, 3), (2, 3)), "ij,ij->j": ((1, 3), (1, 3)), "ij,jk->k": ((1, 3), (3, 2)),
+    "ai,bi->ab": ((1, 1), (4, 1)), "ij,kl->ik": ((1, 3), (2, 1)), "ij,jk->ki": ((3, 1), (1, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("subscripts", BROADCAST)
+def test_an_einsum_of_what_is_broadcast(subscripts):
+    sizes = dict(zip("abcijkln", range(2, 12), strict=False))
+    terms = subscripts.split("->")[0].split(",")
+    shapes = [tuple(sizes[s] if n > 1 else 1 for s, n in zip(*pair, strict=True))
+              for pair in zip(terms, BROADCAST[subscripts], strict=True)]  # fmt: skip
+    operands = [RANDOM.normal(size=shape) for shape in shapes]
+
+    def f(*x):
+        whole = [np.broadcast_to(y, [sizes[s] for s in term]) for y, term in zip(x, terms, strict=True)]
+        return np.einsum(subscripts, *whole)
+
+    for g in (f, effgrad.grad(lambda *x: np.sum(f(*x) ** 2), (0, 1))):
+        found, expected = (optree.tree_leaves(h(*operands)) for h in (effgrad.compile(g), g))
+        for x, y in zip(found, expected, strict=True):
+            assert np.shape(x) == np.shape(y) and type(x) is type(y)
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+def test_a_tangent_that_is_the_same_for_all_rows_is_multiplied_once():
+    """The forward derivative of a mixture of Gaussians took a third product as large as the two that it needs."""
+
+    def f(a, b, x):
+        return np.einsum("kij,nkj->nki", a, x[:, None] - b)
+
+    a, b, x = RANDOM.normal(size=(4, 10, 10)), RANDOM.normal(size=(4, 10)), RANDOM.normal(size=(600, 10))
+    constants = RANDOM.normal(size=a.shape), RANDOM.normal(size=b.shape)
+
+    def tangent(a, b, x, *tangents):
+        return effgrad.jvp(lambda a, b: f(a, b, x), (a, b), tangents or constants)
+
+    for arguments in ((a, b, x), (a, b, x, *constants)):
+        compiled = effgrad.compile(tangent)
+        for found, expected in zip(compiled(*arguments), tangent(*arguments), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        products = [node.size for node in compiled.path(*arguments).graph if node.primitive is matmul]
+        assert sorted(products) == [40, 24_000, 24_000]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_of_a_constant_that_repeats_itself_one_part_is_kept(axis):
+    once = np.expand_dims(RANDOM.normal(size=200), axis)
+    once.flat[0] = -0.0
+    constant = np.repeat(once, 150, axis=axis)
+    graph = optimised(stage(lambda x: x * constant)(np.ones(constant.shape)))
+    (node,) = graph
+    assert sorted(np.size(a) for a in node.args if isinstance(a, np.ndarray)) == [200]
+    np.testing.assert_array_equal(graph(constant)[0], constant**2)
+    constant[-1, -1] = 3.0
+    np.testing.assert_array_equal(graph(np.ones(constant.shape))[0], np.repeat(once, 150, axis=axis))
+    assert np.signbit(graph(np.ones(constant.shape))[0].flat[0])
+
+
+def test_zeros_of_two_signs_are_not_the_same():
+    constant = np.zeros((200, 150))
+    constant[5] = -0.0
+    (found,) = optimised(stage(lambda x: x * constant)(np.ones((200, 150))))(np.ones((200, 150)))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(constant))
+
+
 def test_an_einsum_that_is_needed_itself_is_kept():
     def f(a, b):
         product = np.einsum("ni,ij->nj", a, b)

@@ -1,5 +1,7 @@
 """Each pass alone: what it removes, and that the program still means the same."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ CASES = {
     "add zeros": (passes.algebra, lambda x: np.zeros(3) + np.sin(x), {"sin": 1}),
     "add a negative": (passes.algebra, lambda x: np.cos(x) + -np.sin(x), {"cos": 1, "sin": 1, "subtract": 1}),
     "subtract a negative": (passes.algebra, lambda x: np.cos(x) - -np.sin(x), {"cos": 1, "sin": 1, "add": 1}),
+    "multiply a negative": (passes.algebra, lambda x: -np.sin(x) * 3.0, {"sin": 1, "multiply": 1}),
     "cube": (passes.algebra, lambda x: x**3, {"multiply": 2}),
     "decided where": (passes.algebra, lambda x: np.where(np.ones(3, bool), np.sin(x), x), {"sin": 1}),
     "reshapes": (passes.shapes, lambda x: np.sin(x.reshape(-1).reshape(3, 2).reshape(2, 3)), {"sin": 1}),
@@ -76,6 +79,15 @@ def test_a_power_may_find_its_square_done():
     graph = passes.optimised(stage(lambda x: (x * x, x**4, x**3))(2.0))
     assert graph(3.0) == [9.0, 81.0, 27.0]
     assert len(graph) == 3
+
+
+def test_twice_a_multiple_is_another_multiple():
+    f = grad(lambda x: np.sin(0.3 * (x * x)))
+    graph = passes.optimised(stage(f)(2.0))
+    assert counts(graph) == {"multiply": 3, "cos": 1, "flat_product": 1, "float": 1}
+    assert graph(1.5) == [pytest.approx(f(1.5), rel=1e-15)]
+    graph = passes.optimised(stage(grad(lambda x: 1e308 * (x * x)))(0.1))
+    assert math.isfinite(graph(0.1)[0])
 
 
 def test_a_shape_may_be_given_as_an_array():

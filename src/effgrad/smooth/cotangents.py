@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, decided, evaluated, plain, staging
+from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, decided, plain, staging
 
 
 class Masked:
@@ -192,8 +192,9 @@ def product(g: Any, partial: Any) -> Any:
         part = g * partial
         return 0.0 if part != part and partial == 0 else part
     if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
-        if type(g) not in LAYERS and type(partial) not in LAYERS:
-            return evaluated(flat_product, g, partial)
+        if type(g) not in LAYERS and type(partial) not in LAYERS:  # of a staged program
+            value: Any = g if type(g) in KINDS else partial
+            return value.owner.evaluated(flat_product, g, partial)
     result = g * partial
     if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
         # What an outer derivative sees of the product is only dropped where the product is undefined.

@@ -1,5 +1,6 @@
 """Algebra: operations with ones, zeros, signs, small powers and decided selections."""
 
+import math
 import operator
 from typing import Any
 
@@ -24,7 +25,8 @@ def _is(value: Any, number: float) -> bool:
         return False
     if not isinstance(value, np.ndarray):
         return bool(value == number)
-    return bool(np.size(value) and np.all(np.asarray(value) == number))
+    # No memory as large as the array is needed to say so.
+    return bool(value.size and value.flat[0] == number and np.min(value) == number == np.max(value))
 
 
 def _add(node: Node, add: Add) -> Any:
@@ -34,7 +36,21 @@ def _add(node: Node, add: Add) -> Any:
                 return one
         elif other.primitive is negative:
             return node.changed(primitive=subtract, args=(one, other.args[0]))
-    return None
+    return _doubled(node, add) if node.args[0] is node.args[1] else None
+
+
+def _doubled(node: Node, add: Add) -> Any:
+    """Twice `w * c * x`, as the derivative of `c * x * x` adds it, where c is a number: `w * (2 * c) * x`."""
+    (product, _) = node.args
+    if product.primitive.name not in ("multiply", "flat_product"):
+        return None
+    scaled, x = product.args
+    if type(scaled) is not Node or scaled.primitive is not multiply:
+        return None
+    w, c = scaled.args
+    if type(c) is not float or math.isinf(2 * c):
+        return None
+    return product.changed(args=(add(scaled.changed(args=(w, 2 * c))), x))
 
 
 def _subtract(node: Node, add: Add) -> Any:
@@ -52,6 +68,8 @@ def _multiply(node: Node, add: Add) -> Any:
             return other
         if _is(one, -1) and type(other) is Node and other.shape == node.shape:
             return node.changed(primitive=negative, args=(other,))
+        if type(one) is float and other.primitive is negative:
+            return node.changed(args=(other.args[0], -one))
     return None
 
 

@@ -11,6 +11,7 @@ import collections
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,10 +35,45 @@ def products(node: Node, add: Add) -> Any:
     """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
     if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
         return node
+    if any(type(a) is Node and a.primitive is broadcast_to for a in node.args):
+        narrow = _unbroadcast(node, add)
+        if narrow is not node:
+            return narrow
     (left, right), output = _terms(node)
     if any(dtype_of(a) != node.dtype for a in node.args) or any(len(set(x)) < len(x) for x in (left, right, output)):
         return node
     return _as_product(node, left, right, output, add)
+
+
+def _unbroadcast(node: Node, add: Add) -> Any:
+    """An einsum of what was broadcast is one of what it was before, broadcast where nothing else has the axis."""
+    terms, output = _terms(node)
+    args = list(node.args)
+    for i, (a, term) in enumerate(zip(node.args, terms, strict=True)):
+        if type(a) is not Node or a.primitive is not broadcast_to or len(set(term)) < len(term):
+            continue
+        source = a.args[0]
+        lengths = (1,) * (len(term) - len(shape_of(source))) + shape_of(source)
+        others = "".join([output, *terms[:i], *terms[i + 1 :]])
+        kept = [s for s, n in zip(term, lengths, strict=True) if n > 1 or s not in others]
+        shape = tuple(n for s, n in zip(term, lengths, strict=True) if s in kept)
+        if shape != tuple(n for s, n in zip(term, a.shape, strict=True) if s in kept) or len(kept) == len(term):
+            continue  # what nothing else has is summed as often as it is repeated
+        terms[i] = "".join(kept)
+        args[i] = add(a.changed(primitive=reshape, args=(source,), params={"shape": shape}, shape=shape))
+    left = "".join(s for s in output if any(s in term for term in terms))
+    if not left or len(set(output)) < len(output) or all(map(operator.is_, args, node.args)):
+        return node
+    sizes = dict(zip(output, node.shape, strict=True))
+    subscripts = f"{','.join(terms)}->{left}"
+    product = node.changed(
+        args=tuple(args), params={"subscripts": subscripts}, shape=tuple(sizes[s] for s in left), kind=np.ndarray
+    )
+    if left == output:
+        return product
+    shape = tuple(sizes[s] if s in left else 1 for s in output)
+    placed = node.changed(primitive=reshape, args=(add(product),), params={"shape": shape}, shape=shape)
+    return node.changed(primitive=broadcast_to, args=(add(placed),), params={"shape": node.shape})
 
 
 def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any:
@@ -78,6 +114,8 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     y = reshaped(ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width))
     z = make(matmul, (x, y), (*shape(batch), height, width))
     order = [*batch, *rows, *columns]
+    if not order:  # a number, and not an array without axes
+        return node.changed(primitive=reshape, args=(z,), params={"shape": ()})
     z = reshaped(z, shape(order))
     return node.changed(primitive=transpose, args=(z,), params={"axes": tuple(map(order.index, output))})
 

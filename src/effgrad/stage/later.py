@@ -221,9 +221,19 @@ def _repeated(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 
 
 def _joined(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
-    memory = [np.empty(np.shape(x), np.bool_) for x in args]
-    seen = primitive.function(*memory, **params)
-    return Later(np.ndarray, seen.shape, np.result_type(*args), all(map(_ordered, args)))
+    axis, shapes = params["axis"], [np.shape(x) for x in args]
+    rank = len(shapes[0]) + (primitive is stack)
+    if axis is None or not -rank <= axis < rank:
+        return None
+    axis %= rank
+    if primitive is stack:
+        around, length = {(shape[:axis], shape[axis:]) for shape in shapes}, len(shapes)
+    else:
+        around, length = {(shape[:axis], shape[axis + 1 :]) for shape in shapes}, sum(shape[axis] for shape in shapes)
+    if len(around) > 1:
+        return None
+    ((before, after),) = around
+    return Later(np.ndarray, (*before, length, *after), np.result_type(*args), all(map(_ordered, args)))
 
 
 def _scattered(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:

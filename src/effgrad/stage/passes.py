@@ -72,12 +72,13 @@ def dead(graph: Graph) -> Graph:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
-# The primitives that a rule may concern when an argument is a node, of those that do not concern all.
-_CONCERNS: dict[Rule, Callable[[Primitive], bool]] = {
-    constants: lambda primitive: False,
-    algebra: lambda primitive: primitive.name in ALGEBRA,
-    shapes: lambda primitive: primitive.name in SHAPES or primitive.kind == "elementwise",
-    products: lambda primitive: primitive is einsum,
+# Whether a rule may concern a node with a node as an argument, of the rules that do not concern all: as far as its
+# primitive tells, and whether it is an array.
+_CONCERNS: dict[Rule, Callable[[Node], bool]] = {
+    constants: lambda node: False,
+    algebra: lambda node: node.primitive.name in ALGEBRA,
+    shapes: lambda node: node.primitive.name in SHAPES or bool(node.shape) and node.primitive.kind == "elementwise",
+    products: lambda node: node.primitive is einsum,
 }
 
 
@@ -87,7 +88,7 @@ class Simplifier:
     def __init__(self, *rules: Rule) -> None:
         self.rules, self.nodes = rules, list[Node]()
         self.present: set[Node] = set()
-        self.concerning: dict[Primitive, list[Rule]] = {}
+        self.concerning: dict[bool, dict[Primitive, list[Rule]]] = {False: {}, True: {}}
 
     def add(self, node: Any) -> Any:
         """What stands for a node, which is now among the nodes of the program, or a constant."""
@@ -96,7 +97,7 @@ class Simplifier:
             rules: Sequence[Rule] = self.rules
             for a in node.args:
                 if type(a) is Node:
-                    rules = self.concerning.get(node.primitive) or self.choose(node.primitive)
+                    rules = self.concerning[node.shape != ()].get(node.primitive) or self.choose(node)
                     break
             for rule in rules:
                 result = rule(node, add)
@@ -111,9 +112,9 @@ class Simplifier:
             node.flags.writeable = False
         return node
 
-    def choose(self, primitive: Primitive) -> list[Rule]:
-        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](primitive)]
-        self.concerning[primitive] = chosen
+    def choose(self, node: Node) -> list[Rule]:
+        chosen = [rule for rule in self.rules if rule not in _CONCERNS or _CONCERNS[rule](node)]
+        self.concerning[node.shape != ()][node.primitive] = chosen
         return chosen
 
 

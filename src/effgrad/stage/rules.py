@@ -4,6 +4,7 @@ A rule gives what stands for a node: the node itself, or another, to which the r
 `add` other nodes before it.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from effgrad.stage.graph import Node, Slot
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
 
+# Arrays of more bytes are compared by a digest.
+LARGE = 1 << 16
+
 
 def key_of(value: Any) -> Any:
     """A hashable stand-in for an argument or a parameter."""
@@ -23,13 +27,20 @@ def key_of(value: Any) -> Any:
     if kind is int:
         return int, value
     if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tobytes()
+        return value.dtype, value.shape, _contents(value)
     if type(value) in (tuple, list):
         return type(value), *map(key_of, value)
     if type(value) is dict:
         return tuple((k, key_of(v)) for k, v in value.items())
     told = value is None or value is Ellipsis or isinstance(value, _TOLD_BY_REPR)
     return type(value), repr(value) if told else id(value)
+
+
+def _contents(value: np.ndarray) -> bytes:
+    """The bytes of an array, or of a large one a digest of them."""
+    if value.nbytes < LARGE or value.dtype.kind not in "fciub":
+        return value.tobytes()
+    return hashlib.sha256(np.ascontiguousarray(value).data).digest()
 
 
 _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)

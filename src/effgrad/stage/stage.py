@@ -23,12 +23,13 @@ from effgrad.modes.region import Recompute
 from effgrad.smooth import traced
 from effgrad.smooth.interception import intercepted
 from effgrad.smooth.library import LibraryArray, of_another_library
+from effgrad.smooth.linalg import einsum
 from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import getitem, scatter_add, setitem
+from effgrad.smooth.structure import broadcast_to, getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
-from effgrad.stage.later import computed, share_memory, small
+from effgrad.stage.later import LARGE, computed, share_memory, small
 from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
@@ -214,7 +215,7 @@ class Stage(Handler[Smooth, Recompute]):
         recorder = self.recorder or Simplifier()
         self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
-        self.constants: dict[int, tuple[Any, Any]] = {}
+        self.constants: dict[int, tuple[Any, Any, Any]] = {}
 
     def variable(self, example: Any) -> Staged:
         """An input of the program."""
@@ -249,7 +250,7 @@ class Stage(Handler[Smooth, Recompute]):
                 if self.is_outer(a):
                     a = self.outer(a)
                 examples.append(_told(a))
-                kept.append(self.argument(a))
+                kept.append(self.argument(a, primitive.kind == "elementwise" or primitive is einsum))
         result = later.result(primitive, examples, values)
         return self.recorded(primitive, result, tuple(kept), inside, tuple([s.shadow for s in slots]))
 
@@ -275,12 +276,15 @@ class Stage(Handler[Smooth, Recompute]):
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
-        if self.alive and all([type(a) is Staged and a.owner is self for a in args]):
+        if self.alive and all([type(a) is float or type(a) is Staged and a.owner is self for a in args]):
             return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
 
-    def argument(self, value: Any) -> Any:
-        """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach."""
+    def argument(self, value: Any, broadcast: bool = False) -> Any:
+        """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach.
+
+        One that repeats itself may be what it repeats, `broadcast`: a tangent that is the same for all rows, say.
+        """
         if self.is_outer(value):
             value = self.outer(value)
         value = traced.plain(value)
@@ -290,12 +294,15 @@ class Stage(Handler[Smooth, Recompute]):
             raise NotStaged(f"a staged program closes over an array of {value.owner.name}: give it NumPy arrays")
         if not isinstance(value, np.ndarray):
             return value
-        original, kept = self.constants.get(id(value), (None, None))
+        original, kept, once = self.constants.get(id(value), (None, None, None))
         if original is not value or not np.array_equal(kept, value, equal_nan=value.dtype.kind in "fc"):
             kept = value.copy()
             kept.flags.writeable = False
-            self.constants[id(value)] = value, kept
-        return kept
+            once = distinct(kept)
+            self.constants[id(value)] = value, kept, once
+        if once is kept or not broadcast:
+            return kept
+        return self.add(Node(broadcast_to, (once,), {"shape": kept.shape}, (), kept))
 
     def is_outer(self, value: Any) -> bool:
         """Whether a value belongs to a derivative, or a program, around this one."""
@@ -415,6 +422,17 @@ def staged(
 def _kept(leaf: Any) -> Any:
     """A leaf of a result that nobody's later write can reach."""
     return leaf.copy()[()] if type(leaf) is np.ndarray else leaf
+
+
+def distinct(value: np.ndarray) -> np.ndarray:
+    """Of a large array, the first part along each axis along which all parts are the same to the bit."""
+    if value.size < LARGE or value.dtype.kind not in "fiub" or value.itemsize > 8:
+        return value
+    for axis in range(value.ndim):
+        bits = np.moveaxis(value.view(f"u{value.itemsize}"), axis, 0)
+        if np.array_equal(bits[-1], bits[0]) and (bits == bits[0]).all():
+            value = value[(slice(None),) * axis + (slice(1),)].copy()
+    return value
 
 
 def values(leaves: list[Any]) -> list[Any]:

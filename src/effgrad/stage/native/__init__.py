@@ -34,6 +34,7 @@ class Native:
         self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)
         start = -address_of(self.arena) % ALIGNMENT
         self.arena = self.arena[start:]
+        self.origin = address_of(self.arena)
         # Where the addresses of arguments and results that are used where they are go: positions in the table of
         # arguments, and offsets.
         self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
@@ -80,7 +81,7 @@ class Native:
         if buffer in self.uses:
             self.uses[buffer].append((position, storage.offset))
             return 0
-        start = address_of(self.arena) + buffer.place if buffer.array is None else address_of(buffer.array)
+        start = self.origin + buffer.place if buffer.array is None else address_of(buffer.array)
         return start + storage.offset
 
     def segmented(self) -> list[Callable[[], None]]:

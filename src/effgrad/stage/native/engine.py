@@ -21,7 +21,8 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from effgrad.stage.native.kernels import INTERLEAVED
-from effgrad.stage.native.scalars import GUESSED, Body
+from effgrad.stage.native.scalars import GUESSED, OWN, Body
+from effgrad.stage.native.sines import written
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -112,6 +113,8 @@ define void @effgrad_restore(i32 %before) {
 }
 """
 X86 = os.uname().machine == "x86_64"
+# Whether the processor multiplies and adds in one operation; otherwise a library does, slowly.
+FUSED = not X86 or bool(_features.get("fma"))
 
 
 class _Definition(ctypes.Structure):
@@ -267,7 +270,7 @@ def engine() -> Engine:
                 methods += [_CONTROL, _method("effgrad_run_flushing", before, after)]
             body = Body()
             body.lines = ["\n".join([*_DECLARED, _DRIVER, *methods]).replace("@DRIVER", "@KERNEL")]
-            made.load({"effgrad_driver": body})
+            made.load({"effgrad_driver": body, **{symbol: written(name, FUSED) for name, symbol in OWN.items()}})
             flushing = ("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ()
             for name in ("effgrad_run", *flushing):
                 made.addresses[name] = made.compiler.get_function_address(name)

@@ -4,7 +4,6 @@ An operation joins the last kernel over its shape, if nothing that it needs come
 """
 
 import functools
-import itertools
 import math
 import zlib
 from typing import Any
@@ -113,7 +112,7 @@ class Fusion:
     def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
         """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
         first = max(self.earliest(args, shape), after)
-        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
+        for group in self.groups.get(shape, ())[:-17:-1]:
             if group.number < first:
                 break
             if not group.full:
@@ -135,10 +134,9 @@ class Fusion:
         """Add an operation to a kernel, which may be full then."""
         group.kernel.nodes.append(node)
         group.members.add(node)
-        shape = group.kernel.shape
-        least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
+        least, most = _bounds(group.kernel.shape)
         count = len(group.kernel.nodes)
-        group.full = count >= most or (count >= least and _ends(node))
+        group.full = count >= most or (count >= least and _ends(node, count // least))
         if most == LARGE_FUSED[1]:
             far = [a for a in (node, *node.args) if type(a) is Node and self.distances.get(a, 0) > most // 2]
             group.streams.update(far)
@@ -179,9 +177,19 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
     return wanted
 
 
-def _ends(node: Node) -> bool:
-    """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
-    return _number(_told(node, 2)) % 8 == 0
+@functools.cache
+def _bounds(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Between how many operations a kernel over a shape ends."""
+    return STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
+
+
+def _ends(node: Node, length: int) -> bool:
+    """Whether a kernel may end with an operation, told by it and what it comes from.
+
+    That is about one kind in eight; of a kernel twice as long as the shortest one in four, and so on: an unrolled loop
+    has few kinds.
+    """
+    return _number(_told(node, 2)) % (16 >> length) == 0
 
 
 def _told(node: Node, depth: int) -> str:

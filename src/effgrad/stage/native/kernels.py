@@ -64,10 +64,12 @@ class Kernel:
 
 def signature(kernel: Kernel) -> tuple[Any, ...]:
     """What makes two kernels one: everything but where the operands lie."""
-    numbers: dict[int, int] = {}
+    numbers: dict[Any, int] = {}
 
     def named(value: Any) -> Any:
-        if type(value) is Node or type(value) is np.ndarray and value.ndim:
+        if type(value) is Node:
+            return numbers.setdefault(value, len(numbers))
+        if type(value) is np.ndarray and value.ndim:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
@@ -79,9 +81,12 @@ def signature(kernel: Kernel) -> tuple[Any, ...]:
         if kernel.gathers:
             args = kernel.gathers.get(node, args)
             told.append(node in kernel.gathers)
-        told += [node.primitive, node.dtype, numbers.setdefault(id(node), len(numbers))]
+        told += [node.primitive, node.dtype, numbers.setdefault(node, len(numbers))]
         for a in args:
-            told.append(numbers.setdefault(id(a), len(numbers)) if type(a) is Node else named(a))
+            if type(a) is Node:
+                told.append(numbers[a])
+            else:  # most constants are told by themselves; zeros have a sign
+                told.append((a,) if type(a) is float and a == a != 0 else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
     return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(told), tuple(guards), tuple(places)

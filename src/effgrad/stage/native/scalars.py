@@ -22,6 +22,8 @@ GUESSED = 1, '!1 = !{!"branch_weights", i32 100000, i32 1}'
 # The functions of glibc's vector library: four doubles at a time with AVX2, eight with AVX-512.
 VECTOR = {"exp", "log", "sin", "cos", "tan", "pow", "tanh", "sinh", "cosh", "expm1", "log1p", "log2", "log10", "exp2",
           "cbrt", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc"}  # fmt: skip
+# Those of a number at a time that are not the C library's: by what `effgrad.stage.native.sines` calls them.
+OWN = {"sin": "effgrad_sin", "cos": "effgrad_cos"}
 
 
 class Body:
@@ -55,6 +57,8 @@ class Body:
     def library(self, function: str, kind: str, *operands: str) -> str:
         """A call of the C library, with the vector library's versions for the loop vectoriser where there are any."""
         symbol = function if kind == "double" else f"{function}f"
+        if kind == "double" and not self.vector:
+            symbol = OWN.get(function, symbol)
         self.declared.add(f"declare {kind} @{symbol}({', '.join([kind] * len(operands))}) #0")
         tag = ""
         if self.vector and function in VECTOR and kind == "double":

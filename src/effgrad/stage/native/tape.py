@@ -39,6 +39,8 @@ JOINED = {
 }
 _FIRST, _SECOND = {first for first, _, _ in JOINED}, {second for _, second, _ in JOINED}
 INTERPRETER = "effgrad_tape"
+# What makes the arguments of an instruction three.
+_FILL = [(0,) * (3 - count) for count in range(4)]
 
 
 def _case(body: Body, name: str) -> str:
@@ -158,15 +160,15 @@ def suits(kernel: Kernel) -> bool:
     )
 
 
-def _used_once(kernel: Kernel) -> set[int]:
-    """The identities of the operations that are one instruction with the only one that uses them."""
-    own = {id(node) for node in kernel.nodes if node.primitive.name in _FIRST and node.dtype == _FLOAT}
-    uses = Counter(id(a) for node in kernel.nodes for a in node.args)
-    uses.update(id(value) for value, _ in kernel.writes)
-    alone: set[int] = set()
+def _used_once(kernel: Kernel) -> set[Node]:
+    """The operations that are one instruction with the only one that uses them."""
+    own = {node for node in kernel.nodes if node.primitive.name in _FIRST and node.dtype == _FLOAT}
+    uses = Counter([a for node in kernel.nodes for a in node.args if type(a) is Node])
+    uses.update(value for value, _ in kernel.writes)
+    alone: set[Node] = set()
     for node in kernel.nodes:
         if node.primitive.name in _SECOND and node.dtype == _FLOAT:
-            alone.update([id(a) for a in node.args if id(a) in own and uses[id(a)] == 1][:1])
+            alone.update([a for a in node.args if type(a) is Node and a in own and uses[a] == 1][:1])
     return alone
 
 
@@ -188,33 +190,34 @@ class Tape:
 
     def __init__(self, kernel: Kernel) -> None:
         self.slots: dict[Any, int] = {}
-        constants = [float(a) for node in kernel.nodes for a in node.args if type(a) is not Node]
-        for constant in constants:
+        for constant in [a for node in kernel.nodes for a in node.args if type(a) is not Node]:
             self.slot(constant)
-        self.constants = np.array([float.fromhex(number) for number in self.slots])
+        self.constants = np.array([float.fromhex(c) if type(c) is str else c for c in self.slots], float)
         # The header takes the place of three operands.
         operands = list(enumerate((*kernel.reads, *kernel.writes), 3))
         moves = [(operand.dtype == _BOOL, self.slot(value), number) for number, (value, operand) in operands]
         reads, writes = moves[: len(kernel.reads)], moves[len(kernel.reads) :]
-        code = [CONSTANTS, 0, 2, len(self.constants), 0] if constants else []
+        code = [CONSTANTS, 0, 2, len(self.constants), 0] if len(self.constants) else []
         code += _transfers(READ, READ_BOOL, reads)
         alone = _used_once(kernel)
         for node in kernel.nodes:
-            if id(node) in alone:
+            if node in alone:
                 continue
             args, op = node.args, CODES.get(node.primitive.name, COPY)
-            for place, a in enumerate(args):
-                if id(a) in alone:
+            for place, a in enumerate(args) if alone else ():
+                if type(a) is Node and a in alone:
                     op = JOINED[a.primitive.name, node.primitive.name, place]
                     args = (args[1 - place], *a.args)
                     break
-            code += [op, self.slot(node), *([self.slot(a) for a in args] + [0, 0])[:3]]
+            code += [op, self.slot(node), *[self.slot(a) for a in args], *_FILL[len(args)]]
         code += [*_transfers(WRITE, WRITE_BOOL, writes), STOP, 0, 0, 0, 0]
         self.code = np.array(code, np.uint16)
 
     def slot(self, value: Any) -> int:
-        """The slot of a node or a constant."""
-        return self.slots.setdefault(id(value) if type(value) is Node else float(value).hex(), len(self.slots))
+        """The slot of a node or a constant; zeros have a sign, and no NaN is equal to itself."""
+        itself = type(value) is Node or type(value) is float and value == value != 0
+        key = value if itself else float(value).hex()
+        return self.slots.setdefault(key, len(self.slots))
 
     def header(self, slots: np.ndarray) -> list[int]:
         """What the arguments of its step begin with."""
