@@ -7,8 +7,8 @@ inside a derivative theirs can absorb traced values (`effgrad.smooth.mutable`). 
 and are given one for a list with traced numbers in it. The last activation to end restores the
 originals, also after an exception.
 
-What is in a module of SciPy is only replaced when the program looks something up there, so that a derivative that uses
-NumPy alone does not pay for it.
+A public module is given another class while a derivative runs, which costs the same for any number of names. Only names
+that a private module looks up in itself, and methods of classes, are written one by one.
 
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
@@ -47,8 +47,8 @@ CREATORS: list[tuple[Any, str]] = [
         "identity", "arange", "linspace", "copy",
     )
 ]  # fmt: skip
-# Functions that NumPy's protocol sends to traced arrays, but not for lists of traced numbers. Each name costs every
-# derivative 30 ns, so that these are those which people give lists to; others raise and say what to write.
+# Functions that NumPy's protocol sends to traced arrays, but not for lists of traced numbers. These are those which
+# people give lists to; others raise and say what to write.
 OF_LISTS: list[tuple[Any, str]] = [
     *((np, name) for name in (
         "sum", "mean", "prod", "max", "min", "std", "var", "median", "sort", "argmax", "argmin", "cumsum", "diff",
@@ -135,24 +135,30 @@ def _sees_traced(frame: Any) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
-class _Waiting(types.ModuleType):
-    """A module of SciPy whose functions are replaced when the program first looks one up: most programs never do."""
+class _Replaced(types.ModuleType):
+    """The class of a public module while a derivative runs: its properties come before the names in the module.
 
-    def __getattribute__(self, name: str) -> Any:
-        with _lock:
-            _replaced.wake(self)
-        return getattr(self, name)
+    To give a module another class takes 40 ns for any number of names, and a property of compiled code is looked up
+    as fast as a name.
+    """
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
+
+def _class_of(module: types.ModuleType, replacements: dict[str, Any]) -> type:
+    shown = {name: property({module: function}.__getitem__) for name, function in replacements.items()}
+    return type("module", (_Replaced, type(module)), shown)
 
 
 class _Replacements:
-    """What is replaced: for modules dictionaries of names, for classes single attributes."""
+    """What is replaced: names of public modules, names that private modules look up themselves, methods of classes."""
 
     def __init__(self) -> None:
-        # Public modules of SciPy wait to be looked into. NumPy does not, nor modules that look into themselves.
-        self.waiting: dict[types.ModuleType, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self.names: dict[types.ModuleType, dict[str, Any]] = {}
+        self.modules: list[tuple[types.ModuleType, type, type]] = []
+        self.globals: list[tuple[dict[str, Any], str, Any, Any]] = []
         self.classes: list[tuple[type, str, Any, Any]] = []
-        self.asleep: set[types.ModuleType] = set()
 
     def extend(self, rules: Sequence[tuple[Any, str, Any]], first: Sequence[tuple[Any, Any, str]] = ()) -> None:
         chosen: dict[Any, dict[str, Any]] = {}
@@ -163,53 +169,42 @@ class _Replacements:
             replaced = chosen.setdefault(owner, {})
             replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
         for owner, replacements in chosen.items():
-            originals = {name: vars(owner)[name] for name in replacements}
+            each = [(name, replacement, vars(owner)[name]) for name, replacement in replacements.items()]
             if isinstance(owner, type):
-                self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
-            elif type(owner) is types.ModuleType and owner.__name__ in SCIPY:
-                self.waiting[owner] = replacements, originals
+                self.classes += [(owner, *one) for one in each]
+            elif public_name(owner) != owner.__name__:
+                self.globals += [(vars(owner), *one) for one in each]
             else:
-                self.modules.append((vars(owner), replacements, originals))
+                names = self.names.setdefault(owner, {})
+                names.update(replacements)
+                self.modules = [known for known in self.modules if known[0] is not owner]
+                self.modules.append((owner, _class_of(owner, names), type(owner)))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
     def shelter(self, modules: Sequence[Any]) -> None:
         """Let compiled modules, whose calls show no frame and which take memory by its address, see NumPy as it is."""
         plain = types.ModuleType("numpy")
         vars(plain).update(vars(np))
-        self.modules += [
-            (vars(module), {"np": plain}, {"np": np}) for module in modules if vars(module).get("np") is np
-        ]
+        self.globals += [(vars(module), "np", plain, np) for module in modules if vars(module).get("np") is np]
 
     def put(self) -> None:
-        for module in self.waiting:
-            module.__class__ = _Waiting
-        self.asleep = set(self.waiting)
-        for known, changed, _ in self.modules:
-            known.update(changed)
+        for module, during, _ in self.modules:
+            module.__class__ = during
+        for known, name, replacement, _ in self.globals:
+            known[name] = replacement
         for owner, name, replacement, _ in self.classes:
             setattr(owner, name, replacement)
 
-    def wake(self, module: types.ModuleType) -> None:
-        if module in self.asleep:
-            self.asleep.remove(module)
-            module.__class__ = types.ModuleType
-            object.__getattribute__(module, "__dict__").update(self.waiting[module][0])
-
     def take_back(self) -> None:
-        for module, (_, before) in self.waiting.items():
-            if module in self.asleep:
-                module.__class__ = types.ModuleType
-            else:
-                vars(module).update(before)
-        self.asleep = set()
-        for known, _, before in self.modules:
-            known.update(before)
+        for module, _, before in self.modules:
+            module.__class__ = before
+        for known, name, _, original in self.globals:
+            known[name] = original
         for owner, name, _, original in self.classes:
             setattr(owner, name, original)
 
     def __len__(self) -> int:
-        functions = [replacements for replacements, _ in self.waiting.values()]
-        return len(self.classes) + sum(map(len, functions + [replacements for _, replacements, _ in self.modules]))
+        return len(self.classes) + len(self.globals) + sum(map(len, self.names.values()))
 
 
 class _Imports(MetaPathFinder):
@@ -255,7 +250,6 @@ def _look_for_imports() -> None:
         _replaced.extend(rules)
 
 
-SCIPY = frozenset((*MODULES, "scipy.special"))
 _replaced = _Replacements()
 _replaced.shelter([module for name, module in list(sys.modules.items()) if name.startswith("numpy.random.")])
 _replaced.extend(RULES, [*((_of_lists, *of) for of in OF_LISTS), *((_creating, *of) for of in CREATORS)])
@@ -266,38 +260,28 @@ _running = 0
 _modules_seen = 0
 
 
-def _begin() -> None:
-    global _running, _modules_seen
-    with _lock:
-        _running += 1
-        if _running == 1:
-            if _awaited:
-                if len(sys.modules) != _modules_seen:
-                    _look_for_imports()
-                    _modules_seen = len(sys.modules)
-                sys.meta_path.insert(0, _imports)
-            _replaced.put()
-
-
-def _end() -> None:
-    global _running
-    with _lock:
-        _running -= 1
-        if _running == 0:
-            if sys.meta_path and sys.meta_path[0] is _imports:
-                del sys.meta_path[0]
-            elif _imports in sys.meta_path:
-                sys.meta_path.remove(_imports)
-            _replaced.take_back()
-
-
 class intercepted:
     """Replace the functions of the tables while the block runs; blocks nest and overlap across threads."""
 
     def __enter__(self) -> None:
-        _begin()
+        global _running, _modules_seen
+        with _lock:
+            _running += 1
+            if _running == 1:
+                if _awaited:
+                    if len(sys.modules) != _modules_seen:
+                        _look_for_imports()
+                        _modules_seen = len(sys.modules)
+                    sys.meta_path.insert(0, _imports)
+                _replaced.put()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        _end()
+        global _running
+        with _lock:
+            _running -= 1
+            if _running == 0:
+                if _imports in sys.meta_path:
+                    sys.meta_path.remove(_imports)
+                _replaced.take_back()
         if error is not None:
             explain(error)
