@@ -16,6 +16,7 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 """
 
 import importlib
+import re
 import sys
 import threading
 import types
@@ -29,12 +30,22 @@ import numpy.random
 import scipy.special
 
 from effgrad.effects import handled
-from effgrad.errors import NoRule, library_call, public_name
+from effgrad.errors import (
+    Detached,
+    EffgradError,
+    NoRule,
+    called,
+    library_call,
+    public_name,
+    raised_by_the_program,
+    said_at,
+    user_line,
+)
 from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
 from effgrad.smooth.scipy_rules.tables import Method, traced_inside
-from effgrad.smooth.traced import RULED, Smooth, refusal
+from effgrad.smooth.traced import KINDS, RULED, Smooth, example, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -118,16 +129,56 @@ def _gathered(arg: Any) -> Any:
     return makers.nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
+# What to write instead of functions that take plain numbers, by the beginning of their names.
+INSTEAD = {
+    "numpy.ma": "plain arrays, and np.where(mask, 0, x) for what is masked",
+    "numpy.matrixlib": "plain arrays and the operator @",
+    "statistics": "NumPy's function, as np.mean, np.median or np.var",
+    "fractions": "x * p / q for a fraction p / q",
+}
+
+
 def explain(error: BaseException) -> None:
-    """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
-    if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
+    """Raise an error of ours in the place of one that other code raised about a traced value."""
+    traceback = error.__traceback__
+    ours = isinstance(error, EffgradError) or not isinstance(error, Exception)
+    if ours or traceback is None or raised_by_the_program(traceback):
         return
-    if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
+    line, text = user_line(traceback), str(error)
+    swallowed = said_at(line)
+    if swallowed is not None:
+        raise swallowed from error
+    if isinstance(error, AttributeError) and type(error.obj) in KINDS and hasattr(example(error.obj), str(error.name)):
+        raise Detached(f"a traced value has no {error.name}; effgrad.stop_gradient(x).{error.name} is a constant", line)
+    if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
+        raise Detached(
+            "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
+        )
+    name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
+    if _names_traced(error, text) or (_of_python(name) and _sees_traced(frames[-1])):
+        instead = next((text for start, text in INSTEAD.items() if name and name.startswith(start)), None)
+        raise Detached(
+            f"{name or 'a compiled function'} takes plain numbers and was given a traced value, which would lose its "
+            f"derivative; write {instead or 'effgrad.stop_gradient(x), or a function of NumPy'}",
+            line,
+        ) from error
+    if not isinstance(error, TypeError | AttributeError | ValueError | SystemError):
         return
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    if type(error) is ValueError and not text.startswith(("could not convert", "setting an array element")):
+        return
     name, inside = library_call(frames)
     if name is not None and any(map(_sees_traced, inside)):
-        raise NoRule(refusal(name)) from error
+        raise NoRule(refusal(name), line) from error
+
+
+def _names_traced(error: BaseException, text: str) -> bool:
+    """Whether an error of compiled code, or of JAX, says that it met a traced value."""
+    kinds = any(re.search(rf"\b{kind.__name__}\b", text) for kind in KINDS) and not isinstance(error, AttributeError)
+    return kinds or "__jax_array__" in text
+
+
+def _of_python(name: str | None) -> bool:
+    return name is not None and name.partition(".")[0] in sys.stdlib_module_names
 
 
 def _sees_traced(frame: Any) -> bool:
