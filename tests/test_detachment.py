@@ -178,6 +178,12 @@ def test_an_error_of_ours_that_the_program_has_seen_to_is_not_raised_again():
         grad(careful)(1.0)
 
 
+def test_an_error_of_an_earlier_derivative_is_not_raised_again():
+    for x, error in [(1.0, Detached), (-1.0, KeyError)]:
+        with pytest.raises(error):
+            grad(lambda x: math.sin(x) if x > 0 else {}["nothing"])(x)
+
+
 def test_an_attribute_that_no_array_has_is_an_error_of_python():
     with pytest.raises(AttributeError, match="'TapedValue' object has no attribute 'lenght'"):
         grad(lambda x: x.lenght)(X)

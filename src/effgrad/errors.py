@@ -126,6 +126,11 @@ class _Said(threading.local):
 _said = _Said()
 
 
+def forget() -> None:
+    """Leave no error behind for the next derivative."""
+    _said.last = None
+
+
 def said_at(line: str | None) -> EffgradError | None:
     """The last error of ours once more, if it was about this line of the user's program."""
     if line is None or _said.last is None or _said.last[2] != line:

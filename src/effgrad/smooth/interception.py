@@ -35,6 +35,7 @@ from effgrad.errors import (
     EffgradError,
     NoRule,
     called,
+    forget,
     library_call,
     public_name,
     raised_by_the_program,
@@ -155,6 +156,9 @@ def explain(error: BaseException) -> None:
             "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
         )
     name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
+    scipys, inside = library_call(frames)
+    if scipys is not None and _names_traced(error, text):
+        raise NoRule(refusal(scipys), line) from error
     if _names_traced(error, text) or (_of_python(name) and _sees_traced(frames[-1])):
         instead = next((text for start, text in INSTEAD.items() if name and name.startswith(start)), None)
         raise Detached(
@@ -166,9 +170,8 @@ def explain(error: BaseException) -> None:
         return
     if type(error) is ValueError and not text.startswith(("could not convert", "setting an array element")):
         return
-    name, inside = library_call(frames)
-    if name is not None and any(map(_sees_traced, inside)):
-        raise NoRule(refusal(name), line) from error
+    if scipys is not None and any(map(_sees_traced, inside)):
+        raise NoRule(refusal(scipys), line) from error
 
 
 def _names_traced(error: BaseException, text: str) -> bool:
@@ -334,5 +337,8 @@ class intercepted:
                 if _imports in sys.meta_path:
                     sys.meta_path.remove(_imports)
                 _replaced.take_back()
-        if error is not None:
-            explain(error)
+        try:
+            if error is not None:
+                explain(error)
+        finally:
+            forget()
