@@ -126,7 +126,11 @@ REFUSED = {
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).x[0],
         r"scipy\.optimize\.minimize",
     ),
-    "dblquad": (lambda x: scipy.integrate.dblquad(lambda s, t: s * x[0], 0, 1, 0, 1)[0], r"scipy\.integrate\.dblquad"),
+    "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], r"scipy\.integrate\.quad_vec"),
+    "quad of a singularity": (
+        lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(t), 0, 1)[0],
+        r"integrands without singularities",
+    ),
 }
 
 

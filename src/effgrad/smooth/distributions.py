@@ -52,7 +52,7 @@ def _negative_binomial(k: Any, n: Any, p: Any) -> Any:
     return beta_density(n, k + 1, p)
 
 
-def _noncentral_chi2_density(x: Any, v: Any, nc: Any) -> Any:
+def noncentral_chi2_density(x: Any, v: Any, nc: Any) -> Any:
     return gamma_density(v / 2, x / 2) / 2 * np.exp(-nc / 2) * sp.hyp0f1(v / 2, nc * x / 4)
 
 
@@ -96,7 +96,7 @@ CHI2 = (lambda v, x: gamma_shape(v / 2, x / 2) / 2, lambda v, x: gamma_density(v
 BETA = (lambda a, b, x: beta_shapes(a, b, x)[0], lambda a, b, x: beta_shapes(a, b, x)[1], beta_density)
 STUDENT = student_degrees, _student_density
 F = (lambda m, n, x: f_degrees(m, n, x)[0], lambda m, n, x: f_degrees(m, n, x)[1], _f_density)
-NONCENTRAL_CHI2 = (_noncentral_chi2_density, unknown, lambda x, v, nc: -_noncentral_chi2_density(x, v + 2, nc))
+NONCENTRAL_CHI2 = (noncentral_chi2_density, unknown, lambda x, v, nc: -noncentral_chi2_density(x, v + 2, nc))
 NONCENTRAL_F = unknown, unknown, _ncf_noncentrality, _ncf_density
 # Of counts: in whole numbers, and as those inverses see it that look for a count.
 POISSON = (unknown, lambda k, m: -_poisson_mass(k, m))

@@ -45,7 +45,7 @@ from effgrad.errors import (
 from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.scipy_rules.tables import Method, traced_inside
+from effgrad.smooth.scipy_rules.tables import Calling, Items, Method, traced_inside
 from effgrad.smooth.traced import KINDS, RULED, Smooth, example, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
@@ -74,6 +74,7 @@ MODULES = {
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+        "integrate": "integrate",
     }.items()
 }  # fmt: skip
 
@@ -81,6 +82,10 @@ MODULES = {
 def _with_rule(original: Any, rule: Any) -> Any:
     if type(rule) is Method:
         return _method(original, *rule)
+    if type(rule) is Calling:
+        return _calling(original, *rule)
+    if type(rule) is Items:
+        return _Items(original, *rule)
 
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         if traced_inside(args) or (kwargs and traced_inside(kwargs)):
@@ -88,6 +93,23 @@ def _with_rule(original: Any, rule: Any) -> Any:
         return original(*args, **kwargs)
 
     return dispatch
+
+
+def _calling(original: Any, rule: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        return (rule if handled(Smooth) else original)(*args, **kwargs)
+
+    return dispatch
+
+
+class _Items:
+    """An object whose items are functions, each with the rule."""
+
+    def __init__(self, original: Any, rule: Any) -> None:
+        self.original, self.rule = original, rule
+
+    def __getitem__(self, key: Any) -> Any:
+        return _with_rule(self.original[key], self.rule)
 
 
 def _method(original: Any, rule: Any, holds: Any) -> Any:

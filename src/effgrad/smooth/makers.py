@@ -16,7 +16,7 @@ LIBRARIES = frozenset((
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (
     "numpy.polynomial", "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
-    "scipy.interpolate._cubic",
+    "scipy.interpolate._cubic", "scipy._lib._util",
 )  # fmt: skip
 OURS = (__name__, "effgrad.smooth.interception")
 
@@ -47,7 +47,7 @@ def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
     return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+def as_array(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
     return _array(value, dtype, copy=copy)
 
 
@@ -62,7 +62,7 @@ def _contiguous(order: str) -> Any:
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    return _array(np.broadcast_to(_asarray(fill_value, dtype), shape))
+    return _array(np.broadcast_to(as_array(fill_value, dtype), shape))
 
 
 def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -96,7 +96,7 @@ for _function in (np.polynomial.polynomial.polyval2d, np.polynomial.polynomial.p
 
 RULES: list[tuple[Any, str, Any]] = [
     (np, "array", _array),
-    *((np, name, _asarray) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
+    *((np, name, as_array) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
     (np, "ascontiguousarray", _contiguous("C")),
     (np, "asfortranarray", _contiguous("F")),
     (np, "full", _full),
