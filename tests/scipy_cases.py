@@ -11,7 +11,7 @@ from scipy import fft, integrate, interpolate, linalg, ndimage, signal, sparse, 
 from scipy.sparse.linalg import expm_multiply
 from scipy.spatial import distance
 
-__all__ = ["CASES", "X"]
+__all__ = ["CASES", "LONG", "X"]
 
 
 def batch(x):
@@ -619,9 +619,6 @@ INTEGRATE = {
     "quad of all": lambda x: integrate.quad(lambda t: np.exp(-x[0, 0] * (t - x[1, 0]) ** 2), -np.inf, np.inf)[0],
     "quad of nothing": lambda x: integrate.quad(np.cos, x[0, 0], x[0, 0])[0] + integrate.quad(np.cos, x[1, 0], 1)[0],
     "quad points": lambda x: integrate.quad(lambda t: abs(t - 0.3) * x[0, 0], 0, 1, points=[0.3])[0],
-    "dblquad": lambda x: integrate.dblquad(lambda s, t: np.exp(s * t * x[0, 0]), 0, 1, 0, lambda t: t * x[1, 0])[0],
-    "tplquad": lambda x: integrate.tplquad(lambda r, s, t: s * t * r + x[0, 0], 0, x[1, 0], 0, 1, 0, 1)[0],
-    "nquad": lambda x: integrate.nquad(lambda s, t: np.sin(s * t * x[0, 0]), [[0, 1], [0, x[1, 0]]])[0],
 }
 
 
@@ -653,3 +650,11 @@ NAMESPACES = {
     "sparse": SPARSE, "integrate": INTEGRATE, "distance": DISTANCE, "special": SPECIAL,
 }  # fmt: skip
 CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}
+# Of so many operations that only their gradients are compared.
+LONG = {
+    "integrate.dblquad": lambda x: integrate.dblquad(lambda s, t: np.exp(s * x[0, 0]), 0, 1, 0, lambda t: t * x[1, 0])[
+        0
+    ],
+    "integrate.tplquad": lambda x: integrate.tplquad(lambda r, s, t: s * t * r + x[0, 0], 0, x[1, 0], 0, 1, 0, 1)[0],
+    "integrate.nquad": lambda x: integrate.nquad(lambda s, t: np.sin(s * t * x[0, 0]), [[0, 1], [0, x[1, 0]]])[0],
+}
