@@ -69,6 +69,10 @@ RIGHT = {
     "x.flat": (lambda x: sum(a * a for a in x.flat), 2 * X),
     "x.tolist": (lambda x: x.tolist()[1] ** 2, [0, 1.4, 0]),
     "random.gauss": (lambda x: random.gauss(x[0], 1.0), [1, 0, 0]),
+    "quad between equal limits": (
+        lambda x: scipy.integrate.quad(np.cos, x[0], x[0] + (x[1] - X[1]))[0],
+        [0, math.cos(0.3), 0],
+    ),
     "scipy.optimize.newton": (lambda x: scipy.optimize.newton(lambda t: t**3 - x[0], 1.0), [0.3 ** (-2 / 3) / 3, 0, 0]),
 }
 

@@ -47,7 +47,7 @@ def called(traceback: TracebackType) -> str | None:
     name = None
     while frames and _inside(frames[-1]):
         frame = frames.pop()
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
             name = f"{_public(frame.f_globals['__name__'])}.{frame.f_code.co_qualname}"
     return name
 

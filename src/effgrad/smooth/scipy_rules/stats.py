@@ -18,7 +18,7 @@ from effgrad.errors import NoRule
 from effgrad.smooth import makers
 from effgrad.smooth.distributions import noncentral_chi2_density
 from effgrad.smooth.linalg import mT
-from effgrad.smooth.scipy_rules.tables import Items, require
+from effgrad.smooth.scipy_rules.tables import Items, reals, require
 from effgrad.smooth.traced import UFUNCS, plain
 
 # The method of the standard form, the values below and above the support, and what the scale does to the result.
@@ -194,6 +194,7 @@ def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: A
 
 def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
     require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
+    reals("stats.boxcox_llf", lmb, data)
     data = np.asarray(data)
     count = np.shape(plain(data))[axis] if axis is not None else np.size(plain(data))
     return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
