@@ -65,7 +65,7 @@ OF_LISTS: list[tuple[Any, str]] = [
     *((np, name) for name in (
         "sum", "mean", "prod", "max", "min", "std", "var", "median", "sort", "argmax", "argmin", "cumsum", "diff",
         "average", "dot", "inner", "outer", "cross", "where", "interp", "polyval", "trapezoid", "transpose", "reshape",
-        "array_equal",
+        "array_equal", "ndim",
     )),
     *((np.linalg, name) for name in ("norm", "det", "inv", "solve", "eigh")),
 ]  # fmt: skip
