@@ -11,7 +11,7 @@ from scipy import fft, integrate, interpolate, linalg, ndimage, signal, sparse, 
 from scipy.sparse.linalg import expm_multiply
 from scipy.spatial import distance
 
-__all__ = ["CASES", "X"]
+__all__ = ["CASES", "LONG", "X"]
 
 
 def batch(x):
@@ -336,12 +336,12 @@ DISTRIBUTIONS = {
     "lognorm": ((0.9,), ALL),
     "halfnorm": ((), POINT),
     "rayleigh": ((), POINT),
-    "gamma": ((2.0,), DENSITY),
-    "beta": ((2.0, 3.0), DENSITY),
-    "chi2": ((3.0,), DENSITY),
-    "t": ((3.0,), DENSITY),
-    "invgamma": ((2.0,), DENSITY),
-    "f": ((3.0, 4.0), DENSITY),
+    "gamma": ((2.0,), ALL),
+    "beta": ((2.0, 3.0), ALL),
+    "chi2": ((3.0,), ALL),
+    "t": ((3.0,), ALL),
+    "invgamma": ((2.0,), ALL),
+    "f": ((3.0, 4.0), ALL),
     "exponnorm": ((2.0,), DENSITY),
     "genextreme": ((0.3,), DENSITY),
     "skewnorm": ((1.0,), DENSITY),
@@ -438,6 +438,23 @@ STATS = {
     "sigmaclip": lambda x: stats.sigmaclip(x)[0],
     "chisquare": lambda x: stats.chisquare(x)[0],
     "power_divergence": lambda x: stats.power_divergence(x, lambda_=0.5)[0],
+    "pearsonr": lambda x: np.stack(stats.pearsonr(x[0], x[1])),
+    "pearsonr axis": lambda x: stats.pearsonr(x, x[::-1] ** 2, axis=1).pvalue,
+    "f_oneway": lambda x: np.stack(stats.f_oneway(x, x[:2] ** 2, axis=0)),
+    "boxcox_llf": lambda x: stats.boxcox_llf(x[0, 0], x),
+    "boxcox_llf at 0": lambda x: stats.boxcox_llf(0.0, x, axis=1),
+    "gaussian_kde": lambda x: stats.gaussian_kde(x[0])(x[1]),
+    "gaussian_kde weights": lambda x: stats.gaussian_kde(x[:2], weights=x[2]).logpdf(x[:2] ** 2),
+    "gaussian_kde factor": lambda x: stats.gaussian_kde(K, bw_method=0.5).pdf(x[0]),
+    "bartlett": lambda x: stats.bartlett(x[0], x[1])[0],
+    "levene": lambda x: np.stack(stats.levene(x[0], x[1] ** 2, center="mean")),
+    "betanbinom": lambda x: stats.betanbinom.logpmf(2, 6, x, 0.5),
+    "combine_pvalues": lambda x: stats.combine_pvalues(x[0])[1],
+    "kurtosistest": lambda x: stats.kurtosistest(np.ravel(x))[0],
+    "normaltest": lambda x: stats.normaltest(np.ravel(x))[0],
+    "quantile": lambda x: stats.quantile(x, 0.3, axis=1),
+    "skellam": lambda x: stats.skellam.logpmf(1, x, 1.2),
+    "yulesimon": lambda x: stats.yulesimon.logpmf(2, x),
     "lmoment": lambda x: stats.lmoment(x, order=2, axis=1),
     "differential_entropy": lambda x: stats.differential_entropy(x, window_length=1, axis=1),
     "jarque_bera": lambda x: stats.jarque_bera(x, axis=1)[0],
@@ -490,6 +507,10 @@ def spline_at(x, order):
 
 
 NDIMAGE = {
+    "fourier_gaussian": lambda x: np.abs(ndimage.fourier_gaussian(np.fft.fft2(x), 0.7)),
+    "fourier_uniform": lambda x: np.abs(ndimage.fourier_uniform(np.fft.rfft(x), 1.5, n=4)),
+    "fourier_ellipsoid": lambda x: np.real(ndimage.fourier_ellipsoid(np.fft.fft2(x), 1.5)),
+    "fourier_shift": lambda x: np.real(ndimage.fourier_shift(np.fft.fft2(x), 0.7)),
     **{f"correlate {mode}": functools.partial(ndimage_correlate, mode=mode) for mode in MODES},
     "correlate weights": lambda x: ndimage.correlate(x, x[:2, :3]),
     "correlate origin": lambda x: ndimage.correlate(x, W, origin=(-1, 1)),
@@ -588,6 +609,16 @@ INTEGRATE = {
     "simpson odd": lambda x: integrate.simpson(x, axis=0),
     "romb": lambda x: integrate.romb(np.concatenate([x, x[:, :1]], axis=1)),
     "fixed_quad": lambda x: integrate.fixed_quad(lambda t: np.sin(t * x[0, 0]), 0, x[1, 1])[0],
+    "cumulative_simpson": lambda x: integrate.cumulative_simpson(x, dx=0.1),
+    "cumulative_simpson x": lambda x: integrate.cumulative_simpson(x, x=K, axis=1, initial=0.5),
+    "quad": lambda x: integrate.quad(lambda t: np.exp(-x[0, 0] * t) * np.sin(t + x[1, 1]), 0, 2)[0],
+    "quad limits": lambda x: integrate.quad(lambda t: np.cos(t * t), 3.0, x[1, 0])[0],
+    "quad args": lambda x: integrate.quad(lambda t, a, b: np.sin(a * t) + b, x[0, 1], 1, args=(x[0, 0], x[1, 1]))[0],
+    "quad to infinity": lambda x: integrate.quad(lambda t: np.exp(-x[0, 0] * t), x[1, 0], np.inf)[0],
+    "quad from infinity": lambda x: integrate.quad(lambda t: np.exp(x[0, 0] * t), -np.inf, x[1, 0])[0],
+    "quad of all": lambda x: integrate.quad(lambda t: np.exp(-x[0, 0] * (t - x[1, 0]) ** 2), -np.inf, np.inf)[0],
+    "quad of nothing": lambda x: integrate.quad(np.cos, x[0, 0], x[0, 0])[0] + integrate.quad(np.cos, x[1, 0], 1)[0],
+    "quad points": lambda x: integrate.quad(lambda t: abs(t - 0.3) * x[0, 0], 0, 1, points=[0.3])[0],
 }
 
 
@@ -619,3 +650,11 @@ NAMESPACES = {
     "sparse": SPARSE, "integrate": INTEGRATE, "distance": DISTANCE, "special": SPECIAL,
 }  # fmt: skip
 CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}
+# Of so many operations that only their gradients are compared.
+LONG = {
+    "integrate.dblquad": lambda x: integrate.dblquad(lambda s, t: np.exp(s * x[0, 0]), 0, 1, 0, lambda t: t * x[1, 0])[
+        0
+    ],
+    "integrate.tplquad": lambda x: integrate.tplquad(lambda r, s, t: s * t * r + x[0, 0], 0, x[1, 0], 0, 1, 0, 1)[0],
+    "integrate.nquad": lambda x: integrate.nquad(lambda s, t: np.sin(s * t * x[0, 0]), [[0, 1], [0, x[1, 0]]])[0],
+}

@@ -4,6 +4,7 @@ array-api-strict stands for any library that follows the array API standard: its
 cannot read. PyTorch and JAX are tested where they are installed.
 """
 
+import operator
 import sys
 
 import laws
@@ -16,7 +17,7 @@ from random_programs import random_program
 from scipy_cases import CASES as SCIPY
 
 import effgrad
-from effgrad import grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
+from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
 from effgrad.modes import REVERSE
 from effgrad.smooth.library import NUMBERS, Library, LibraryArray
 
@@ -533,3 +534,26 @@ def test_functions_of_pytorch_that_mean_something_else_are_refused(call):
     library = Torch()
     with pytest.raises(effgrad.NoCounterpart, match="as called here"):
         grad(lambda x: np.sum(call(library.xp, x)))(library.array(X))
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "truediv", "pow", "matmul", "lt"])
+def test_an_array_on_the_left_of_a_traced_one(name, operation):
+    library = LIBRARIES[name]()
+    c, x = library.array(np.array([1.0, 2.0, 3.0])), np.array([0.5, 1.5, 4.0])
+
+    def f(c):
+        return lambda x: np.sum(np.where(getattr(operator, operation)(c, x), getattr(operator, operation)(c, x) * x, x))
+
+    expected = grad(f(np.array([1.0, 2.0, 3.0])))(x)
+    if name == "strict":  # whose operators raise for what they do not know, instead of leaving it to the other side
+        with pytest.raises(Detached, match="takes plain numbers"):
+            grad(f(c))(library.array(x))
+        return
+    np.testing.assert_allclose(library.numpy(grad(f(c))(library.array(x))), expected, rtol=1e-12)
+
+
+def test_a_function_of_jax_says_what_it_was_given():
+    library = Jax()
+    with pytest.raises(Detached, match=r"takes plain numbers(.|\n)*test_arrays\.py"):
+        grad(lambda x: library.xp.sum(library.xp.sin(x)))(np.ones(3))

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import scipy.stats
 from scipy.stats._distr_params import distcont
-from scipy_cases import CASES, X
+from scipy_cases import CASES, LONG, X
 
-from effgrad import grad
+from effgrad import check_grad, grad
 from effgrad.errors import Detached, NoRule
 from effgrad.smooth import scipy_rules
 
@@ -85,7 +85,12 @@ def test_a_distribution_of_scipy_has_its_derivative_or_says_that_it_has_no_rule(
 @pytest.mark.parametrize("name", [n for names in scipy_rules.WRITTEN_IN_NUMPY.items() for n in [
     f"{names[0]}.{leaf}" for leaf in names[1].split()] if n != "interpolate.BPoly"])  # fmt: skip
 def test_what_is_listed_as_written_in_numpy_has_a_case(name):
-    assert any(case == name or case.startswith(name + " ") for case in CASES)
+    assert any(case == name or case.startswith(name + " ") for case in [*CASES, *LONG])
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_gradients_of_long_programs(name):
+    check_grad(lambda x: np.sum(LONG[name](x)), X)
 
 
 def test_every_function_has_a_status():

@@ -19,16 +19,17 @@ from effgrad.smooth.traced import UFUNCS
 PROBABILITY, POSITIVE, REAL = (0.2, 0.8), (0.4, 2.5), (-1.5, 1.5)
 DOMAINS = {
     sp.gammaln: [POSITIVE], sp.gamma: [(-1.8, -1.2)], sp.rgamma: [(-2.4, 2.4)], sp.digamma: [(-1.8, -1.2)],
-    sp.gammainc: [1.7, POSITIVE], sp.gammaincc: [0.6, POSITIVE], sp.gammaincinv: [1.7, PROBABILITY],
-    sp.gammainccinv: [1.7, PROBABILITY], sp.poch: [POSITIVE, POSITIVE], sp.beta: [POSITIVE, POSITIVE],
-    sp.betaln: [POSITIVE, POSITIVE], sp.betainc: [1.5, 2.5, PROBABILITY], sp.betaincc: [1.5, 2.5, PROBABILITY],
-    sp.betaincinv: [1.5, 2.5, PROBABILITY], sp.betainccinv: [1.5, 2.5, PROBABILITY],
+    sp.gammainc: [POSITIVE] * 2, sp.gammaincc: [POSITIVE] * 2, sp.gammaincinv: [POSITIVE, PROBABILITY],
+    sp.gammainccinv: [POSITIVE, PROBABILITY], sp.poch: [POSITIVE, POSITIVE], sp.beta: [POSITIVE, POSITIVE],
+    sp.betaln: [POSITIVE, POSITIVE], sp.betainc: [POSITIVE, POSITIVE, PROBABILITY],
+    sp.betaincc: [POSITIVE, POSITIVE, PROBABILITY],
+    sp.betaincinv: [POSITIVE, POSITIVE, PROBABILITY], sp.betainccinv: [POSITIVE, POSITIVE, PROBABILITY],
     sp.binom: [(4.1, 5.9), POSITIVE], sp.erf: [REAL], sp.erfc: [REAL], sp.erfcx: [REAL], sp.erfi: [REAL],
     sp.dawsn: [REAL], sp.ndtr: [REAL], sp.log_ndtr: [(-8.0, 2.0)], sp.ndtri_exp: [(-5.0, -0.1)],
     sp.owens_t: [REAL, REAL], sp.j0: [(0.5, 9.0)], sp.j1: [(0.5, 9.0)], sp.y0: [POSITIVE], sp.y1: [POSITIVE],
     sp.i0e: [(-2.0, -0.5)], sp.i1e: [(-2.0, -0.5)], sp.jv: [1.3, POSITIVE], sp.jve: [2, POSITIVE],
     sp.yv: [1.3, POSITIVE], sp.yve: [1.3, POSITIVE], sp.yn: [2, POSITIVE], sp.iv: [1.3, POSITIVE],
-    sp.ive: [0, (-2.0, -0.5)], sp.kv: [1.3, POSITIVE], sp.kn: [0, POSITIVE], sp.kve: [1.3, POSITIVE],
+    sp.ive: [0, (-2.0, -0.5)], sp.kv: [REAL, POSITIVE], sp.kn: [0, POSITIVE], sp.kve: [POSITIVE, POSITIVE],
     sp.struve: [0.5, POSITIVE], sp.modstruve: [1.5, POSITIVE], sp.expit: [(-30.0, 30.0)], sp.log_expit: [REAL],
     sp.cosm1: [REAL], sp.exprel: [REAL], sp.powm1: [POSITIVE, REAL], sp.sindg: [(1.0, 80.0)], sp.cosdg: [(1.0, 80.0)],
     sp.tandg: [(1.0, 80.0)], sp.cotdg: [(10.0, 80.0)], sp.radian: [REAL, REAL, REAL], sp.xlogy: [REAL, POSITIVE],
@@ -39,10 +40,11 @@ DOMAINS = {
     sp.ellipk: [(-3.0, 0.9)], sp.ellipkm1: [(0.1, 3.0)], sp.ellipe: [(-3.0, 0.9)],
     sp.ellipkinc: [(-5.0, 5.0), PROBABILITY],
     sp.ellipeinc: [(-5.0, 5.0), PROBABILITY], sp.hyp2f1: [0.5, 1.5, 2.5, (-0.9, 0.8)], sp.hyp1f1: [0.5, 1.5, REAL],
-    sp.hyp0f1: [1.5, REAL], sp.hyperu: [0.5, 1.5, POSITIVE], sp.stdtr: [3.0, REAL], sp.stdtrit: [3.0, PROBABILITY],
-    sp.chdtr: [3.0, POSITIVE], sp.chdtrc: [3.0, POSITIVE], sp.chdtri: [3.0, PROBABILITY],
-    sp.fdtr: [3.0, 4.0, POSITIVE], sp.fdtrc: [3.0, 4.0, POSITIVE], sp.fdtri: [3.0, 4.0, PROBABILITY],
-    sp.gdtr: [POSITIVE, 1.5, POSITIVE], sp.gdtrc: [POSITIVE, 1.5, POSITIVE], sp.pdtr: [2, POSITIVE],
+    sp.hyp0f1: [1.5, REAL], sp.hyperu: [0.5, 1.5, POSITIVE], sp.stdtr: [POSITIVE, REAL],
+    sp.stdtrit: [POSITIVE, PROBABILITY],
+    sp.chdtr: [POSITIVE, POSITIVE], sp.chdtrc: [POSITIVE, POSITIVE], sp.chdtri: [POSITIVE, PROBABILITY],
+    sp.fdtr: [POSITIVE] * 3, sp.fdtrc: [POSITIVE] * 3, sp.fdtri: [POSITIVE, POSITIVE, PROBABILITY],
+    sp.gdtr: [POSITIVE] * 3, sp.gdtrc: [POSITIVE] * 3, sp.pdtr: [2, POSITIVE],
     sp.pdtrc: [2, POSITIVE], sp.bdtr: [2, 6, PROBABILITY], sp.bdtrc: [2, 6, PROBABILITY],
     sp.nbdtr: [2, 3, PROBABILITY], sp.nbdtrc: [2, 3, PROBABILITY], sp.eval_jacobi: [3, 0.5, 1.5, REAL],
     sp.eval_sh_jacobi: [3, 2.5, 1.5, PROBABILITY], sp.eval_gegenbauer: [3, 0.5, REAL], sp.eval_legendre: [4, REAL],
@@ -65,8 +67,14 @@ DOMAINS = {
     **{f: [1, 2, 1.2, *[value(1, 2, 1.2)] * (f.nin - 4), (2.0, 2.5) if "pro_rad" in f.__name__ else PROBABILITY]
        for f, value in SPHEROIDAL},
     sp.lpmv: [1, 2.5, PROBABILITY], sp.wofz: [REAL], sp.voigt_profile: [REAL, POSITIVE, POSITIVE],
-    sp.kolmogorov: [POSITIVE], sp.kolmogi: [PROBABILITY], sp.gdtria: [PROBABILITY, 1.5, POSITIVE],
-    sp.gdtrix: [POSITIVE, 1.5, PROBABILITY], sp.pdtri: [2, PROBABILITY], sp.bdtri: [2, 6, PROBABILITY],
+    sp.kolmogorov: [POSITIVE], sp.kolmogi: [PROBABILITY], sp.gdtria: [PROBABILITY, POSITIVE, POSITIVE],
+    sp.gdtrix: [POSITIVE, POSITIVE, PROBABILITY], sp.gdtrib: [POSITIVE, PROBABILITY, POSITIVE],
+    sp.btdtria: [PROBABILITY, POSITIVE, PROBABILITY], sp.btdtrib: [POSITIVE, PROBABILITY, PROBABILITY],
+    sp.chdtriv: [PROBABILITY, POSITIVE], sp.stdtridf: [(0.8, 0.9), (2.0, 2.5)], 
+    sp.fdtridfd: [POSITIVE, (0.5, 0.6), (1.5, 2.0)],
+    sp.pdtrik: [PROBABILITY, (3.0, 9.0)], sp.bdtrik: [PROBABILITY, (8.0, 15.0), PROBABILITY],
+    sp.bdtrin: [(2.0, 4.0), PROBABILITY, PROBABILITY], sp.nbdtrik: [PROBABILITY, (3.0, 9.0), PROBABILITY],
+    sp.nbdtrin: [(2.0, 4.0), PROBABILITY, PROBABILITY], sp.pdtri: [2, PROBABILITY], sp.bdtri: [2, 6, PROBABILITY],
     sp.nbdtri: [2, 3, PROBABILITY], sp.nrdtrimn: [PROBABILITY, POSITIVE, REAL],
     sp.nrdtrisd: [REAL, (0.6, 0.9), (2.0, 3.0)], sp.chndtr: [POSITIVE, 3.0, POSITIVE],
     sp.chndtrix: [PROBABILITY, 3.0, POSITIVE], sp.chndtrinc: [POSITIVE, 3.0, (0.05, 0.1)],
@@ -272,6 +280,29 @@ EXACT = {
         sp.kolmogorov, lambda x: 2 * sum((-1) ** (k - 1) * mpmath.exp(-2 * k * k * x * x) for k in range(1, 400)),
         [0.1, 0.999, 1.001, 4.0],
     ),
+    "gammainc in a": (
+        lambda a: sp.gammainc(a, 2.0), lambda a: mpmath.gammainc(a, 0, 2, regularized=True), [1e-3, 0.3, 2.0, 40.0]
+    ),
+    "gammaincc in a": (
+        lambda a: sp.gammaincc(a, 40.0), lambda a: mpmath.gammainc(a, 40, regularized=True), [1e-3, 2.0, 39.0, 45.0]
+    ),
+    "betainc in a": (
+        lambda a: sp.betainc(a, 0.5, 0.25), lambda a: mpmath.betainc(a, 0.5, 0, 0.25, regularized=True),
+        [1e-3, 0.3, 20.0]
+    ),
+    "betaincc in b": (
+        lambda b: sp.betaincc(2.0, b, 0.25), lambda b: mpmath.betainc(2, b, 0.25, 1, regularized=True),
+        [1e-3, 5.0, 200.0]
+    ),
+    "stdtr in its degrees of freedom": (
+        lambda v: sp.stdtr(v, -1.5),
+        lambda v: mpmath.betainc(v / 2, 0.5, 0, v / (v + mpmath.mpf(2.25)), regularized=True) / 2, [0.1, 3.0, 30.0]
+    ),
+    "kv in its order": (lambda v: sp.kv(v, 2.0), lambda v: mpmath.besselk(v, 2), [-2.5, 1e-3, 0.5, 40.0]),
+    "kve in its order near 0": (
+        lambda v: sp.kve(v, 1e-5), lambda v: mpmath.besselk(v, mpmath.mpf(1e-5)) * mpmath.exp(mpmath.mpf(1e-5)),
+        [0.3, 5.0]
+    ),
     "sph_harm_y at a pole": (
         lambda t: np.real(sp.sph_harm_y(3, 1, t, 0.0)),
         lambda t: -mpmath.sqrt(21 / mpmath.pi) / 8 * mpmath.sin(t) * (5 * mpmath.cos(t) ** 2 - 1), [0.0, 1.0],
@@ -360,8 +391,8 @@ def test_the_scaled_bessel_functions_have_a_kink_at_0():
 @pytest.mark.parametrize(
     "function, x",
     [
-        (lambda v: sp.jv(v, 1.0), 0.5), (lambda a: sp.gammainc(a, 1.0), 0.5), 
-        (lambda v: sp.stdtr(v, 1.0), 3.0), (lambda d: sp.smirnov(3, d), 0.5),
+        (lambda v: sp.jv(v, 1.0), 0.5), (lambda b: sp.hyp1f1(0.5, b, 1.0), 0.5),
+        (lambda v: sp.chndtr(1.0, v, 1.0), 3.0), (lambda d: sp.smirnov(3, d), 0.5),
         (lambda n: sp.polygamma(n, 1.0), 2.0), (lambda v: sp.ncfdtr(v, 4.0, 1.0, 1.0), 3.0),
         (lambda q: sp.mathieu_a(2, q), 0.5), (lambda c: sp.pro_ang1(1, 2, c, 0.3)[0], 0.5),
     ],

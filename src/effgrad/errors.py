@@ -3,26 +3,53 @@
 Every error has a short code, points at the line of the user's program, and has a section in docs/errors.md.
 """
 
+import dis
 import linecache
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from traceback import walk_tb
+from types import FrameType, TracebackType
 from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
 
-LIBRARIES = ("numpy", "scipy", "optree", "sklearn")
+LIBRARIES = (
+    "numpy", "scipy", "optree", "sklearn", "pandas", "xarray", "jax", "torch", "cupy", "array_api_strict",
+    "array_api_compat",
+)  # fmt: skip
 
 
-def user_line() -> str | None:
-    """The innermost line of the running program that is neither ours nor a library's, as `file:line: text`."""
-    for frame in _running():
-        if not _inside(frame):
-            text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}: {text}"
-    return None
+def user_line(traceback: TracebackType | None = None) -> str | None:
+    """The innermost line that is neither ours nor a library's, as `file:line: text`: of an error, or running now."""
+    steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in _running())
+    return next((_shown(frame, line) for frame, line in steps if not _inside(frame)), None)
+
+
+def _shown(frame: FrameType, line: int) -> str:
+    file = frame.f_code.co_filename
+    return f"{file}:{line}: {linecache.getline(file, line).strip()}"
+
+
+def raised_by_the_program(traceback: TracebackType) -> bool:
+    """Whether an error was raised by a `raise` or `assert` of the user, and not by code that he called."""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame = traceback.tb_frame
+    return not _inside(frame) and frame.f_code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def called(traceback: TracebackType) -> str | None:
+    """The name of the library's function that an error comes out of, or None where compiled code is called directly."""
+    frames = [frame for frame, _ in walk_tb(traceback)]
+    name = None
+    while frames and _inside(frames[-1]):
+        frame = frames.pop()
+        if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
+            name = f"{_public(frame.f_globals['__name__'])}.{frame.f_code.co_qualname}"
+    return name
 
 
 def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None, list[FrameType]]:
@@ -32,7 +59,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     """
     inside: list[FrameType] = []
     for frame in reversed(frames) if frames is not None else _running():
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn"):
+        if _of_scipy(frame):
             inside.append(frame)
         elif inside and not _inside(frame):
             break
@@ -44,6 +71,16 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     for method in (".__init__", ".__call__", ".__new__"):
         name = name.removesuffix(method)
     return f"{_public(named[-1].f_globals['__name__'])}.{name}", inside
+
+
+def library_asks() -> str | None:
+    """The public name of the library's function whose compiled code asks for a number now, if it is one that does."""
+    frame = next((f for f in _running() if not f.f_code.co_filename.startswith(_PACKAGE)), None)
+    return library_call()[0] if frame is not None and _of_scipy(frame) else None
+
+
+def _of_scipy(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn")
 
 
 def public_name(owner: Any) -> str:
@@ -74,9 +111,32 @@ class EffgradError(Exception):
 
     code = "E0"
 
-    def __init__(self, message: str) -> None:
-        line = user_line()
+    def __init__(self, message: str, line: str | None = None) -> None:
+        line = line or user_line()
         super().__init__(f"{message} [{self.code}]" + (f"\n  at {line}" if line else ""))
+        _said.last = type(self), message, line
+
+
+class _Said(threading.local):
+    """The last error of ours in this thread: compiled code may put one of its own in its place."""
+
+    last: tuple[type[EffgradError], str, str | None] | None = None
+
+
+_said = _Said()
+
+
+def forget() -> None:
+    """Leave no error behind for the next derivative."""
+    _said.last = None
+
+
+def said_at(line: str | None) -> EffgradError | None:
+    """The last error of ours once more, if it was about this line of the user's program."""
+    if line is None or _said.last is None or _said.last[2] != line:
+        return None
+    kind, message, _ = _said.last
+    return kind(message, line)
 
 
 class EscapedValue(EffgradError):

@@ -2,8 +2,9 @@
 spheroidal wave functions, and integrals of theirs; and the associated Legendre functions.
 
 Chapters 9 to 12, 14, 28 and 30 of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov). Orders
-and parameters are constants (`unknown`). A function that SciPy gives together with its derivative has the second one
-from its equation. Functions scaled by exp(-abs(x)) have a kink at 0, where that factor counts as flat.
+and parameters are constants (`unknown`), but for the order of `kv` and `kve`. A function that SciPy gives together
+with its derivative has the second one from its equation. Functions scaled by exp(-abs(x)) have a kink at 0, where that
+factor counts as flat.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ import scipy.special
 from effgrad.errors import NoRule
 from effgrad.smooth.complexes import is_complex
 from effgrad.smooth.elementwise import _sign
+from effgrad.smooth.parameters import kve_order
 from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.special import (
     SQRT_PI,
@@ -67,9 +69,9 @@ enter({
     sp.iv: (unknown, _bessel(sp.iv, 1, 1)),
     sp.ive: (unknown, real_only(
         "ive", lambda y, v, x: (sp.ive(v - 1, x) + sp.ive(v + 1, x)) / 2 - _sign(x) * y)),
-    sp.kv: (unknown, _bessel(sp.kv, -1, -1)),
+    sp.kv: (real_only("kv", lambda y, v, x: np.exp(-x) * kve_order(v, x)), _bessel(sp.kv, -1, -1)),
     sp.kn: (unknown, _bessel(sp.kv, -1, -1)),
-    sp.kve: (unknown, _bessel(sp.kve, -1, -1, 1.0)),
+    sp.kve: (real_only("kve", lambda y, v, x: kve_order(v, x)), _bessel(sp.kve, -1, -1, 1.0)),
     sp.hankel1: (unknown, _bessel(sp.hankel1, 1, -1)),
     sp.hankel2: (unknown, _bessel(sp.hankel2, 1, -1)),
     sp.hankel1e: (unknown, _bessel(sp.hankel1e, 1, -1, -1j)),

@@ -7,8 +7,8 @@ inside a derivative theirs can absorb traced values (`effgrad.smooth.mutable`). 
 and are given one for a list with traced numbers in it. The last activation to end restores the
 originals, also after an exception.
 
-What is in a module of SciPy is only replaced when the program looks something up there, so that a derivative that uses
-NumPy alone does not pay for it.
+A public module is given another class while a derivative runs, which costs the same for any number of names. Only names
+that a private module looks up in itself, and methods of classes, are written one by one.
 
 A call goes straight to the original if the calling context is not inside an activation (another thread), if it is given
 no traced value, or, for creators, if the caller is NumPy, SciPy or another library around compiled code that asks for
@@ -16,6 +16,7 @@ real arrays (`numpy.polynomial` is plain Python and fills arrays as a user would
 """
 
 import importlib
+import re
 import sys
 import threading
 import types
@@ -29,12 +30,23 @@ import numpy.random
 import scipy.special
 
 from effgrad.effects import handled
-from effgrad.errors import NoRule, library_call, public_name
+from effgrad.errors import (
+    Detached,
+    EffgradError,
+    NoRule,
+    called,
+    forget,
+    library_call,
+    public_name,
+    raised_by_the_program,
+    said_at,
+    user_line,
+)
 from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
-from effgrad.smooth.scipy_rules.tables import Method, traced_inside
-from effgrad.smooth.traced import RULED, Smooth, refusal
+from effgrad.smooth.scipy_rules.tables import Calling, Items, Method, traced_inside
+from effgrad.smooth.traced import KINDS, RULED, Smooth, example, refusal
 
 RULES: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -47,13 +59,13 @@ CREATORS: list[tuple[Any, str]] = [
         "identity", "arange", "linspace", "copy",
     )
 ]  # fmt: skip
-# Functions that NumPy's protocol sends to traced arrays, but not for lists of traced numbers. Each name costs every
-# derivative 30 ns, so that these are those which people give lists to; others raise and say what to write.
+# Functions that NumPy's protocol sends to traced arrays, but not for lists of traced numbers. These are those which
+# people give lists to; others raise and say what to write.
 OF_LISTS: list[tuple[Any, str]] = [
     *((np, name) for name in (
         "sum", "mean", "prod", "max", "min", "std", "var", "median", "sort", "argmax", "argmin", "cumsum", "diff",
         "average", "dot", "inner", "outer", "cross", "where", "interp", "polyval", "trapezoid", "transpose", "reshape",
-        "array_equal",
+        "array_equal", "ndim",
     )),
     *((np.linalg, name) for name in ("norm", "det", "inv", "solve", "eigh")),
 ]  # fmt: skip
@@ -62,6 +74,7 @@ MODULES = {
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+        "integrate": "integrate",
     }.items()
 }  # fmt: skip
 
@@ -69,6 +82,10 @@ MODULES = {
 def _with_rule(original: Any, rule: Any) -> Any:
     if type(rule) is Method:
         return _method(original, *rule)
+    if type(rule) is Calling:
+        return _calling(original, *rule)
+    if type(rule) is Items:
+        return _Items(original, *rule)
 
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         if traced_inside(args) or (kwargs and traced_inside(kwargs)):
@@ -76,6 +93,23 @@ def _with_rule(original: Any, rule: Any) -> Any:
         return original(*args, **kwargs)
 
     return dispatch
+
+
+def _calling(original: Any, rule: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        return (rule if handled(Smooth) else original)(*args, **kwargs)
+
+    return dispatch
+
+
+class _Items:
+    """An object whose items are functions, each with the rule."""
+
+    def __init__(self, original: Any, rule: Any) -> None:
+        self.original, self.rule = original, rule
+
+    def __getitem__(self, key: Any) -> Any:
+        return _with_rule(self.original[key], self.rule)
 
 
 def _method(original: Any, rule: Any, holds: Any) -> Any:
@@ -118,16 +152,58 @@ def _gathered(arg: Any) -> Any:
     return makers.nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
+# What to write instead of functions that take plain numbers, by the beginning of their names.
+INSTEAD = {
+    "numpy.ma": "plain arrays, and np.where(mask, 0, x) for what is masked",
+    "numpy.matrixlib": "plain arrays and the operator @",
+    "statistics": "NumPy's function, as np.mean, np.median or np.var",
+    "fractions": "x * p / q for a fraction p / q",
+}
+
+
 def explain(error: BaseException) -> None:
-    """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
-    if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
+    """Raise an error of ours in the place of one that other code raised about a traced value."""
+    traceback = error.__traceback__
+    ours = isinstance(error, EffgradError) or not isinstance(error, Exception)
+    if ours or traceback is None or raised_by_the_program(traceback):
         return
-    if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
+    line, text = user_line(traceback), str(error)
+    swallowed = said_at(line)
+    if swallowed is not None:
+        raise swallowed from error
+    if isinstance(error, AttributeError) and type(error.obj) in KINDS and hasattr(example(error.obj), str(error.name)):
+        raise Detached(f"a traced value has no {error.name}; effgrad.stop_gradient(x).{error.name} is a constant", line)
+    if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
+        raise Detached(
+            "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
+        )
+    name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
+    scipys, inside = library_call(frames)
+    if scipys is not None and _names_traced(error, text):
+        raise NoRule(refusal(scipys), line) from error
+    if _names_traced(error, text) or (_of_python(name) and _sees_traced(frames[-1])):
+        instead = next((text for start, text in INSTEAD.items() if name and name.startswith(start)), None)
+        raise Detached(
+            f"{name or 'a compiled function'} takes plain numbers and was given a traced value, which would lose its "
+            f"derivative; write {instead or 'effgrad.stop_gradient(x), or a function of NumPy'}",
+            line,
+        ) from error
+    if not isinstance(error, TypeError | AttributeError | ValueError | SystemError):
         return
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    name, inside = library_call(frames)
-    if name is not None and any(map(_sees_traced, inside)):
-        raise NoRule(refusal(name)) from error
+    if type(error) is ValueError and not text.startswith(("could not convert", "setting an array element")):
+        return
+    if scipys is not None and any(map(_sees_traced, inside)):
+        raise NoRule(refusal(scipys), line) from error
+
+
+def _names_traced(error: BaseException, text: str) -> bool:
+    """Whether an error of compiled code, or of JAX, says that it met a traced value."""
+    kinds = any(re.search(rf"\b{kind.__name__}\b", text) for kind in KINDS) and not isinstance(error, AttributeError)
+    return kinds or "__jax_array__" in text
+
+
+def _of_python(name: str | None) -> bool:
+    return name is not None and name.partition(".")[0] in sys.stdlib_module_names
 
 
 def _sees_traced(frame: Any) -> bool:
@@ -135,27 +211,30 @@ def _sees_traced(frame: Any) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
-class _Waiting(types.ModuleType):
-    """A module of SciPy whose functions are replaced when the program first looks one up: most programs never do."""
+class _Replaced(types.ModuleType):
+    """The class of a public module while a derivative runs: its properties come before the names in the module.
 
-    def __getattribute__(self, name: str) -> Any:
-        with _lock:
-            _replaced.wake(self)
-        return getattr(self, name)
+    To give a module another class takes 40 ns for any number of names, and a property of compiled code is looked up
+    as fast as a name.
+    """
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
+
+def _class_of(module: types.ModuleType, replacements: dict[str, Any]) -> type:
+    shown = {name: property({module: function}.__getitem__) for name, function in replacements.items()}
+    return type("module", (_Replaced, type(module)), shown)
 
 
 class _Replacements:
-    """What is replaced: for modules dictionaries of names, for classes single attributes."""
+    """What is replaced: names of public modules, names that private modules look up themselves, methods of classes."""
 
     def __init__(self) -> None:
-        # Public modules of SciPy wait to be looked into. NumPy does not, nor modules that look into themselves.
-        self.waiting: dict[types.ModuleType, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self.names: dict[types.ModuleType, dict[str, Any]] = {}
+        self.modules: list[tuple[types.ModuleType, type, type]] = []
+        self.globals: list[tuple[dict[str, Any], str, Any, Any]] = []
         self.classes: list[tuple[type, str, Any, Any]] = []
-        self.asleep: set[types.ModuleType] = set()
-        # The names of modules that see another NumPy, and that one.
-        self.sheltered: list[dict[str, Any]] = []
-        self.plain = types.ModuleType("numpy")
 
     def extend(self, rules: Sequence[tuple[Any, str, Any]], first: Sequence[tuple[Any, Any, str]] = ()) -> None:
         chosen: dict[Any, dict[str, Any]] = {}
@@ -166,56 +245,42 @@ class _Replacements:
             replaced = chosen.setdefault(owner, {})
             replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
         for owner, replacements in chosen.items():
-            originals = {name: vars(owner)[name] for name in replacements}
+            each = [(name, replacement, vars(owner)[name]) for name, replacement in replacements.items()]
             if isinstance(owner, type):
-                self.classes += [(owner, name, replacements[name], originals[name]) for name in replacements]
-            elif type(owner) is types.ModuleType and owner.__name__ in SCIPY:
-                self.waiting[owner] = replacements, originals
+                self.classes += [(owner, *one) for one in each]
+            elif public_name(owner) != owner.__name__:
+                self.globals += [(vars(owner), *one) for one in each]
             else:
-                self.modules.append((vars(owner), replacements, originals))
+                names = self.names.setdefault(owner, {})
+                names.update(replacements)
+                self.modules = [known for known in self.modules if known[0] is not owner]
+                self.modules.append((owner, _class_of(owner, names), type(owner)))
             RULED.update(f"{public_name(owner)}.{name}" for name in replacements)
 
     def shelter(self, modules: Sequence[Any]) -> None:
         """Let compiled modules, whose calls show no frame and which take memory by its address, see NumPy as it is."""
-        vars(self.plain).update(vars(np))
-        self.sheltered = [vars(module) for module in modules if vars(module).get("np") is np]
+        plain = types.ModuleType("numpy")
+        vars(plain).update(vars(np))
+        self.globals += [(vars(module), "np", plain, np) for module in modules if vars(module).get("np") is np]
 
     def put(self) -> None:
-        for module in self.waiting:
-            module.__class__ = _Waiting
-        self.asleep = set(self.waiting)
-        plain = self.plain
-        for known in self.sheltered:
-            known["np"] = plain
-        for known, changed, _ in self.modules:
-            known.update(changed)
+        for module, during, _ in self.modules:
+            module.__class__ = during
+        for known, name, replacement, _ in self.globals:
+            known[name] = replacement
         for owner, name, replacement, _ in self.classes:
             setattr(owner, name, replacement)
 
-    def wake(self, module: types.ModuleType) -> None:
-        if module in self.asleep:
-            self.asleep.remove(module)
-            module.__class__ = types.ModuleType
-            object.__getattribute__(module, "__dict__").update(self.waiting[module][0])
-
     def take_back(self) -> None:
-        for module, (_, before) in self.waiting.items():
-            if module in self.asleep:
-                module.__class__ = types.ModuleType
-            else:
-                vars(module).update(before)
-        self.asleep = set()
-        for known in self.sheltered:
-            known["np"] = np
-        for known, _, before in self.modules:
-            known.update(before)
+        for module, _, before in self.modules:
+            module.__class__ = before
+        for known, name, _, original in self.globals:
+            known[name] = original
         for owner, name, _, original in self.classes:
             setattr(owner, name, original)
 
     def __len__(self) -> int:
-        functions = [replacements for replacements, _ in self.waiting.values()]
-        functions += [replacements for _, replacements, _ in self.modules]
-        return len(self.classes) + len(self.sheltered) + sum(map(len, functions))
+        return len(self.classes) + len(self.globals) + sum(map(len, self.names.values()))
 
 
 class _Imports(MetaPathFinder):
@@ -261,7 +326,6 @@ def _look_for_imports() -> None:
         _replaced.extend(rules)
 
 
-SCIPY = frozenset((*MODULES, "scipy.special"))
 _replaced = _Replacements()
 _replaced.shelter([module for name, module in list(sys.modules.items()) if name.startswith("numpy.random.")])
 _replaced.extend(RULES, [*((_of_lists, *of) for of in OF_LISTS), *((_creating, *of) for of in CREATORS)])
@@ -272,38 +336,31 @@ _running = 0
 _modules_seen = 0
 
 
-def _begin() -> None:
-    global _running, _modules_seen
-    with _lock:
-        _running += 1
-        if _running == 1:
-            if _awaited:
-                if len(sys.modules) != _modules_seen:
-                    _look_for_imports()
-                    _modules_seen = len(sys.modules)
-                sys.meta_path.insert(0, _imports)
-            _replaced.put()
-
-
-def _end() -> None:
-    global _running
-    with _lock:
-        _running -= 1
-        if _running == 0:
-            if sys.meta_path and sys.meta_path[0] is _imports:
-                del sys.meta_path[0]
-            elif _imports in sys.meta_path:
-                sys.meta_path.remove(_imports)
-            _replaced.take_back()
-
-
 class intercepted:
     """Replace the functions of the tables while the block runs; blocks nest and overlap across threads."""
 
     def __enter__(self) -> None:
-        _begin()
+        global _running, _modules_seen
+        with _lock:
+            _running += 1
+            if _running == 1:
+                if _awaited:
+                    if len(sys.modules) != _modules_seen:
+                        _look_for_imports()
+                        _modules_seen = len(sys.modules)
+                    sys.meta_path.insert(0, _imports)
+                _replaced.put()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        _end()
-        if error is not None:
-            explain(error)
+        global _running
+        with _lock:
+            _running -= 1
+            if _running == 0:
+                if _imports in sys.meta_path:
+                    sys.meta_path.remove(_imports)
+                _replaced.take_back()
+        try:
+            if error is not None:
+                explain(error)
+        finally:
+            forget()

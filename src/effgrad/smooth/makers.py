@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import effgrad.smooth.structure  # noqa: F401 (it enters the rule of full_like)
-from effgrad.errors import NoRule
 from effgrad.smooth.mutable import Mutable
 from effgrad.smooth.traced import FUNCTIONS, KINDS, composed, depends, example, plain
 
@@ -17,7 +16,7 @@ LIBRARIES = frozenset((
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (
     "numpy.polynomial", "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
-    "scipy.interpolate._cubic",
+    "scipy.interpolate._cubic", "scipy._lib._util",
 )  # fmt: skip
 OURS = (__name__, "effgrad.smooth.interception")
 
@@ -48,7 +47,7 @@ def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
     return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-def _asarray(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+def as_array(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
     return _array(value, dtype, copy=copy)
 
 
@@ -63,34 +62,28 @@ def _contiguous(order: str) -> Any:
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    return _array(np.broadcast_to(_asarray(fill_value, dtype), shape))
+    return _array(np.broadcast_to(as_array(fill_value, dtype), shape))
 
 
-def _joined(self: Any, key: Any) -> Any:
-    """`np.r_[...]` and `np.c_[...]`: where each element goes is what NumPy does with the elements' numbers."""
-    parts = key if type(key) is tuple else (key,)
-    values, numbers, count = [], [], 0
-    for part in parts:
-        if not isinstance(plain(part), str):
-            value = np.r_[part] if isinstance(part, slice) else nested(part)
-            shape, size = np.shape(plain(value)), np.size(plain(value))
-            values.append(np.ravel(value))
-            part = np.arange(count, count + size).reshape(shape) if shape else count
-            count += size
-        numbers.append(part)
-    return np.concatenate(values)[self[tuple(numbers)]]
-
-
-def _vectorized(self: np.vectorize, *args: Any, **kwargs: Any) -> Any:
-    """A vectorised function, called once for each element."""
-    if kwargs or self.signature is not None or self.excluded:
-        raise NoRule("numpy.vectorize with a signature, excluded arguments or keywords has no derivative rule")
-    args = np.broadcast_arrays(*[a if type(a) in KINDS else np.asarray(a) for a in args])
-    shape = plain(args[0]).shape
-    results = [self.pyfunc(*[a[place] for a in args]) for place in np.ndindex(shape)]
+def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A vectorised function, called once for each element, or with a signature for each array of its dimensions."""
+    given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+    mapped = {key: a if type(a) in KINDS else np.asarray(a) for key, a in given.items() if key not in self.excluded}
+    cores = [0] * len(mapped) if self.signature is None else map(len, self._in_and_out_core_dims[0])
+    outer = {key: a.ndim - core for (key, a), core in zip(mapped.items(), cores, strict=True)}
+    shape = np.broadcast_shapes(*[a.shape[: outer[key]] for key, a in mapped.items()])
+    mapped = {key: np.broadcast_to(a, shape + a.shape[outer[key] :]) for key, a in mapped.items()}
+    results = []
+    for place in np.ndindex(shape):
+        here = {**given, **{key: a[place] for key, a in mapped.items()}}
+        results.append(self.pyfunc(*[here[i] for i in range(len(args))], **{key: here[key] for key in kwargs}))
     if results and isinstance(results[0], tuple):
-        return tuple(np.reshape(np.stack(result), shape) for result in zip(*results, strict=True))
-    return np.reshape(np.stack(results), shape)
+        return tuple(_gathered(parts, shape) for parts in zip(*results, strict=True))
+    return _gathered(results, shape)
+
+
+def _gathered(parts: Any, shape: tuple[int, ...]) -> Any:
+    return np.reshape(np.stack(parts), shape + np.shape(plain(parts[0])))
 
 
 def _kaiser(M: int, beta: Any) -> Any:
@@ -101,15 +94,16 @@ def _kaiser(M: int, beta: Any) -> Any:
 for _function in (np.polynomial.polynomial.polyval2d, np.polynomial.polynomial.polygrid2d):
     composed({_function: _function._implementation})  # type: ignore[attr-defined]
 
-_joiner = type(np.r_).__mro__[1]
 RULES: list[tuple[Any, str, Any]] = [
     (np, "array", _array),
-    *((np, name, _asarray) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
+    *((np, name, as_array) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
     (np, "ascontiguousarray", _contiguous("C")),
     (np, "asfortranarray", _contiguous("F")),
     (np, "full", _full),
     (np, "full_like", FUNCTIONS[np.full_like]),
     (np, "kaiser", _kaiser),
-    (np.vectorize, "__call__", _vectorized),
-    (_joiner, "__getitem__", _joined),
+    # What `np.r_[...]` and `np.c_[...]` make of each part, and what vectorised functions call: replacing the special
+    # methods themselves costs Python several times more.
+    (sys.modules[type(np.r_).__module__], "array", _array),
+    (np.vectorize, "_call_as_normal", _vectorized),
 ]  # fmt: skip

@@ -260,10 +260,6 @@ enter({
     sp.gamma: lambda y, x: y * sp.digamma(x),
     sp.rgamma: _rgamma,
     sp.digamma: real_only("digamma", lambda y, x: polygamma(1, x)),
-    sp.gammainc: (unknown, lambda y, a, x: gamma_density(a, x)),
-    sp.gammaincc: (unknown, lambda y, a, x: -gamma_density(a, x)),
-    sp.gammaincinv: (unknown, lambda y, a, p: 1 / gamma_density(a, y)),
-    sp.gammainccinv: (unknown, lambda y, a, p: -1 / gamma_density(a, y)),
     sp.poch: (
         lambda y, z, m: y * (sp.digamma(z + m) - sp.digamma(z)),
         lambda y, z, m: y * sp.digamma(z + m),
@@ -277,10 +273,6 @@ enter({
         lambda y, a, b: sp.digamma(a) - sp.digamma(a + b),
         lambda y, a, b: sp.digamma(b) - sp.digamma(a + b),
     ),
-    sp.betainc: (unknown, unknown, lambda y, a, b, x: beta_density(a, b, x)),
-    sp.betaincc: (unknown, unknown, lambda y, a, b, x: -beta_density(a, b, x)),
-    sp.betaincinv: (unknown, unknown, lambda y, a, b, p: 1 / beta_density(a, b, y)),
-    sp.betainccinv: (unknown, unknown, lambda y, a, b, p: -1 / beta_density(a, b, y)),
     sp.binom: (
         lambda y, n, k: y * (sp.digamma(n + 1) - sp.digamma(n - k + 1)),
         lambda y, n, k: y * (sp.digamma(n - k + 1) - sp.digamma(k + 1)),

@@ -339,13 +339,21 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     places = np.flatnonzero(plain(mask))
     values = np.ravel(vals)[np.arange(len(places)) % np.size(plain(vals))]
-    _written(arr, "numpy.place")[np.unravel_index(places, np.shape(plain(arr)))] = values
+    _put_at(_written(arr, "numpy.place"), places, values)
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
     places = np.flatnonzero(plain(mask))
     chosen = np.ravel(values)[places % np.size(plain(values))]
-    _written(a, "numpy.putmask")[np.unravel_index(places, np.shape(plain(a)))] = chosen
+    _put_at(_written(a, "numpy.putmask"), places, chosen)
+
+
+def _put_at(target: Any, places: Any, values: Any) -> None:
+    shape = np.shape(plain(target))
+    if shape:
+        target[np.unravel_index(places, shape)] = values
+    elif len(places):
+        target[...] = values[0]
 
 
 def _written(target: Any, name: str) -> Any:

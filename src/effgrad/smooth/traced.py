@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Effect, operation
-from effgrad.errors import Detached, EscapedValue, NoRule, library_call
+from effgrad.errors import Detached, EscapedValue, NoRule, NotDifferentiable, library_asks, library_call
 
 
 class Smooth(Effect):
@@ -215,6 +215,8 @@ class Traced:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
     def view(self, dtype: Any = None) -> Any:
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray) and dtype is not np.ndarray:
+            raise _no_subclass(dtype)
         if dtype is not None and np.dtype(dtype) != self.dtype:
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
@@ -249,8 +251,22 @@ class Traced:
             return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
         return self[place]
 
+    # Rounded numbers are constants.
     def __round__(self, digits: int | None = None) -> Any:
-        return round(plain(self), digits)  # rounded numbers are constants
+        return round(plain(self), digits)
+
+    def __floor__(self) -> int:
+        return int(np.floor(plain(self)))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(plain(self)))
+
+    def __trunc__(self) -> int:
+        return int(np.trunc(plain(self)))
+
+    def __jax_array__(self) -> Any:
+        """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
+        return NotJax()
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -268,6 +284,10 @@ class Traced:
 KINDS.add(Traced)
 LAYERS.add(Traced)
 ORDINARY.add(Traced)
+
+
+class NotJax:
+    """What a traced value is to JAX."""
 
 
 class Flat:
@@ -312,7 +332,16 @@ def ordinary(value: Any) -> Any:
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
         return inside if type(inside) in KINDS else np.asarray(value)
+    if isinstance(value, np.matrix | np.ma.MaskedArray):
+        raise _no_subclass(type(value))
     return np.asarray(value) if type(value) in (list, tuple) else value
+
+
+def _no_subclass(kind: type) -> NotDifferentiable:
+    instead = "np.asarray(x) and @" if issubclass(kind, np.matrix) else "x.filled(value), or np.where(mask, 0, x)"
+    return NotDifferentiable(
+        f"a {kind.__name__} of NumPy has other operations than arrays, and no derivative rules: write {instead}"
+    )
 
 
 def getitem(value: Any, index: Any) -> Any:
@@ -532,6 +561,9 @@ def released(value: Any) -> Any:
 def _released(value: Any, what: str, instead: str) -> Any:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
     if depends(value):
+        name = library_asks()
+        if name is not None:
+            raise NoRule(refusal(name))
         raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
     return value.primal
 

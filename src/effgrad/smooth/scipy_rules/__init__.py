@@ -22,17 +22,18 @@ WRITTEN_IN_NUMPY = {
         sweep_poly tf2zpk vectorstrength welch zpk2tf""",
     "ndimage": "center_of_mass mean standard_deviation sum sum_labels variance",
     "fft": "fftshift ifftshift",
-    "stats": """Normal bernoulli betabinom binom boltzmann boxcox chisquare circmean circstd circvar describe
-        differential_entropy directional_stats dirichlet dlaplace energy_distance entropy expectile geom gmean gstd
-        gzscore hmean iqr jarque_bera kstat kstatvar kurtosis linregress lmoment logser median_abs_deviation moment
-        multinomial multivariate_normal multivariate_t nbinom planck pmean poisson power_divergence rel_breitwigner
-        scoreatpercentile sem sigmaclip skew skewtest theilslopes tmean trim1 trim_mean trimboth tsem tstd ttest_1samp
-        ttest_ind ttest_ind_from_stats ttest_rel tukeylambda tvar variation vonmises_fisher wasserstein_distance
-        yeojohnson yeojohnson_llf zipf zmap zscore""",
+    "stats": """Normal bartlett bernoulli betabinom betanbinom binom boltzmann boxcox chisquare circmean circstd
+        circvar combine_pvalues describe differential_entropy directional_stats dirichlet dlaplace energy_distance
+        entropy expectile geom gmean gstd gzscore gaussian_kde hmean iqr jarque_bera kstat kstatvar kurtosis
+        kurtosistest levene linregress lmoment logser median_abs_deviation moment multinomial multivariate_normal
+        multivariate_t nbinom normaltest planck pmean poisson power_divergence quantile rel_breitwigner
+        scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1 trim_mean trimboth tsem tstd
+        ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukeylambda tvar variation vonmises_fisher
+        wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
     "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CubicHermiteSpline CubicSpline PPoly
         PchipInterpolator BSpline Rbf RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
         pchip_interpolate""",
-    "integrate": "cumulative_trapezoid fixed_quad romb simpson trapezoid",
+    "integrate": "cumulative_trapezoid dblquad fixed_quad nquad romb simpson tplquad trapezoid",
 }
 # Of no number that a derivative could be taken by, or constant in steps.
 CONSTANTS = {
@@ -76,7 +77,6 @@ NO_RULE = {
             "fit boxcox_normmax yeojohnson_normmax",
         "it calls the statistic from a loop of random draws":
             "bootstrap monte_carlo_test permutation_test power goodness_of_fit",
-        "in compiled code; use np.corrcoef": "pearsonr",
     },
     "interpolate": {
         "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
@@ -85,8 +85,8 @@ NO_RULE = {
         "in compiled code": "RBFInterpolator LinearNDInterpolator CloughTocher2DInterpolator NdBSpline NdPPoly",
     },
     "integrate": {
-        "it calls the integrand from compiled code, on numbers; use fixed_quad":
-            "quad dblquad tplquad nquad quad_vec cubature tanhsinh",
+        "it evaluates the integrand on plain numbers; use quad or fixed_quad":
+            "quad_vec cubature tanhsinh",
         "its steps are chosen by an error estimate; write the steps of the method in NumPy":
             "solve_ivp odeint ode complex_ode RK23 RK45 DOP853 Radau BDF LSODA OdeSolver solve_bvp",
     },
@@ -124,8 +124,8 @@ def status(name: str) -> tuple[str, str]:
 
 
 # Distributions whose density SciPy computes with functions that have no rule.
-_ROUGH = """genhyperbolic geninvgauss irwinhall kappa4 ksone kstwo kstwobign landau levy_stable ncf nct pearson3
-    studentized_range trapezoid triang""".split()
+_ROUGH = """genhyperbolic geninvgauss ksone kstwo kstwobign landau levy_stable ncf nct pearson3
+    studentized_range""".split()
 
 
 def _smooth_distribution(name: str, value: Any) -> bool:

@@ -304,6 +304,18 @@ def _rotate(
     return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
 
 
+def _fourier(name: str) -> Any:
+    """A filter of a Fourier transform, which is a product with what it makes of ones."""
+    original = getattr(scipy.ndimage, name)
+
+    def rule(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
+        require(output is None and not traced_inside(size), f"ndimage.{name}", "the image, and output=None")
+        x = np.asarray(input)
+        return x * original(np.ones(shape_of(x), complex if name == "fourier_shift" else float), size, n, axis)
+
+    return rule
+
+
 RULES: list[tuple[Any, str, Any]] = [
     (scipy.ndimage, name, rule)
     for name, rule in {
@@ -314,6 +326,8 @@ RULES: list[tuple[Any, str, Any]] = [
         "gaussian_gradient_magnitude": _gaussian_gradient_magnitude, "map_coordinates": _map_coordinates,
         "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom, "rotate": _rotate,
         "spline_filter": _spline_filter, "spline_filter1d": _spline_filter1d,
+        **{name: _fourier(name) for name in (
+            "fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift")},
         **{name: constant(getattr(scipy.ndimage, name)) for name in (
             "label", "maximum_position", "minimum_position", "distance_transform_edt")},
     }.items()

@@ -52,22 +52,26 @@ def _refused(self: Any, other: Any, **_: Any) -> Any:
 
 
 def _is_number(x: Any) -> bool:
-    """Where SciPy asks, it would add a number that happens to be 0 by forgetting it."""
+    """Where SciPy asks, it would make traced elements, or add a number that happens to be 0 by forgetting it."""
     return bool(np.ndim(plain(x)) == 0 and _refused(None, x))
 
 
 # The methods that the operators end in: a class whose operators are replaced costs Python a hundred times more.
-METHODS = {
-    "_matmul_dispatch": _times, "_rmatmul_dispatch": lambda self, other: _times(self.T, other.T).T, "dot": _times,
-    "multiply": _refused, "_mul_scalar": _refused, "_divide": _refused,
-    "_add_dense": lambda self, other: self.toarray() + other, "_sub_dense": lambda self, other: self.toarray() - other,
-    "_rsub_dense": lambda self, other: other - self.toarray(),
+METHODS: dict[Any, dict[str, Any]] = {
+    sparse._base._spbase: {
+        "_matmul_dispatch": _times, "multiply": _refused, "_sub_dense": lambda self, other: self.toarray() - other,
+        "_rsub_dense": lambda self, other: other - self.toarray(),
+    },
+    sparse._dia._dia_base: {"multiply": _refused},
+    **dict.fromkeys(
+        (sparse._coo._coo_base, sparse._compressed._cs_matrix),
+        {"_add_dense": lambda self, other: self.toarray() + other},
+    ),
 }  # fmt: skip
-CLASSES = (
-    sparse._base._spbase, sparse._data._data_matrix, sparse._compressed._cs_matrix, sparse._bsr._bsr_base,
-    sparse._coo._coo_base, sparse._dia._dia_base, sparse._dok._dok_base, sparse._lil._lil_base,
-)  # fmt: skip
 RULES: list[tuple[Any, str, Any]] = [
-    (owner, name, rule) for owner in CLASSES for name, rule in METHODS.items() if name in vars(owner)
+    *((owner, name, rule) for owner, rules in METHODS.items() for name, rule in rules.items()),
+    *(
+        (module, "isscalarlike", _is_number)
+        for module in (sparse._base, sparse._coo, sparse._data, sparse._dia, sparse._dok, sparse._lil)
+    ),
 ]
-RULES += [(module, "isscalarlike", _is_number) for module in (sparse._base, sparse._dok)]

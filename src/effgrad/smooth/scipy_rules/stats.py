@@ -5,17 +5,20 @@ A distribution has the formula of its standard form in a method (`_logpdf`, `_cd
 A point outside the support has no part in the derivative. A count has none either: it is not a smooth argument.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special as sp
 import scipy.stats
 from scipy._lib import array_api_compat, array_api_extra
 from scipy.special import _ufuncs as scu
-from scipy.stats import _multivariate
+from scipy.stats import _kde, _multivariate
 
 from effgrad.errors import NoRule
+from effgrad.smooth import makers
+from effgrad.smooth.distributions import noncentral_chi2_density
 from effgrad.smooth.linalg import mT
+from effgrad.smooth.scipy_rules.tables import Items, reals, require
 from effgrad.smooth.traced import UFUNCS, plain
 
 # The method of the standard form, the values below and above the support, and what the scale does to the result.
@@ -34,6 +37,7 @@ UFUNCS.update(
         scu._binom_pmf: lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
         scu._binom_cdf: lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
         scu._binom_sf: lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
+        scu._ncx2_pdf: noncentral_chi2_density,
         scu._nbinom_pmf: lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
         scu._nbinom_cdf: lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
         scu._nbinom_sf: lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
@@ -157,6 +161,61 @@ def _covariance(
     self.log_pdet = 2 * np.sum(np.log(np.diagonal(factor)))
 
 
+class Correlation(NamedTuple):
+    """A statistic and its p-value, as SciPy's results have them."""
+
+    statistic: Any
+    pvalue: Any
+
+
+def _pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = None, axis: int | None = 0) -> Any:
+    require(alternative == "two-sided" and method is None, "stats.pearsonr", "the two-sided alternative, no method")
+    x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
+    x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
+    axis = axis or 0
+    x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
+    r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
+    half = np.shape(plain(x))[axis] / 2 - 1
+    return Correlation(r, 2 * sp.betainc(half, half, (1 - np.abs(r)) / 2))
+
+
+def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: Any) -> Any:
+    require(equal_var and not options, "stats.f_oneway", "equal variances and no options")
+    samples = tuple(map(np.asarray, samples))
+    sizes = [np.shape(plain(s))[axis] for s in samples]
+    means = [np.mean(s, axis, keepdims=True) for s in samples]
+    inside = sum(np.sum((s - m) ** 2, axis) for s, m in zip(samples, means, strict=True))
+    whole = sum(n * m for n, m in zip(sizes, means, strict=True)) / sum(sizes)
+    between = sum(n * np.sum((m - whole) ** 2, axis) for n, m in zip(sizes, means, strict=True))
+    degrees = len(samples) - 1.0, float(sum(sizes) - len(samples))
+    statistic = between / degrees[0] / (inside / degrees[1])
+    return Correlation(statistic, sp.fdtrc(*degrees, statistic))
+
+
+def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
+    require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
+    reals("stats.boxcox_llf", lmb, data)
+    data = np.asarray(data)
+    count = np.shape(plain(data))[axis] if axis is not None else np.size(plain(data))
+    return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
+
+
+def _exponents(points: Any, xi: Any, factor: Any) -> Any:
+    """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
+    inverse = np.linalg.inv(factor).T
+    apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
+    size = np.sum(np.log(np.diagonal(factor))) + np.shape(plain(factor))[0] / 2 * np.log(2 * np.pi)
+    return -np.sum(apart * apart, axis=-1) / 2 - size
+
+
+def _kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+    return np.exp(_exponents(points, xi, factor)) @ values
+
+
+def _log_kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+    return sp.logsumexp(_exponents(points, xi, factor), axis=1, b=np.ravel(values))[:, None]
+
+
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 RULES: list[tuple[Any, str, Any]] = [
@@ -168,4 +227,10 @@ RULES: list[tuple[Any, str, Any]] = [
     (array_api_extra, "apply_where", _apply_where),
     (array_api_compat.numpy, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
+    (scipy.stats, "pearsonr", _pearsonr),
+    (scipy.stats, "f_oneway", _f_oneway),
+    (scipy.stats, "boxcox_llf", _boxcox_llf),
+    (_kde, "asarray", makers.as_array),
+    (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
+    (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),
 ]

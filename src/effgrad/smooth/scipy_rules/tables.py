@@ -59,6 +59,18 @@ def by_matrix(function: Any, x: Any, axis: int) -> Any:
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
 
 
+class Calling(NamedTuple):
+    """A rule of a function that calls one of the user's, which may bring traced values with it."""
+
+    rule: Any
+
+
+class Items(NamedTuple):
+    """A rule of all the functions that an object has by its items."""
+
+    rule: Any
+
+
 class Method(NamedTuple):
     """A rule of a method, and whether the object that the method belongs to holds traced values."""
 

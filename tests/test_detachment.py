@@ -1,0 +1,197 @@
+"""What Python and its libraries do with a traced value: the right derivative, or an error that names the line."""
+
+import array
+import copy
+import datetime
+import decimal
+import fractions
+import functools
+import heapq
+import io
+import itertools
+import json
+import math
+import operator
+import pickle
+import random
+import statistics
+import struct
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.optimize
+
+from effgrad import Detached, EffgradError, grad, jvp
+from effgrad.modes import REVERSE
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+X = np.array([0.3, 0.7, 1.4])
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+THIRD = fractions.Fraction(1, 3)
+
+# Programs with their gradients at X.
+RIGHT = {
+    "Fraction * x": (lambda x: THIRD * x[0], [1 / 3, 0, 0]),
+    "array * Fraction": (lambda x: np.sum(x * THIRD), [1 / 3] * 3),
+    "x / Fraction": (lambda x: x[0] / THIRD, [3, 0, 0]),
+    "Fraction + x": (lambda x: (THIRD + x[0]) ** 2, [2 * (1 / 3 + 0.3), 0, 0]),
+    "sum": (lambda x: sum([x[0], x[1], 2.0]), [1, 1, 0]),
+    "max": (lambda x: max([x[0], x[1], 0.0]), [0, 1, 0]),
+    "min of an array": (lambda x: min(x), [1, 0, 0]),
+    "sorted": (lambda x: sorted(x, reverse=True)[0], [0, 0, 1]),
+    "reduce": (lambda x: functools.reduce(operator.mul, x), [0.98, 0.42, 0.21]),
+    "accumulate": (lambda x: list(itertools.accumulate(x))[1], [1, 1, 0]),
+    "heapq": (lambda x: heapq.nsmallest(1, x)[0], [1, 0, 0]),
+    "math.prod": (lambda x: math.prod(x), [0.98, 0.42, 0.21]),
+    "statistics.median": (lambda x: statistics.median(x), [0, 1, 0]),
+    "math.floor": (lambda x: math.floor(x[2]) * x[0], [1, 0, 0]),
+    "math.ceil": (lambda x: math.ceil(x[2]) * x[0], [2, 0, 0]),
+    "math.trunc": (lambda x: math.trunc(x[2]) * x[0], [1, 0, 0]),
+    "round": (lambda x: round(x[2]) * x[0], [1, 0, 0]),
+    "divmod": (lambda x: divmod(x[2], 0.5)[1], [0, 0, 1]),
+    "bool": (lambda x: x[0] if x[0] else x[1], [1, 0, 0]),
+    "in a list": (lambda x: x[0] if x[0] in [1.0, 2.0] else x[1], [0, 1, 0]),
+    "f-string": (lambda x: x[0] * len(f"{x[0]:.3f}"), [5, 0, 0]),
+    "format": (lambda x: x[0] * len(format(x[0], "8.3e")), [9, 0, 0]),
+    "print": (lambda x: x[0] + (print(x, x[0], file=io.StringIO()) or 0), [1, 0, 0]),
+    "copy": (lambda x: np.sum(copy.copy(x) ** 2), 2 * X),
+    "deepcopy": (lambda x: copy.deepcopy([x[0], {"a": x[1]}])[1]["a"] ** 2, [0, 1.4, 0]),
+    "lru_cache": (lambda x: functools.lru_cache(lambda a: a * a)(x[0]), [0.6, 0, 0]),
+    "a set": (lambda x: sum({x[0], x[1]}), [1, 1, 0]),
+    "np.array of numbers": (lambda x: np.sum(np.array([x[0], 1.0]) ** 2), [0.6, 0, 0]),
+    "np.array of rows": (lambda x: np.sum(np.array([x, [1, 2, 3.0]]) ** 2), 2 * X),
+    "np.array of a map": (lambda x: np.sum(np.array([*map(np.square, x)])), 2 * X),
+    "np.vectorize": (lambda x: np.sum(np.vectorize(lambda a: a * a)(x)), 2 * X),
+    "np.apply_along_axis": (lambda x: np.sum(np.apply_along_axis(np.square, 0, x)), 2 * X),
+    "np.fromfunction": (lambda x: np.sum(np.fromfunction(lambda i: i * x[0], (3,))), [3, 0, 0]),
+    "np.ndenumerate": (lambda x: sum(a * a for _, a in np.ndenumerate(x)), 2 * X),
+    "x.flat": (lambda x: sum(a * a for a in x.flat), 2 * X),
+    "x.tolist": (lambda x: x.tolist()[1] ** 2, [0, 1.4, 0]),
+    "random.gauss": (lambda x: random.gauss(x[0], 1.0), [1, 0, 0]),
+    "quad between equal limits": (
+        lambda x: scipy.integrate.quad(np.cos, x[0], x[0] + (x[1] - X[1]))[0],
+        [0, math.cos(0.3), 0],
+    ),
+    "scipy.optimize.newton": (lambda x: scipy.optimize.newton(lambda t: t**3 - x[0], 1.0), [0.3 ** (-2 / 3) / 3, 0, 0]),
+}
+
+# Programs that would lose the derivative, and what the error says.
+REFUSED = {
+    "float": (lambda x: float(x[0]) * x[0], r"float\(x\).*np\.sin for math\.sin"),
+    "int": (lambda x: int(x[0]) * x[0], r"np\.floor"),
+    "complex": (lambda x: abs(complex(x[0])), r"x \+ 0j"),
+    "math.sin": (lambda x: math.sin(x[0]) * x[0], r"np\.sin for math\.sin"),
+    "math.fsum": (lambda x: math.fsum(x), r"function of the math module"),
+    "math.hypot": (lambda x: math.hypot(x[0], x[1]), r"function of the math module"),
+    "range": (lambda x: sum(range(x[0])) * x[1], r"an index"),
+    "an index": (lambda x: [1.0, 2.0][x[0]] * x[1], r"an index"),
+    "percent": (lambda x: x[0] * len(operator.mod("%f", x[0])), r"float\(x\)"),
+    "pickle": (lambda x: pickle.loads(pickle.dumps(x))[0], r"data to pickle"),
+    "json": (lambda x: json.dumps(x[0]), r"json\.dumps takes plain numbers"),
+    "json of a list": (lambda x: json.dumps({"a": x.tolist()}), r"json\.dumps takes plain numbers"),
+    "statistics.mean": (lambda x: statistics.mean(x), r"statistics\.mean takes plain numbers.*np\.mean"),
+    "statistics.stdev": (lambda x: statistics.stdev(list(x)), r"statistics\.stdev takes plain numbers"),
+    "statistics.fmean": (lambda x: statistics.fmean(x), r"float\(x\)"),
+    "Fraction": (lambda x: fractions.Fraction(x[0]) * x[0], r"no as_integer_ratio"),
+    "Decimal": (lambda x: decimal.Decimal(x[0]), r"takes plain numbers"),
+    "timedelta": (lambda x: datetime.timedelta(seconds=x[0]).total_seconds(), r"takes plain numbers"),
+    "array.array": (lambda x: sum(array.array("d", x)), r"float\(x\)"),
+    "struct": (lambda x: struct.pack("d", x[0]), r"float\(x\)"),
+    "a dictionary": (lambda x: {x[0]: 1.0}[x[0]] * x[0], r"looked up as a key"),
+    "float.hex": (lambda x: x[0].hex(), r"no hex"),
+    "tobytes": (lambda x: x.tobytes(), r"no tobytes"),
+    "tofile": (lambda x: x.tofile(io.BytesIO()), r"no tofile"),
+    "memoryview": (lambda x: memoryview(x)[0], r"takes plain numbers"),
+    "np.frombuffer": (lambda x: np.sum(np.frombuffer(x)), r"takes plain numbers"),
+    "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
+    "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
+    "np.nditer": (lambda x: sum(a * a for a in np.nditer(x)), r"plain array"),
+    "np.fromiter": (lambda x: np.sum(np.fromiter((a * a for a in x), float)), r"float\(x\)"),
+    "np.float64": (lambda x: np.float64(x[0]) * x[0], r"plain array"),
+    "a ufunc of a list": (lambda x: np.sum(np.sin([x[0], x[1]])), r"np\.stack"),
+    "an element of a plain array": (lambda x: X.copy().__setitem__(0, x[0]), r"float\(x\)"),
+    "a plain array in place": (lambda x: np.sum(operator.iadd(X.copy(), x)), r"a = a \+ x"),
+    "random numbers": (lambda x: np.random.default_rng(0).normal(x[0]), r"plain array"),
+    "np.frompyfunc": (lambda x: np.sum(np.frompyfunc(lambda a: a * a, 1, 1)(x)), r"np\.vectorize has one"),
+    "np.ma.array": (lambda x: np.sum(np.ma.array(x, mask=[0, 1, 0])), r"numpy\.ma.*np\.where\(mask"),
+    "np.ma.masked_where": (lambda x: np.sum(np.ma.masked_where(x < 1, x)), r"MaskedArray.*np\.where\(mask"),
+    "x * masked": (lambda x: np.sum(x * MASKED), r"MaskedArray.*np\.where\(mask"),
+    "masked * x": (lambda x: np.sum(MASKED * x), r"MaskedArray.*np\.where\(mask"),
+    "np.multiply of masked": (lambda x: np.sum(np.multiply(MASKED, x)), r"MaskedArray.*np\.where\(mask"),
+    "np.where of masked": (lambda x: np.sum(np.where(MASKED > 1, x, 0)), r"MaskedArray.*np\.where\(mask"),
+    "matrix * x": (lambda x: np.sum(np.matrix(np.eye(3)) * x), r"matrix.*np\.asarray"),
+    "x * matrix": (lambda x: np.sum(x * np.matrix(np.eye(3))), r"matrix.*np\.asarray"),
+    "np.asmatrix": (lambda x: np.sum(np.asmatrix(x)), r"matrix.*np\.asarray"),
+    "brentq": (lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0], -2, 2), r"scipy\.optimize\.brentq"),
+    "bisect": (lambda x: scipy.optimize.bisect(lambda t: t**3 - x[0], -2, 2), r"scipy\.optimize\.bisect"),
+    "fsolve": (lambda x: scipy.optimize.fsolve(lambda t: t**3 - x[0], 1.0)[0], r"scipy\.optimize\.fsolve"),
+    "minimize": (
+        lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).x[0],
+        r"scipy\.optimize\.minimize",
+    ),
+    "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], r"scipy\.integrate\.quad_vec"),
+    "quad of a singularity": (
+        lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(t), 0, 1)[0],
+        r"integrands without singularities",
+    ),
+}
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("name", RIGHT)
+def test_plain_python_is_differentiated(name, mode):
+    f, answer = RIGHT[name]
+    np.testing.assert_allclose(grad(f, mode=mode)(X), answer, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_plain_python_is_differentiated_forward(name):
+    f, answer = RIGHT[name]
+    np.testing.assert_allclose(jvp(f, (X,), (X,))[1], np.dot(answer, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("derivative", [grad, lambda f: lambda x: jvp(f, (x,), (x,))], ids=["reverse", "forward"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_lost_derivative_is_an_error_with_code_and_line(name, derivative):
+    f, says = REFUSED[name]
+    with pytest.raises(EffgradError, match=says) as caught:
+        derivative(f)(X)
+    message = str(caught.value)
+    assert f"[{caught.value.code}]" in message
+    assert "test_detachment.py" in message.rpartition("\n  at ")[2]
+
+
+def test_an_error_that_the_program_raises_itself_is_its_own():
+    def careful(x):
+        try:
+            return math.sin(x)
+        except Detached as error:
+            raise ValueError("mine") from error
+
+    with pytest.raises(ValueError, match="mine"):
+        grad(careful)(1.0)
+
+
+def test_an_error_of_ours_that_the_program_has_seen_to_is_not_raised_again():
+    def careful(x):
+        try:
+            math.sin(x)
+        except EffgradError:
+            pass
+        return np.reshape(x, (2, 3))
+
+    with pytest.raises(ValueError, match="reshape"):
+        grad(careful)(1.0)
+
+
+def test_an_error_of_an_earlier_derivative_is_not_raised_again():
+    for x, error in [(1.0, Detached), (-1.0, KeyError)]:
+        with pytest.raises(error):
+            grad(lambda x: math.sin(x) if x > 0 else {}["nothing"])(x)
+
+
+def test_an_attribute_that_no_array_has_is_an_error_of_python():
+    with pytest.raises(AttributeError, match="'TapedValue' object has no attribute 'lenght'"):
+        grad(lambda x: x.lenght)(X)
