@@ -18,9 +18,11 @@ import numpy as np
 import scipy
 
 from effgrad.effects import Handler
+from effgrad.errors import NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import is_complex
 from effgrad.smooth.structure import scatter_add
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
 
@@ -66,7 +68,7 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
             local = _Local(primitive, params, primals, names, result)
             self._push_edges(pairs, name, local)
             if collected[name] is not None:
-                cotangent, collected[name] = cotangents.dense(collected[name]), None
+                cotangent, collected[name] = cotangents.settled(collected[name]), None
                 for first, second, block in local.curvature(cotangent):
                     _add_pair(pairs, first, second, block)
                 parts = primitive.pull_all(local.wanted, cotangent, result, primals, params)
@@ -78,6 +80,9 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
 
     def second_derivatives(self, output: Traced, variable: int) -> Any:
         """The Hessian of the output with respect to one variable, as a matrix; None where it is zero."""
+        if any(is_complex(result) for result, _ in self.tape):
+            # The derivative of a complex value has two directions, and a block has one.
+            raise NotDifferentiable("edge pushing takes programs of real numbers: leave out mode= and sparse=")
         block = self.pull(output)[1].get(variable, {}).get(variable)
         return block if block is None or not _is_number(block) else np.reshape(block, (1, 1))
 
@@ -120,9 +125,10 @@ class _Local:
         self._jacobians: list[tuple[int, Any]] | None = None
 
     def jacobians(self) -> list[tuple[int, Any]]:
-        """For each traced argument, its name and the Jacobian of the result."""
+        """For each traced argument that the result depends on, its name and the Jacobian."""
         if self._jacobians is None:
-            self._jacobians = [(self.names[index], self._jacobian(index)) for index in self.wanted]
+            blocks = [(self.names[index], self._jacobian(index)) for index in self.wanted]
+            self._jacobians = [(source, block) for source, block in blocks if block is not None]
         return self._jacobians
 
     def _jacobian(self, index: int) -> Any:
@@ -155,8 +161,10 @@ class _Local:
 
     def _diagonal(self, index: int, values: Any) -> Any:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
-        if self.number:
-            return 0.0 if values is None else values
+        if self.number or values is None:
+            return values
+        if self.primitive.selects:
+            values = cotangents.Masked(values, cotangents.nonzero(values))
         size, places = np.size(self.primals[index]), self._places(index)
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
@@ -186,11 +194,14 @@ class _Local:
             if not callable(partial):
                 return None
             weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
-            if weight is None or self.number:
-                return weight if weight is None else weight * cotangent
+            if weight is None:
+                return None
+            weight = cotangents.scale(cotangent, weight)
+            if self.number:
+                return cotangents.dense(weight)
             places, shape = (self._places(first), self._places(second)), np.shape(self.result)
             sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
-            return _scattered(weight * cotangent, *places, sizes, shape)
+            return _scattered(weight, *places, sizes, shape)
         columns = []
         for basis in _basis(np.shape(self.primals[second])):
             moved = self._moved(second, basis, lambda y, xs: self._pull(first, cotangent, xs, y))
@@ -230,11 +241,15 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
 
 
 def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
-    """A matrix with the values at places, those at one place added."""
+    """A matrix with the values at places, those at one place added; structural zeros are not in it."""
+    mask = values.mask if type(values) is cotangents.Masked else True
+    values = cotangents.dense(values)
     if shape == (1, 1):
-        summed = values if values is None or broadcast == () else np.sum(np.broadcast_to(values, broadcast))
-        return 0.0 if summed is None else np.reshape(summed, ())[()]
-    values = np.zeros(len(rows)) if values is None else np.ravel(np.broadcast_to(values, broadcast))
+        return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
+    values = np.ravel(np.broadcast_to(values, broadcast))
+    if type(values) not in KINDS and type(mask) is np.ndarray:
+        kept = np.flatnonzero(np.broadcast_to(mask, broadcast))
+        values, rows, columns = values[kept], rows[kept], columns[kept]
     if type(values) in KINDS:
         return scatter_add(values, shape=shape, indices=((rows, columns),))
     return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
