@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+import scipy
 
 import effgrad
 from effgrad import grad
@@ -249,3 +250,39 @@ def test_compiling_leaves_the_search_for_garbage_as_it_was():
     del cycle
     gc.collect()
     assert watched() is None
+
+
+SYMMETRIC = np.array([[2.0, 0.3, 0.1], [0.3, 3.1, 0.2], [0.1, 0.2, 4.2]])
+
+# Functions with several results, and functions that are given functions.
+SEVERAL = {
+    "eigh": lambda x: np.linalg.eigh(x).eigenvectors ** 2 @ np.linalg.eigh(x)[0],
+    "eig": lambda x: np.linalg.eig(x)[0],
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "qr": lambda x: np.linalg.qr(x)[1] ** 2,
+    "lstsq": lambda x: np.linalg.lstsq(x, x[:, 0] ** 2, rcond=None)[0],
+    "polar": lambda x: scipy.linalg.polar(x)[0],
+    "gradient": lambda x: np.gradient(x)[1],
+    "polydiv": lambda x: np.polydiv(x[0], x[1, :2])[1],
+    "average": lambda x: np.average(x, weights=x * x, returned=True)[0],
+    "histogram": lambda x: np.histogram(x, 3)[0] * x[0, 0] + np.histogram(x, 3)[1][1],
+    "histogram2d": lambda x: np.histogram2d(x[0], x[1], 2, [[0, 5], [0, 5]])[0] * x[0, 0],
+    "where": lambda x: x[np.where(x > 0.25)],
+    "unravel_index": lambda x: x[np.unravel_index(np.argmax(x), x.shape)],
+    "divmod": lambda x: np.divmod(x, 0.7)[1] + np.modf(x)[0],
+    "apply_along_axis": lambda x: np.apply_along_axis(lambda row: row * x[0, 0], 0, x),
+    "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x, [0, 1]),
+    "piecewise": lambda x: np.piecewise(x, [x < 1, x >= 1], [lambda t: t * x[0, 1], np.exp]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_and_arguments_that_are_functions(name, backend):
+    f = SEVERAL[name]
+    compiled = compile(f, backend=backend)
+    source = effgrad.stage(f)(SYMMETRIC).to_python()
+    for x in (SYMMETRIC, SYMMETRIC + 0.1 * np.eye(3), SYMMETRIC * 1.1):
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-10)
+    names = {}
+    exec(source, names)
+    np.testing.assert_allclose(names["program"](SYMMETRIC), f(SYMMETRIC), rtol=1e-10)

@@ -8,6 +8,7 @@ What Python asks of a value, in `if`, `range` or an index, is answered from the 
 graph is the program of one path, and says when it is.
 """
 
+import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.stage import later
-from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
+from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
 from effgrad.stage.later import computed, share_memory, small
 from effgrad.stage.passes import PASSES, Simplifier
 
@@ -53,6 +54,7 @@ _KEPT = {Node, float, int}
 # Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
 _CONSTANTS: dict[Any, Primitive] = {}
 _UNRULED: dict[Any, Primitive] = {}
+_PARTS: dict[tuple[Any, int], Primitive] = {}
 
 
 def constant_primitive(function: Any) -> Primitive:
@@ -67,6 +69,14 @@ def unruled_primitive(function: Any) -> Primitive:
     if function not in _UNRULED:
         _UNRULED[function] = Primitive(function.__name__, function, UNRULED, (), ())
     return _UNRULED[function]
+
+
+def part_primitive(primitive: Primitive, number: int) -> Primitive:
+    """The primitive that gives one of the results of a function that has several."""
+    key = primitive.function, number
+    if key not in _PARTS:
+        _PARTS[key] = Primitive(primitive.name, Part(*key), primitive.kind, (), ())
+    return _PARTS[key]
 
 
 def _under_derivative(tree: Any) -> bool:
@@ -97,9 +107,12 @@ class Staged(Traced):
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
         # As an operation of its own, it takes staged values by their place.
-        direct = (function not in FUNCTIONS or function in COMPOSED) and traced.staging(args) is not None
+        ruled = function in FUNCTIONS
+        direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
         if direct and not _under_derivative((args, tuple(kwargs.values()))):
-            return record(unruled_primitive(function), *args, **kwargs)
+            # What a function that is an argument closes over would not be seen.
+            if not (ruled and any(map(inspect.isroutine, args))):
+                return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:
@@ -268,6 +281,10 @@ class Stage(Handler[Smooth, Recompute]):
     ) -> Any:  # fmt: skip
         """The value of a new node, for which the example's is `result`."""
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
+            if isinstance(result, tuple | list) and primitive.kind in ("constant", UNRULED):
+                parts = [part_primitive(primitive, i) for i in range(len(result))]
+                taken = [self.recorded(p, r, args, params, slots) for p, r in zip(parts, result, strict=True)]
+                return type(result)(*taken) if hasattr(result, "_fields") else type(result)(taken)
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]
