@@ -10,6 +10,7 @@ import pytest
 
 from effgrad import (
     Detached,
+    EscapedValue,
     NotDifferentiable,
     check_grad,
     compare,
@@ -251,6 +252,15 @@ def test_methods_that_write_in_place():
     x = np.array([0.5, 2.0, 1.5])
     differences = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
     np.testing.assert_allclose(grad(f)(x), differences, rtol=1e-7)
+
+
+@pytest.mark.parametrize("use", [float, int, np.asarray, lambda kept: np.mean([kept]), lambda kept: kept + 1.0])
+def test_a_value_that_was_kept_is_told_to_be_returned(use):
+    """A list of losses to plot was said to be an assignment into an array, and to want np.sin for math.sin."""
+    kept = []
+    grad(lambda x: (kept.append(x * x), x * x)[1])(2.0)
+    with pytest.raises(EscapedValue, match="has already ended"):
+        use(kept[0])
 
 
 def test_errors_have_a_code_a_section_and_the_line_of_the_user():

@@ -1,7 +1,9 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
+import copy
 import gc
 import io
+import pickle
 import re
 import warnings
 import weakref
@@ -286,3 +288,50 @@ def test_several_results_and_arguments_that_are_functions(name, backend):
     names = {}
     exec(source, names)
     np.testing.assert_allclose(names["program"](SYMMETRIC), f(SYMMETRIC), rtol=1e-10)
+
+
+LAYOUTS = {
+    "ravel": lambda x: np.ravel(x, "K"),
+    "strides": lambda x: x * x.strides[0],
+    "flags": lambda x: x * 2 if x.flags.c_contiguous else x * 3,
+    "reshape": lambda x: np.reshape(x * 2, (3, 2), order="A"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_order_in_memory_is_a_part_of_an_array_s_type(name, backend):
+    f = LAYOUTS[name]
+    x = np.arange(6.0).reshape(2, 3)
+    compiled = compile(f, backend=backend)
+    for y in (x, np.asfortranarray(x), np.arange(6.0).reshape(3, 2).T, np.arange(12.0).reshape(2, 6)[:, ::2], x):
+        np.testing.assert_array_equal(compiled(y), f(y))
+
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    @compile
+    def times(self, x):
+        return self.scale * x
+
+
+def test_a_method_is_compiled_for_each_object():
+    assert [Scaled(2.0).times(3.0), Scaled(5.0).times(3.0)] == [6.0, 15.0]
+
+
+def test_a_compiled_function_is_copied_and_pickled_as_what_it_is_made_of():
+    compiled = compile(newton, backend="numpy")
+    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert other.backend == "numpy" and other(2.0) == pytest.approx(1.0)
+
+
+def test_arrays_given_are_copies_to_the_function(backend):
+    def f(a, b):
+        a[0] = 7.0
+        return a + b
+
+    compiled, x = compile(f, backend=backend), np.array([1.0, 2.0])
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(x, x), [8.0, 4.0])
+        np.testing.assert_array_equal(x, [1.0, 2.0])

@@ -102,6 +102,7 @@ class Traced:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
+            _check_alive(self)
             name = library_call()[0]
             if name is not None:
                 raise NoRule(refusal(name))
@@ -532,8 +533,17 @@ def released(value: Any) -> Any:
 def _released(value: Any, what: str, instead: str) -> Any:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
     if depends(value):
+        _check_alive(value)
         raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
     return value.primal
+
+
+def _check_alive(value: Any) -> None:
+    if not value.owner.alive:
+        raise EscapedValue(
+            "a value of a derivative that has already ended was used as a plain one; return it from the differentiated "
+            "function (has_aux=True), or keep effgrad.stop_gradient(x)"
+        )
 
 
 def no_rule(function: Any) -> NoRule:
