@@ -20,7 +20,18 @@ import numpy as np
 from effgrad.errors import Detached, Irreproducible
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
-from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, as_index, getitem, held, plain, plain_tree
+from effgrad.smooth.traced import (
+    KINDS,
+    LAYERS,
+    OPERATORS,
+    Traced,
+    as_index,
+    contiguous,
+    getitem,
+    held,
+    plain,
+    plain_tree,
+)
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -207,7 +218,8 @@ class Storage:
             if self.settled < Part.latest:
                 before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
                 self.settled, self.history = next(_clock), before
-            self.base = self.read(self.addresses)
+            # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
+            self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element = [], None, None
         return self.base
 
@@ -399,12 +411,20 @@ class Mutable(Traced):
             Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
             return result
         value = handle.elements(addresses)
+        if np.ndim(addresses):
+            value = value.copy()  # of what was written, where all is from one write
         return value if type(value) in KINDS else buffer(value)
 
     def plain(self) -> Any:
         """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+
+    def contiguous(self) -> bool:
+        return contiguous(self.handle.outline())
+
+    def addresses(self) -> Any:
+        return self.handle.located()
 
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow

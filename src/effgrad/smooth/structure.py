@@ -15,6 +15,7 @@ from effgrad.smooth.traced import (
     OPERATORS,
     Traced,
     always_view,
+    contiguous,
     ordinary,
     outline,
     plain,
@@ -152,6 +153,13 @@ def _reshape(a: Any, shape: Any) -> Any:
         return reshape(value, shape=shape)
 
     return view(step(a), a, step)
+
+
+def _ravel(a: Any, order: Any = "C") -> Any:
+    if order != "C":
+        return _moved(np.ravel)(a, order=order)
+    # Unlike a reshape, it copies whatever is not contiguous.
+    return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
 
 def _permuted(function: Any) -> Any:
@@ -355,7 +363,7 @@ OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
 FUNCTIONS.update({
     np.reshape: lambda a, shape, order="C", *, copy=None: (
         _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
-    np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
+    np.ravel: _ravel,
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(

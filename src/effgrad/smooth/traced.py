@@ -145,6 +145,13 @@ class Traced:
         """The value that this one stands for."""
         return self.primal
 
+    def contiguous(self) -> bool:
+        return contiguous(self.primal)
+
+    def addresses(self) -> Any:
+        """Where the elements lie, of an array that was written to."""
+        return None
+
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
 
@@ -325,7 +332,10 @@ def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
     whole: Any = plain(source)
-    if type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
+    if type(source) in KINDS and (addresses := source.addresses()) is not None:
+        # The value of an array that was written to may lie in another order than its memory.
+        whole, memory = addresses, step(addresses)
+    elif type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
         # Of another library's array, what NumPy would share.
         whole = np.empty(whole.shape, bool)
         memory = step(whole)
@@ -448,6 +458,13 @@ def outline(value: Any) -> Any:
     """A plain array of the value's shape, in its order in memory."""
     value = example(value)
     return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
+
+
+def contiguous(value: Any) -> bool:
+    """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
+    if type(value) in KINDS:
+        return bool(value.contiguous())
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def decided(condition: Any) -> bool:

@@ -28,7 +28,7 @@ from effgrad.smooth.structure import getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
-from effgrad.stage.later import computed, share_memory, small
+from effgrad.stage.later import Later, computed, share_memory, small
 from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
@@ -150,6 +150,10 @@ class Staged(Traced):
 
     def inside(self) -> Any:
         return computed(self.primal)
+
+    def contiguous(self) -> bool:
+        value = self.primal
+        return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
 
     def plain(self) -> "Staged":
         """What `plain` finds: to a rule, a staged value is plain."""
