@@ -66,7 +66,7 @@ def random_writes(seed, steps=12):
                     np.sin(a, out=a)
             elif kind == 4:
                 taken = a[index]
-                arrays.append(taken if np.may_share_memory(taken, a) else taken.copy())
+                arrays.append(taken.copy() if isinstance(index, list | np.ndarray) else taken)
             elif kind == 5:
                 arrays.append(a.T)
             elif kind == 6:

@@ -244,7 +244,7 @@ def test_random_programs_of_views_and_writes(seed):
 def _complex(f, x):
     zeros = np.zeros
     try:
-        np.zeros = lambda shape: zeros(shape, complex)
+        np.zeros = lambda shape, dtype=complex: zeros(shape, dtype)
         return f(x)
     finally:
         np.zeros = zeros

@@ -29,6 +29,7 @@ from effgrad.smooth.traced import (
     contiguous,
     getitem,
     held,
+    outline,
     plain,
     plain_tree,
 )
@@ -139,8 +140,11 @@ class Storage:
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
         if self.addresses is None:
-            shape = np.shape(plain(self.base))
-            self.addresses = np.arange(np.size(plain(self.base))).reshape(shape)
+            addresses = np.arange(np.size(plain(self.base))).reshape(np.shape(plain(self.base)))
+            if not contiguous(self.base):  # what is a view depends on the order in memory
+                addresses, laid = np.empty_like(outline(self.base), int), addresses
+                addresses[...] = laid
+            self.addresses = addresses
         addresses = self.addresses
         for step in path:
             addresses = step(addresses)
