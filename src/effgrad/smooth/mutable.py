@@ -416,7 +416,7 @@ class Mutable(Traced):
             return result
         value = handle.elements(addresses)
         if np.ndim(addresses):
-            value = value.copy()  # of what was written, where all is from one write
+            value = value.copy("K")  # of what was written, where all is from one write
         return value if type(value) in KINDS else buffer(value)
 
     def plain(self) -> Any:
@@ -507,7 +507,7 @@ def write(array: Traced, index: Any, value: Any) -> None:
     if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if np.ndim(plain(value)):
-        value = value.copy()  # it may be written to later
+        value = value.copy("K")  # it may be written to later
     handle.write(addresses, value)
 
 

@@ -84,6 +84,7 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
     return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
 
 
+laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -359,7 +360,7 @@ def _written(target: Any, name: str) -> Any:
     return target
 
 
-OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype)
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out)
 FUNCTIONS.update({
     np.reshape: lambda a, shape, order="C", *, copy=None: (
         _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
@@ -377,7 +378,7 @@ FUNCTIONS.update({
     np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
-    np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip

@@ -156,7 +156,7 @@ class Traced:
         return OPERATORS["negative"](self)
 
     def __pos__(self) -> Any:
-        return self.copy()
+        return self.copy("K")
 
     def __abs__(self) -> Any:
         return OPERATORS["absolute"](self)
@@ -168,8 +168,15 @@ class Traced:
         return self.__copy__()
 
     def copy(self, order: str = "C") -> "Traced":
-        """A copy, as `numpy.ndarray.copy`."""
-        return self.__copy__()
+        """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        result = self.__copy__()
+        if order == "K" or not self.ndim or (order != "F" and contiguous(result)):
+            return result
+        laid: Any = outline(result)
+        if order == "A":
+            order = "F" if laid.flags.f_contiguous else "C"
+        there = laid.flags.f_contiguous and order == "F"
+        return result if there or type(example(result)) in KINDS else OPERATORS["laid_out"](result, order=order)
 
     def __reduce__(self) -> Any:
         return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
@@ -500,7 +507,7 @@ def as_index(index: Any) -> Any:
     index = plain_tree(index)
     if type(index) is tuple:
         return tuple(map(as_index, index))
-    return index.copy() if type(index) is np.ndarray or type(index) in KINDS else index
+    return index.copy("K") if type(index) is np.ndarray or type(index) in KINDS else index
 
 
 def plain_tree(tree: Any) -> Any:
@@ -531,7 +538,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if depends(value) else value.owner.constant(value)
+        return value.copy("K") if depends(value) else value.owner.constant(value)
     return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
