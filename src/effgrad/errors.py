@@ -32,7 +32,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     """
     inside: list[FrameType] = []
     for frame in reversed(frames) if frames is not None else _running():
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn"):
+        if f"{frame.f_globals.get('__name__')}.".startswith(("scipy.", "sklearn.", "numpy.ma.")):
             inside.append(frame)
         elif inside and not _inside(frame):
             break

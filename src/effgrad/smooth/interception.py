@@ -29,7 +29,7 @@ import numpy.random
 import scipy.special
 
 from effgrad.effects import handled
-from effgrad.errors import NoRule, library_call, public_name
+from effgrad.errors import EffgradError, NoRule, library_call, public_name
 from effgrad.smooth import bessel, makers, special
 from effgrad.smooth.makers import by_library
 from effgrad.smooth.mutable import buffer
@@ -122,6 +122,8 @@ def explain(error: BaseException) -> None:
     """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
     if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
         return
+    if type(error) is SystemError and isinstance(error.__cause__, EffgradError):
+        raise error.__cause__  # compiled code went on after it
     if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
         return
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]

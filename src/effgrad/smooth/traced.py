@@ -230,6 +230,10 @@ class Traced:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
     def view(self, dtype: Any = None) -> Any:
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+            if dtype is not np.ndarray:
+                raise NoRule(f"numpy.{dtype.__name__}, a class of its own, has no derivative: use plain arrays")
+            dtype = None
         if dtype is not None and np.dtype(dtype) != self.dtype:
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
