@@ -335,3 +335,23 @@ def test_arrays_given_are_copies_to_the_function(backend):
     for _ in range(2):
         np.testing.assert_array_equal(compiled(x, x), [8.0, 4.0])
         np.testing.assert_array_equal(x, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "argument", [np.array(["a"]), np.array([1.0, None]), np.array(["2026-01-01"], "M8[D]"), np.array(3.0, dtype=object)]
+)
+def test_arrays_that_are_not_of_numbers_are_refused(argument):
+    """They took the places of the inputs after them."""
+    with pytest.raises(NotStaged, match="array of"):
+        compile(lambda x, y: y * 2.0)(argument, 1.0)
+
+
+def test_arrays_of_objects_made_inside_are_refused(backend):
+    with pytest.raises(NotStaged, match="array of objects"):
+        compile(lambda x: np.sum(np.array([x[0], x[1]], dtype=object)), backend=backend)(np.ones(2))
+
+
+def test_integers_are_shifted(backend):
+    compiled, x = compile(lambda x: (x << 2) + (x >> 1), backend=backend), np.array([3, -8])
+    for y in (x, x + 1):
+        np.testing.assert_array_equal(compiled(y), (y << 2) + (y >> 1))

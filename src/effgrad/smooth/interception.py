@@ -123,7 +123,7 @@ def explain(error: BaseException) -> None:
     if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
         return
     if type(error) is SystemError and isinstance(error.__cause__, EffgradError):
-        raise error.__cause__  # compiled code went on after it
+        raise error.__cause__ from None  # compiled code went on after it
     if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
         return
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]

@@ -181,7 +181,10 @@ def _recording(function: Any, reflected: bool = False) -> Any:
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
-for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
+for _name, _function in (
+    ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
+    ("lshift", np.left_shift), ("rshift", np.right_shift),
+):  # fmt: skip
     setattr(Staged, f"__{_name}__", _recording(_function))
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
@@ -284,6 +287,8 @@ class Stage(Handler[Smooth, Recompute]):
         slots: tuple[Node, ...] = (),
     ) -> Any:  # fmt: skip
         """The value of a new node, for which the example's is `result`."""
+        if isinstance(result, np.ndarray) and result.dtype.kind == "O":
+            raise NotStaged(f"{primitive.name} returns an array of objects; a program has arrays of numbers")
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
             if isinstance(result, tuple | list) and primitive.kind in ("constant", UNRULED):
                 parts = [part_primitive(primitive, i) for i in range(len(result))]
@@ -431,6 +436,9 @@ def staged(
     f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray) and not is_dynamic(leaf):
+            raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
     with intercepted(), Stage(recorder) as stage:
