@@ -17,7 +17,8 @@ import types
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
-os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp()  # first calls compile
+CACHE = tempfile.TemporaryDirectory()
+os.environ["EFFGRAD_CACHE"] = CACHE.name  # first calls compile
 
 import numpy as np  # noqa: E402
 

@@ -20,8 +20,10 @@ from effgrad.spec import contracts  # noqa: E402
 
 COMPILED = {
     **dict.fromkeys(["test_complex", "test_checkpoint", "test_hard_cases", "test_higher_modes"], "native"),
-    **dict.fromkeys(["test_mutation", "test_numpy_coverage", "test_primitives", "test_special"], "numpy"),
-}
+    **dict.fromkeys(
+        ["test_arguments", "test_array_api", "test_higher_order", "test_kinks", "test_laws", "test_lists", "test_modes",
+         "test_mutation", "test_numpy_coverage", "test_odd_arguments", "test_primitives", "test_special"], "numpy"),
+}  # fmt: skip
 
 
 def pytest_addoption(parser):

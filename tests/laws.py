@@ -68,7 +68,10 @@ def single_precision_stays(f, x):
 
 
 def complex_arguments_are_differentiated_or_refused(f, x):
-    """In the real and imaginary parts of a complex argument; in places SciPy drops the imaginary one with a warning."""
+    """In the real and imaginary parts of a complex argument.
+
+    In places SciPy drops the imaginary one with a warning; a transposed complex system it does not solve.
+    """
     x, step = x + 0.2j * np.cos(3 * np.arange(x.size)).reshape(x.shape), 1e-6
 
     def g(a, b):

@@ -13,7 +13,7 @@ import pytest
 import scipy
 
 import effgrad
-from effgrad import grad
+from effgrad import grad, loop
 from effgrad.errors import NotStaged
 from effgrad.stage import compiled
 from effgrad.stage.compiled import BACKENDS, compile
@@ -189,6 +189,16 @@ def test_the_report_names_the_steps(backend):
     assert re.search(r"\[20, 20\] matmul \(BLAS\)", text)
     product = next(line for line in text.splitlines() if "matmul" in line)
     assert "16 k" in product  # 2 * 20**3 operations
+
+
+def test_the_report_counts_the_steps_of_loops():
+    def f(x):
+        return loop.fori(0, 10, lambda i, c: np.sin(c), x) * np.linalg.det(x)
+
+    rows = compile(f).report(np.eye(20)).splitlines()
+    assert any("det (NumPy)" in row for row in rows)
+    (row,) = [row for row in rows if "iterate (loop)" in row]
+    assert row.split()[2:4] == ["4", "k"]  # ten times the sine of 400 elements
 
 
 def test_functions_without_a_rule_are_called(backend):

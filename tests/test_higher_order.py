@@ -18,6 +18,7 @@ def shifted(u):
     return function(lambda f: function(lambda x: f(x + u)))
 
 
+@pytest.mark.eager  # a function is no result of what is compiled
 def test_no_higher_order_perturbation_confusion():
     d = derivative(shifted)(0.0)
     assert d(d(lambda x: x**3))(5.0) == 30.0
@@ -25,6 +26,7 @@ def test_no_higher_order_perturbation_confusion():
     assert d(d(d(lambda x: x**4)))(2.0) == pytest.approx(48.0)
 
 
+@pytest.mark.eager  # a function is no result of what is compiled
 def test_the_value_of_a_function_output_is_usable_afterwards():
     value, tangent = jvp(lambda a: {"f": function(lambda x: a * x * x), "n": a * a}, (3.0,), (1.0,))
     assert value["f"](2.0) == 12.0 and value["n"] == 9.0

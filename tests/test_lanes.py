@@ -6,8 +6,9 @@ import pytest
 import effgrad
 from effgrad.stage import stage
 from effgrad.stage.native import program
+from effgrad.stage.native.fusion import LARGE_ARRAY
 from effgrad.stage.native.lanes import FEWEST_ROWS, apart
-from effgrad.stage.native.plan import LARGE_ARRAY, Fused
+from effgrad.stage.native.steps import Fused
 from effgrad.stage.passes import optimised
 
 ROWS = FEWEST_ROWS + 1

@@ -132,6 +132,7 @@ def test_checkpoints_change_nothing(mode, names, x, v):
         close(pulled(g, x, v, mode), pulled(f, x, v, mode))
 
 
+@pytest.mark.eager  # and compiled by itself
 @settings(max_examples=3, deadline=None)
 @given(programs, vectors, vectors)
 @pytest.mark.parametrize("backend", ["numpy", "native"])
@@ -154,6 +155,7 @@ def shifted(u):
 SCALAR = [np.sin, np.exp, lambda x: x * x * x, lambda x: x / (1 + x * x), lambda x: np.tanh(x) * x, lambda x: x + 0.5]
 
 
+@pytest.mark.eager  # a function is no result of what is compiled
 @quick
 @given(st.lists(st.sampled_from(SCALAR), min_size=1, max_size=4), numbers)
 def test_the_derivative_of_the_shift_is_the_derivative(parts, x):

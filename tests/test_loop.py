@@ -3,6 +3,7 @@
 import functools
 import itertools
 import signal
+import sys
 import tracemalloc
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from effgrad import compile, grad, hessian, jvp, loop, second_order, stage, taylor
 from effgrad.modes import REVERSE
+from effgrad.modes.binomial import split
 from effgrad.stage import loops
 from effgrad.stage.compiled import BACKENDS
 from effgrad.stage.native import whole
@@ -142,6 +144,19 @@ def test_compiled_loops_are_pythons_loops(name, derivative, backend):
     expected, f = PROGRAMS[name]
     d = DERIVATIVES[derivative]
     c = compile(d(f), backend)
+    for x in POINTS:
+        np.testing.assert_allclose(c(x), d(expected)(x), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("derivative", ["value", "taped", "forward"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_loops_run_without_machine_code(name, derivative, monkeypatch):
+    monkeypatch.setitem(sys.modules, "effgrad.stage.native.loops", None)  # as where llvmlite is missing
+    monkeypatch.setitem(sys.modules, "effgrad.stage.native.whole", None)
+    monkeypatch.setattr(loops, "_LOOPS", {})
+    expected, f = PROGRAMS[name]
+    d = DERIVATIVES[derivative]
+    c = compile(d(f), "numpy")
     for x in POINTS:
         np.testing.assert_allclose(c(x), d(expected)(x), rtol=1e-9, atol=1e-11)
 
@@ -289,7 +304,7 @@ def test_an_integer_that_a_double_cannot_hold_is_an_error():
 
 def test_snapshots_split_any_length():
     for length, snapshots in itertools.product(range(2, 60), range(1, 8)):
-        assert 1 <= loops.split(length, snapshots) < length
+        assert 1 <= split(length, snapshots) < length
 
 
 # Loops of a few numbers, which are one function.

@@ -15,7 +15,7 @@ from effgrad.errors import NotStaged
 from effgrad.stage import GuardFailed, stage
 from effgrad.stage.compiled import compile
 from effgrad.stage.native import engine, program, scalars, tape
-from effgrad.stage.native.plan import Fused
+from effgrad.stage.native.steps import Fused
 from effgrad.stage.passes import optimised
 
 native = sys.modules["effgrad.stage.native"]

@@ -7,7 +7,7 @@ import pytest
 import effgrad
 from effgrad.stage import stage
 from effgrad.stage.native import program
-from effgrad.stage.native.plan import Call
+from effgrad.stage.native.steps import Call
 from effgrad.stage.passes import optimised
 
 X, Y = np.random.default_rng(0).normal(size=(2, 4, 3))

@@ -89,6 +89,7 @@ def test_the_edges_of_a_histogram_move_with_the_data(options):
     check_grad(lambda x: np.sum(np.histogram_bin_edges(x, **options) ** 2), data)
 
 
+@pytest.mark.eager  # compiled, it is not staged
 def test_the_edges_of_a_histogram_of_planes_are_refused():
     with pytest.raises(NoRule, match="give it the range"):
         grad(lambda x: np.sum(np.histogram2d(x[0], x[1], 2)[1]))(KNOWN)

@@ -81,3 +81,24 @@ def test_a_power_may_find_its_square_done():
 def test_a_shape_may_be_given_as_an_array():
     graph = passes.optimised(stage(lambda x: np.reshape(x, np.array([2, 3])) + 1)(np.arange(6.0)))
     np.testing.assert_array_equal(graph(np.arange(6.0))[0], np.arange(6.0).reshape(2, 3) + 1)
+
+
+def test_a_large_constant_is_kept_as_the_operation_that_makes_it():
+    def f(x):
+        ones = np.where(np.ones(3, bool), np.ones(3), x)
+        return np.sum(np.concatenate([ones] * 2000) * x[0])
+
+    graph = stage(f)(x[0])
+    after = passes.optimised(graph)
+    assert counts(after)["concatenate"] == 1 and "where" not in counts(after)
+    assert after(x[0])[0] == pytest.approx(f(x[0]), rel=1e-14)
+
+
+def test_an_index_that_turns_out_constant_goes_into_the_operation():
+    def f(x):
+        return x[np.where(np.array(True), np.int64(1), np.argmax(x))]
+
+    graph = passes.simplified(stage(f)(x[0]), passes.algebra, passes.constants)
+    (read,) = [node for node in graph if node.primitive.name == "getitem"]
+    assert not read.slots
+    assert graph(x[0])[0] == x[0, 1]

@@ -164,3 +164,19 @@ def test_a_function_is_staged_by_its_rule_where_only_a_keyword_is_staged():
 
     (counts,) = stage(f)(np.ones(4))(np.arange(4.0))
     np.testing.assert_array_equal(counts, f(np.arange(4.0)))
+
+
+@pytest.mark.parametrize("ask", [bool, int, float, complex, round, lambda x: round(x, 1), lambda x: len(range(int(x)))])
+def test_what_python_is_told_of_a_value_is_guarded(ask):
+    graph = stage(lambda x: ask(x) * 1.0)(2.25)
+    (answer,) = graph(2.25)
+    assert answer == ask(2.25)
+    assert len(graph.guards) == 1
+    with pytest.raises(GuardFailed):
+        graph(0.0)
+
+
+def test_a_staged_value_shows_the_example():
+    seen = []
+    stage(lambda x: seen.extend([repr(x), f"{x}", f"{x:.1f}"]) or x)(2.25)
+    assert seen == ["Staged(2.25)", "Staged(2.25)", "2.2"]

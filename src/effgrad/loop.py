@@ -12,10 +12,12 @@ import numpy as np
 import optree
 
 from effgrad.effects import handled
+from effgrad.modes.binomial import default_memory, split
 from effgrad.modes.region import Checkpoint, Recompute, checkpoint
 from effgrad.smooth.traced import example, plain
 from effgrad.stage import loops
 from effgrad.stage.graph import Graph
+from effgrad.stage.iterate import iterate, unpacked
 
 __all__ = ["fori", "scan", "while_"]
 
@@ -135,7 +137,7 @@ def _steps(
     def run(carry: Any, order: range, snapshots: int) -> tuple[Any, list[Any]]:
         results: list[Any] = []
         while len(order) > 1:
-            ahead = loops.split(len(order), max(snapshots, 1))
+            ahead = split(len(order), max(snapshots, 1))
             carry, some = checkpoint(run, carry, order[:ahead], snapshots)
             results += some
             order, snapshots = order[ahead:], snapshots - 1
@@ -144,7 +146,7 @@ def _steps(
             results.append(result)
         return carry, results
 
-    return run(carry, order, memory or loops.default_memory(len(order)))
+    return run(carry, order, memory or default_memory(len(order)))
 
 
 class _Changes(Exception):
@@ -205,9 +207,9 @@ def _staged(
         return None
     tested = (len(test.inputs) - len(leaves), len(leaves)) if test else (0, 0)
     loop = loops.shared(loops.Loop(graph, len(values), len(leaves), count, reverse, memory, test, tested))
-    packed = loops.iterate(*values, *leaves, *rows, loop=loop)
+    packed = iterate(*values, *leaves, *rows, loop=loop)
     types = [loops.like(output).dtype for output in graph.outputs]
-    parts = loops.unpacked(packed, loop.shapes, types if count is not None else [*types[:-1], np.dtype(np.int64)])
+    parts = unpacked(packed, loop.shapes, types if count is not None else [*types[:-1], np.dtype(np.int64)])
     results = parts[len(leaves) :] if count is not None else []
     return tree.unflatten(parts[: len(leaves)]), structure[1].unflatten(results)
 

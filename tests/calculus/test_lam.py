@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lam_costs import doubling, folding, steps
 
 from effgrad import grad
 from effgrad.calculus import IllFormed, IllTyped, Stuck, TooManySteps
-from effgrad.calculus.lam import Interpreter, evaluate, parse, parse_type, show, translations, typeof
 from effgrad.calculus.lam import delta as d
+from effgrad.calculus.lam import evaluate, parse, parse_type, show, translations, typeof
 from effgrad.calculus.lam.primitives import CONSTANTS, Left, Right
 from effgrad.calculus.lam.terms import DELTA, Monad, Product, R
 from effgrad.calculus.lam.translations import (
@@ -150,18 +151,6 @@ def test_eval_is_that_of_figure_11(delta, factor, given_map):
 # Cost, in reduction steps
 
 
-def steps(term, argument):
-    interpreter = Interpreter()
-    interpreter.run(term, argument)
-    return interpreter.steps
-
-
-def doubling(n):
-    """The program of section 5.3 that loses its sharing: n lets, each the sum of the last one with itself."""
-    lets = "".join(f"let x{i} = x{i - 1} + x{i - 1} in " for i in range(1, n + 1))
-    return parse(rf"\x0. {lets} x{n}")
-
-
 def test_sharing_is_lost_by_the_second_translation_and_kept_by_the_last():
     sizes = range(2, 13)
     for wrapper in (reverse1, reverse):
@@ -182,15 +171,9 @@ def test_the_last_translation_costs_a_constant_factor_however_long_the_program()
 
 
 def test_the_first_translation_costs_a_times_as_much():
-    def program(a):
-        source = " * ".join(["R"] * a)
-        return parse(rf"\(p : {source}). fold ((\(u, b). u * fst p + b), (fst p, build (300, \i. real i)))")
-
-    def point(a):
-        return 1.0 if a == 1 else (1.0, point(a - 1))
-
     def ratio(wrapper, a):
-        return steps(wrapper(program(a)), (point(a), 1.0)) / steps(program(a), point(a))
+        program, point = folding(a)
+        return steps(wrapper(program), (point, 1.0)) / steps(program, point)
 
     first = {a: ratio(reverse1, a) for a in (10, 20, 40)}
     assert 1.9 < (first[40] - first[20]) / (first[20] - first[10]) < 2.3

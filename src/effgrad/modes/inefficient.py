@@ -9,6 +9,7 @@ Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, secti
 on numbers; `costs` counts what they do beside what `delta` does.
 """
 
+import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from effgrad.modes.explain import Counting
 from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
-class Duals(Handler[Smooth]):
+class Duals(Handler[Smooth], abc.ABC):
     """Dual numbers with tangents of some kind; `scaled` and `added` say what is done with them, and count it."""
 
     def enter(self) -> None:
@@ -41,17 +42,17 @@ class Duals(Handler[Smooth]):
     def owns(self, value: Any) -> bool:
         return type(value) in KINDS and value.owner is self
 
+    @abc.abstractmethod
     def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
         """The gradient of a function of numbers, and the count of what was done for it."""
-        raise NotImplementedError  # each of the two translations has its own
 
+    @abc.abstractmethod
     def scaled(self, tangent: Any, partial: Any) -> Any:
         """A tangent times a partial."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def added(self, first: Any, second: Any) -> Any:
         """The sum of two tangents."""
-        raise NotImplementedError
 
     zero: Any = None
 

@@ -73,8 +73,8 @@ def first_of_ties(chosen: Any, axis: Any, last: bool) -> Any:
         moved = np.transpose(chosen, order)
         groups = moved.reshape((*moved.shape[: chosen.ndim - len(axis)], -1))
         return np.transpose(first_of_ties(groups, -1, last).reshape(moved.shape), np.argsort(order))
-    line = -1 if axis is None else axis
-    at = moved.shape[line] - 1 - np.argmax(np.flip(moved, line), line) if last else np.argmax(moved, line)
-    result = np.zeros(moved.shape)
-    np.put_along_axis(result, np.expand_dims(at, line), 1.0, line)
-    return result.reshape(chosen.shape)
+    moved = np.moveaxis(moved, -1 if axis is None else axis, -1)
+    n = moved.shape[-1]
+    at = n - 1 - np.argmax(np.flip(moved, -1), -1) if last else np.argmax(moved, -1)
+    weights = np.expand_dims(at, -1) == np.arange(n)
+    return weights.reshape(chosen.shape) if axis is None else np.moveaxis(weights, -1, axis)

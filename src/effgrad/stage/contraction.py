@@ -1,15 +1,17 @@
 """Einsums and matrix products with less work in them.
 
-Of a product that is only summed, an operand is summed first. An einsum of several operands is a chain of products of
-two, in the order that costs least; what several einsums have in common (the tangents of one, say, in each of which
-another operand is a tangent) is computed once and costs each a part. Products that share a factor are one product: the
-factor is read once, and narrow products become a wide one.
+An einsum of two operands is a matrix product, for which there is BLAS. Of a product that is only summed, an operand is
+summed first. An einsum of several operands is a chain of products of two, in the order that costs least; what several
+einsums have in common (the tangents of one, say, in each of which another operand is a tangent) is computed once and
+costs each a part. Products that share a factor are one product: the factor is read once, and narrow products become a
+wide one.
 """
 
 import collections
 import functools
 import itertools
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,66 @@ from effgrad.smooth.elementwise import multiply, negative
 from effgrad.smooth.linalg import einsum, matmul
 from effgrad.smooth.reductions import sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
-from effgrad.stage.graph import GUARD, Graph, Node, shape_of
+from effgrad.stage.graph import GUARD, Graph, Node, dtype_of, shape_of
+from effgrad.stage.indexing import reduced_axes
+from effgrad.stage.rules import Add
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.
 MOST_OPERANDS = 5
 # Wider products gain nothing by being joined; smaller ones (of the width and the summed axis) are no work for BLAS.
 WIDEST, SMALLEST = 64, 32
+
+
+def products(node: Node, add: Add) -> Any:
+    """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
+    if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
+        return node
+    (left, right), output = _terms(node)
+    if any(dtype_of(a) != node.dtype for a in node.args) or any(len(set(x)) < len(x) for x in (left, right, output)):
+        return node
+    return _as_product(node, left, right, output, add)
+
+
+def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any:
+    a, b = node.args
+    sizes = dict(zip(left + right, shape_of(a) + shape_of(b), strict=True))
+
+    def shape(letters: Iterable[str]) -> tuple[int, ...]:
+        return tuple(sizes[s] for s in letters)
+
+    def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
+        return add(node.changed(primitive=primitive, args=args, params=params, shape=size, kind=np.ndarray))
+
+    def reshaped(x: Any, size: tuple[int, ...]) -> Any:
+        return make(reshape, (x,), size, shape=size)
+
+    def ordered(x: Any, letters: str, order: Sequence[str]) -> Any:
+        return make(transpose, (x,), shape(order), axes=tuple(map(letters.index, order)))
+
+    def summed_alone(x: Any, letters: str, other: str) -> tuple[Any, str]:
+        """The sum over what neither the other operand nor the output has."""
+        kept = "".join(s for s in letters if s in other + output)
+        axes = tuple(i for i, s in enumerate(letters) if s not in kept)
+        return (make(sum_, (x,), shape(kept), axis=axes) if axes else x), kept
+
+    def spread(x: Any, letters: str) -> Any:
+        """Axes in the order of the output, of length one where there are none."""
+        axes = ordered(x, letters, sorted(letters, key=output.index))
+        return reshaped(axes, tuple(sizes[s] if s in letters else 1 for s in output))
+
+    summed = [s for s in left if s in right and s not in output]
+    (a, left), (b, right) = summed_alone(a, left, right), summed_alone(b, right, left)
+    if not summed:
+        return node.changed(primitive=multiply, args=(spread(a, left), spread(b, right)), params={})
+    batch = [s for s in output if s in left and s in right]
+    rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
+    height, depth, width = (math.prod(shape(group)) for group in (rows, summed, columns))
+    x = reshaped(ordered(a, left, [*batch, *rows, *summed]), (*shape(batch), height, depth))
+    y = reshaped(ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width))
+    z = make(matmul, (x, y), (*shape(batch), height, width))
+    order = [*batch, *rows, *columns]
+    z = reshaped(z, shape(order))
+    return node.changed(primitive=transpose, args=(z,), params={"axes": tuple(map(order.index, output))})
 
 
 def inner(graph: Graph) -> Graph:
@@ -38,6 +94,11 @@ def inner(graph: Graph) -> Graph:
         found = _summed(node, uses) if node.primitive is sum_ else None
         new[node] = _with(new, node) if found is None else _contracted(node, *found, new, nodes)
         nodes.append(new[node])
+    return _rebuilt(graph, nodes, new)
+
+
+def _rebuilt(graph: Graph, nodes: list[Node], new: dict[Node, Node]) -> Graph:
+    """The graph of these nodes, of which `new` says what they stand for."""
     return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
 
 
@@ -69,8 +130,8 @@ def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
 
 def _contracted(node: Node, product: Node, factors: list[Any], new: dict[Node, Node], nodes: list[Node]) -> Node:
     """The sum of an einsum, as an einsum."""
-    axis, (terms, output) = node.params["axis"], _terms(product)
-    axes = range(len(output)) if axis is None else [int(i) % len(output) for i in np.atleast_1d(axis)]
+    terms, output = _terms(product)
+    axes = reduced_axes(node.params["axis"], len(output))
     kept = "".join(s for i, s in enumerate(output) if i not in axes)
     value = _with(new, product).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
     value.kind = node.kind
@@ -95,7 +156,7 @@ def paired(graph: Graph) -> Graph:
         changed = _with(new, node)
         new[node] = _in_pairs(changed, node.args, shared, nodes) if _long(node) else changed
         nodes.append(new[node])
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+    return _rebuilt(graph, nodes, new)
 
 
 def _long(node: Node) -> bool:
@@ -183,7 +244,7 @@ def joined(graph: Graph) -> Graph:
             nodes.append(new[node])
         elif node is group[node][-1]:
             _product(group[node], new, nodes)
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+    return _rebuilt(graph, nodes, new)
 
 
 def _depths(graph: Graph) -> dict[Node, int]:
@@ -208,7 +269,7 @@ def _ends_loop(node: Node) -> bool:
 
 
 def _narrow(node: Node) -> bool:
-    if node.primitive is not matmul or len(node.args) != 2 or not all(type(a) is Node for a in node.args):
+    if node.primitive is not matmul or not all(type(a) is Node for a in node.args):
         return False
     (left, right), dtype = node.args, node.dtype
     if len(left.shape) != 2 or len(right.shape) != 2 or dtype.kind != "f" or {left.dtype, right.dtype} != {dtype}:

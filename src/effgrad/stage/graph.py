@@ -102,6 +102,11 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return value.shape if type(value) is Node else np.shape(value)
 
 
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """The type of a node's value, or of a constant."""
+    return value.dtype if type(value) is Node else np.result_type(value)
+
+
 class Graph:
     """A program as data: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
 

@@ -26,6 +26,7 @@ from effgrad.smooth.structure import (
     stack,
     transpose,
 )  # fmt: skip
+from effgrad.stage.indexing import reduced_axes
 
 # Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.
 LARGE = 1 << 14
@@ -153,7 +154,7 @@ def _broadcast(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 def _reduced(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
     ((x,), axis) = args, params["axis"]
     one = primitive.function(small(x), axis=axis)
-    axes = range(x.ndim) if axis is None else [int(a) % x.ndim for a in np.atleast_1d(axis)]
+    axes = reduced_axes(axis, x.ndim)
     if 0 in x.shape:
         return None
     return _typed_as(one, tuple(n for i, n in enumerate(x.shape) if i not in axes), _ordered(x))

@@ -1,14 +1,10 @@
 """Loops of staged programs: the body is a graph of its own, and the loop one operation, run as often as it takes.
 
-A `Loop` is a body: from constants, a carry and a row of data to the next carry and a row of results, in leaves. The
-primitive `iterate` runs it and gives all results in one vector. Its derivatives are loops again: forward mode's has the
-tangents in its carry; reverse mode's, `iterate_back`, goes over the steps backwards, with as many carries kept as it is
-told and the others recomputed (binomial checkpointing: Griewank 1992; Griewank and Walther 2000, algorithm 799). In
-higher orders, what is differentiated of `iterate_back` is its definition by two calls of `iterate`.
+A `Loop` is a body: from constants, a carry and a row of data to the next carry and a row of results, in leaves. Other
+loops are made from it: one that carries tangents with it, and the steps of its reverse pass.
 """
 
 import functools
-import math
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,16 +13,14 @@ import numpy as np
 
 from effgrad.smooth import cotangents
 from effgrad.smooth.cotangents import flat_product
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import CONSTANT, example, plain
-from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, fill
+from effgrad.smooth.traced import CONSTANT, example
+from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
-from effgrad.stage.stage import Stage, Staged, record, settled
+from effgrad.stage.stage import Stage, Staged, record
 
 # The types of leaves that a loop carries; all pass through a vector of float64.
 TYPES = {np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)}
-_EXACT = 2**53
 
 
 class Body(Stage):
@@ -98,6 +92,7 @@ class Loop:
         return self.split(self.graph.inputs)
 
     def split(self, leaves: Sequence[Any]) -> list[list[Any]]:
+        """Arguments as constants, carry and rows."""
         a, b = self.consts, self.consts + self.carry
         return [list(leaves[:a]), list(leaves[a:b]), list(leaves[b:])]
 
@@ -109,7 +104,7 @@ class Loop:
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         """The shapes of what the loop gives: the last carry, the results, and the number of steps if not known."""
-        rows = () if self.length is None else [(self.length, *np.shape(like(r))) for r in self.results]
+        rows = () if self.length is None else [(self.length, *shape_of(r)) for r in self.results]
         return [*(n.shape for n in self.inputs[1]), *rows, *([()] if self.length is None else [])]
 
     @functools.cached_property
@@ -135,13 +130,29 @@ class Loop:
     @functools.cached_property
     def smooth(self) -> list[bool]:
         """Which of the outputs of a step, but for its condition, have derivatives."""
-        return [_floating(o) for o in self.graph.outputs[: self.carry + len(self.results)]]
+        return [floating(o) for o in self.graph.outputs[: self.carry + len(self.results)]]
+
+    def dual(self, active: tuple[int, ...]) -> "Loop":
+        """The loop that carries the tangents of all floating carries too, given those of the active other arguments."""
+        return self.derive(("dual", active), lambda: _dual(self, active))
 
     def backward(self, wanted: tuple[int, ...]) -> "Loop":
-        """A step of the reverse pass, for the cotangents of some arguments."""
-        return _backward(self, wanted)
+        """The steps of the reverse pass: it carries the cotangents of the floating carries and the wanted constants,
+        and its results are those of the wanted rows."""
+        return self.derive(("back", wanted), lambda: _backward(self, wanted))
+
+    def pulled(self, wanted: tuple[int, ...]) -> list[int]:
+        """The arguments whose cotangents the reverse pass gives, in its order."""
+        floating_carries = [self.consts + i for i, n in enumerate(self.inputs[1]) if n.dtype.kind == "f"]
+        first_row = self.consts + self.carry
+        return [*floating_carries, *[i for i in wanted if i < self.consts], *[i for i in wanted if i >= first_row]]
+
+    def states(self) -> "Loop":
+        """The loop whose results are the carries that its steps begin with."""
+        return self.derive("states", lambda: _states(self))
 
     def derive(self, key: Any, make: Callable[[], "Loop"]) -> "Loop":
+        """A loop that is made of this one, once."""
         if key not in self.derived:
             self.derived[key] = make()
         return self.derived[key]
@@ -196,153 +207,14 @@ class Steps:
         return count
 
 
-# Carries that take no more bytes than this are all kept, unless told otherwise.
-_ROOM = 1 << 24
-
-# Loops of unknown length run so many steps at a time: in between, Python sees an interrupt.
-_STRETCH = 1 << 20
-
-
-def _forward(loop: Loop, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], int]:
-    """The last carry, the results, and the number of steps."""
-    consts, carry, rows = loop.split(leaves)
-    carry = [np.array(c, n.dtype) for c, n in zip(carry, loop.inputs[1], strict=True)]
-    results = [np.empty((loop.length, *np.shape(like(r))), np.result_type(like(r))) for r in loop.results]
-    if loop.length is None:
-        return carry, results, _until(loop, consts, carry)
-    rows = [row[::-1] for row in rows] if loop.reverse else rows
-    ordered = [y[::-1] for y in results] if loop.reverse else results
-    loop.steps.sweep(consts, carry, rows, ordered, [], loop.length)
-    return carry, results, loop.length
-
-
-def _until(loop: Loop, consts: list[Any], carry: list[Any]) -> int:
-    """Run a loop until its condition fails; the number of steps."""
-    assert loop.test is not None
-    some, others = loop.tested
-    count = 0
-    with np.errstate(all="ignore"):
-        while loop.test(*[np.asarray(c)[()] for c in consts[:some]], *[c[()] for c in carry[:others]])[0]:
-            count += loop.steps.sweep(consts, carry, [], [], [], _STRETCH)
-    return count
-
-
 def like(value: Any) -> Any:
     """Something with the shape and type of an output."""
     return np.empty(value.shape, value.dtype) if type(value) is Node else np.asarray(value)
 
 
-def _packed(parts: Sequence[Any]) -> np.ndarray:
-    """All numbers in one vector."""
-    for part in parts:
-        if np.result_type(part).kind == "i" and np.size(part) and np.abs(part).max() > _EXACT:
-            raise OverflowError("a compiled loop carries an integer beyond 2**53; turn compilation off for this loop")
-    return np.concatenate([np.ravel(part) for part in parts], dtype=float, casting="unsafe")
-
-
-def unpacked(vector: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[Any]) -> list[Any]:
-    """The parts of a vector, in their shapes and types."""
-    parts, start = [], 0
-    for shape, dtype in zip(shapes, dtypes, strict=True):
-        end = start + math.prod(shape)
-        part = vector[start:end].reshape(shape) if shape else vector[start]
-        parts.append(part if dtype == np.dtype(float) else part.astype(dtype))
-        start = end
-    return parts
-
-
-def _iterate(*leaves: Any, loop: Loop) -> np.ndarray:
-    at_once = loop.whole(None)
-    result = at_once(*leaves) if at_once else None
-    if result is not None:
-        return result
-    carry, results, count = _forward(loop, leaves)
-    return _packed([*carry, *results, *([count] if loop.length is None else [])])
-
-
-def split(length: int, snapshots: int) -> int:
-    """How many steps to advance before the next snapshot, so that reversing `length` steps runs the fewest."""
-    if snapshots == 1:
-        return length - 1
-    times = 1
-    while math.comb(snapshots + times, snapshots) < length:
-        times += 1
-    earlier, later = math.comb(snapshots + times - 1, snapshots), math.comb(snapshots + times - 2, snapshots - 1)
-    return max(1, min(earlier, length - later))
-
-
-def default_memory(length: int) -> int:
-    """Carries to keep, unless told otherwise: as many as let every step be run at most three times."""
-    return max(2, math.ceil(math.sqrt(2 * length)))
-
-
-def _iterate_back(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> np.ndarray:
-    """The cotangents of the wanted arguments; the last argument is that of the packed results."""
-    at_once = loop.whole(wanted)
-    result = at_once(*leaves) if at_once else None
-    if result is not None:
-        return result
-    *args, g = leaves
-    consts, carry, rows = loop.split(args)
-    carry = [np.array(c, n.dtype) for c, n in zip(carry, loop.inputs[1], strict=True)]
-    count = loop.length
-    if count is None:
-        count = _until(loop, consts, [c.copy() for c in carry])
-    back = _backward(loop, wanted)
-    given = unpacked(np.asarray(g), loop.shapes, [np.dtype(float)] * len(loop.shapes))
-    float_carry = [n.dtype.kind == "f" for n in loop.inputs[1]]
-    pulled = [np.array(c, n.dtype) for c, n, f in zip(given, loop.inputs[1], float_carry, strict=False) if f]
-    pulled += [np.zeros(n.shape, n.dtype) for n in loop.inputs[0] if _place(loop, n) in wanted]
-    result_rows = [y for y, r in zip(given[loop.carry :], loop.results, strict=False) if _floating(r)]
-    outputs = [
-        np.empty((count, *n.shape), n.dtype) for n in loop.inputs[2] if _place(loop, n) in wanted
-    ]  # fmt: skip
-
-    def ordered(arrays: list[Any], start: int, stop: int) -> list[Any]:
-        """The rows of steps `start` to `stop`."""
-        return [(a[::-1] if loop.reverse else a)[start:stop] for a in arrays]
-
-    room = _ROOM // max(sum(c.nbytes for c in carry), 1)
-    memory = loop.memory or max(default_memory(count), room)
-    # Half of the memory for the snapshots, half for a block of steps all of whose carries are kept.
-    block = max(1, memory // 2) if memory < count else max(count, 1)
-    pending, stop = [(0, carry, memory - block)], count
-    kept = [np.empty((block, *n.shape), n.dtype) for n in loop.inputs[1]]
-    while pending:
-        start, carry, snapshots = pending.pop()
-        while stop - start > block:
-            pending.append((start, carry, snapshots))
-            ahead = split(-(-(stop - start) // block), max(snapshots, 1)) * block
-            carry = [c.copy() for c in carry]
-            loop.steps.sweep(consts, carry, ordered(rows, start, start + ahead), [], [], ahead)
-            start, snapshots = start + ahead, snapshots - 1
-        size = stop - start
-        current = [c.copy() for c in carry]
-        scratch = [np.empty((size, *np.shape(like(r))), np.result_type(like(r))) for r in loop.results]
-        loop.steps.sweep(consts, current, ordered(rows, start, stop), scratch, kept, size)
-        back.steps.sweep(
-            consts, pulled,
-            [k[:size][::-1] for k in kept] + [x[::-1] for x in ordered([*rows, *result_rows], start, stop)],
-            [x[::-1] for x in ordered(outputs, start, stop)], [], size,
-        )  # fmt: skip
-        stop = start
-    carried = iter(pulled[: sum(float_carry)])
-    by_place = {loop.consts + i: next(carried) for i, f in enumerate(float_carry) if f}
-    by_place.update(zip([p for p in wanted if p < loop.consts], pulled[sum(float_carry) :], strict=True))
-    by_place.update(zip([p for p in wanted if p >= loop.consts + loop.carry], outputs, strict=True))
-    return _packed([by_place[place] for place in wanted])
-
-
-def _place(loop: Loop, node: Node) -> int:
-    return loop.graph.inputs.index(node)
-
-
-def _floating(value: Any) -> bool:
-    return bool(np.result_type(like(value)).kind == "f")
-
-
-def _zeros(nodes: Sequence[Any]) -> list[Any]:
-    return [np.zeros(n.shape, n.dtype)[()] for n in nodes]
+def floating(value: Any) -> bool:
+    """Whether an output is of floating point, and so may have derivatives."""
+    return bool(dtype_of(value).kind == "f")
 
 
 def _ones(nodes: Sequence[Any]) -> list[Any]:
@@ -351,218 +223,64 @@ def _ones(nodes: Sequence[Any]) -> list[Any]:
 
 
 def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
-    """The loop whose carry has the tangents of all floating carries, given those of the active constants and rows."""
+    from effgrad.api import jvp
 
-    def make() -> Loop:
-        from effgrad.api import jvp
+    consts, carry, rows = loop.inputs
+    moving = [n for n in carry if n.dtype.kind == "f"]
+    still = [n for i, n in enumerate(loop.graph.inputs) if n not in moving and i not in active]
+    pushed_consts = [consts[i] for i in active if i < loop.consts]
+    pushed_rows = [loop.graph.inputs[i] for i in active if i >= loop.consts + loop.carry]
+    varied = [*pushed_consts, *moving, *pushed_rows]
+    n, m = loop.carry, loop.carry + len(loop.results)
 
-        consts, carry, rows = loop.inputs
-        moving = [n for n in carry if n.dtype.kind == "f"]
-        still = [n for n in loop.graph.inputs if n not in moving and _place(loop, n) not in active]
-        pushed = [[n for n in group if _place(loop, n) in active] for group in (consts, rows)]
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        plain_values = [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]]
+        values = dict(zip([*consts, *carry, *rows], plain_values, strict=True))
+        tangents = [*c[len(consts) :], *s[len(carry) :], *x[len(rows) :]]
 
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            plain_values = [*c[: len(consts)], *s[: len(carry)], *x[: len(rows)]]
-            values = dict(zip([*consts, *carry, *rows], plain_values, strict=True))
-            tangents = [*c[len(consts) :], *s[len(carry) :], *x[len(rows) :]]
-            varied = [*pushed[0], *moving, *pushed[1]]
+        def f(*inside: Any) -> list[Any]:
+            known = dict(zip(varied, inside, strict=True)) | {n: values[n] for n in still}
+            return replay(loop.graph, [known[n] for n in loop.graph.inputs])
 
-            def f(*inside: Any) -> list[Any]:
-                known = dict(zip(varied, inside, strict=True)) | {n: values[n] for n in still}
-                return replay(loop.graph, [known[n] for n in loop.graph.inputs])
+        outputs, derivatives = jvp(f, tuple(values[n] for n in varied), tuple(tangents))
+        pushed_carry = [d for d, node in zip(derivatives, carry, strict=False) if node.dtype.kind == "f"]
+        pushed_results = [d for d, r in zip(derivatives[n:m], loop.results, strict=True) if floating(r)]
+        return [*outputs[:n], *pushed_carry, *outputs[n:m], *pushed_results, *outputs[m:]]
 
-            outputs, derivatives = jvp(f, tuple(values[n] for n in varied), tuple(tangents))
-            n, m = loop.carry, loop.carry + len(loop.results)
-            smooth = [i for i, node in enumerate(carry) if node.dtype.kind == "f"]
-            dresults = [d for d, r in zip(derivatives[n:m], loop.results, strict=True) if _floating(r)]
-            return [*outputs[:n], *[derivatives[i] for i in smooth], *outputs[n:m], *dresults, *outputs[m:]]
-
-        return loop.staged(
-            step, _ones([*consts, *pushed[0]]), _ones([*carry, *moving]), _ones([*rows, *pushed[1]]), base=loop
-        )
-
-    return loop.derive(("dual", active), make)
+    examples = _ones([*consts, *pushed_consts]), _ones([*carry, *moving]), _ones([*rows, *pushed_rows])
+    return loop.staged(step, *examples, base=loop)
 
 
 def _backward(loop: Loop, wanted: tuple[int, ...]) -> Loop:
-    """One step of the reverse pass: the carry is the cotangents of the floating carries and the wanted constants."""
+    from effgrad.api import vjp
 
-    def make() -> Loop:
-        from effgrad.api import vjp
+    consts, carry, rows = loop.inputs
+    varied = [loop.graph.inputs[i] for i in loop.pulled(wanted)]
+    n = sum(node.dtype.kind == "f" for node in carry)
+    m = n + sum(i < loop.consts for i in wanted)
+    smooth = [i for i, is_smooth in enumerate(loop.smooth) if is_smooth]
+    results = [like(r) for r in loop.results if floating(r)]
 
-        consts, carry, rows = loop.inputs
-        moving = [n for n in carry if n.dtype.kind == "f"]
-        totals = [n for n in consts if _place(loop, n) in wanted]
-        pulled_rows = [n for n in rows if _place(loop, n) in wanted]
-        varied = [*moving, *totals, *pulled_rows]
-        smooth = [i for i, o in enumerate(loop.graph.outputs[: loop.carry + len(loop.results)]) if _floating(o)]
-        results = [r for r in loop.results if _floating(r)]
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        values = dict(zip([*consts, *carry, *rows], [*c, *x[: len(carry) + len(rows)]], strict=True))
 
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            values = dict(zip([*consts, *carry, *rows], [*c, *x[: len(carry) + len(rows)]], strict=True))
+        def f(*inside: Any) -> list[Any]:
+            known = values | dict(zip(varied, inside, strict=True))
+            outputs = replay(loop.graph, [known[n] for n in loop.graph.inputs])
+            return [outputs[i] for i in smooth]
 
-            def f(*inside: Any) -> list[Any]:
-                known = values | dict(zip(varied, inside, strict=True))
-                outputs = replay(loop.graph, [known[n] for n in loop.graph.inputs])
-                return [outputs[i] for i in smooth]
+        _, pullback = vjp(f, *[values[node] for node in varied])
+        parts = pullback([*s[:n], *x[len(carry) + len(rows) :]])
+        return [*parts[:n], *[a + b for a, b in zip(s[n:], parts[n:m], strict=True)], *parts[m:]]
 
-            _, pullback = vjp(f, *[values[n] for n in varied])
-            parts = pullback([*s[: len(moving)], *x[len(carry) + len(rows) :]])
-            n, m = len(moving), len(moving) + len(totals)
-            return [*parts[:n], *[a + b for a, b in zip(s[n:], parts[n:m], strict=True)], *parts[m:]]
-
-        return loop.staged(
-            step, _ones(consts), _ones([*moving, *totals]), _ones([*carry, *rows, *map(like, results)]),
-            length=loop.length or 0,
-        )  # fmt: skip
-
-    return loop.derive(("back", wanted), make)
+    examples = _ones(consts), _ones(varied[:m]), _ones([*carry, *rows, *results])
+    return loop.staged(step, *examples, length=loop.length or 0)
 
 
 def _states(loop: Loop) -> Loop:
-    """The loop whose results are the carries that its steps begin with."""
-
-    def make() -> Loop:
-        consts, carry, rows = loop.inputs
-
-        def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
-            return [*replay(loop.graph, [*c, *s, *x])[: loop.carry], *s]
-
-        return loop.staged(step, _ones(consts), _ones(carry), _ones(rows))
-
-    return loop.derive("states", make)
-
-
-def _counted(loop: Loop, args: Sequence[Any]) -> Loop:
-    """A loop of unknown length as one of the length that it has for these arguments."""
-    count = int(settled(iterate(*[plain(a) for a in args], loop=loop)[-1]))
-
-    def make() -> Loop:
-        fixed = Loop(loop.graph, loop.consts, loop.carry, count, loop.reverse, loop.memory)
-        fixed.graph = fixed.graph.with_nodes(fixed.graph.nodes, fixed.graph.outputs[:-1])
-        return fixed
-
-    return loop.derive(("counted", count), make)
-
-
-def _defined(*leaves: Any, loop: Loop, wanted: tuple[int, ...]) -> Any:
-    """`iterate_back` by two loops: there, keeping the carries, and back."""
-    *args, g = leaves
-    if loop.length is None:
-        loop, g = _counted(loop, args), g[:-1]
-    states, step = _states(loop), _backward(loop, wanted)
-    options = loop.length, not loop.reverse, None
-    back = step.derive("turned", lambda: Loop(step.graph, step.consts, step.carry, *options))
-    consts, carry, rows = loop.split(args)
-    shapes = states.shapes
-    kept = unpacked(iterate(*args, loop=states), shapes, [n.dtype for n in loop.inputs[1]] * 2)[loop.carry :]
-    dtypes = [np.result_type(like(o)) for o in loop.graph.outputs]
-    given = unpacked(g, loop.shapes, dtypes)
-    moving = [c for c, n in zip(given, loop.inputs[1], strict=False) if n.dtype.kind == "f"]
-    totals = _zeros([n for n in loop.inputs[0] if _place(loop, n) in wanted])
-    result_rows = [y for y, r in zip(given[loop.carry :], loop.results, strict=True) if _floating(r)]
-    packed = iterate(*consts, *moving, *totals, *kept, *rows, *result_rows, loop=back)
-    names = [n for n in loop.inputs[1] if n.dtype.kind == "f"]
-    names += [n for n in (*loop.inputs[0], *loop.inputs[2]) if _place(loop, n) in wanted]
-    parts, start = {}, 0
-    for name, shape in zip(names, back.shapes, strict=True):
-        parts[_place(loop, name)] = packed[start : start + math.prod(shape)]
-        start += math.prod(shape)
-    return np.concatenate([parts[place] for place in wanted])
-
-
-def _push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
-    loop: Loop = params["loop"]
     consts, carry, rows = loop.inputs
-    nodes = loop.graph.inputs
-    known = [t if n.dtype.kind == "f" else None for t, n in zip(tangents, nodes, strict=True)]
-    inside = range(loop.consts, loop.consts + loop.carry)
-    active = tuple(i for i, t in enumerate(known) if t is not None and i not in inside)
-    dual = _dual(loop, active)
-    if dual.graph.guards:
-        return _pushed(_unrolled, tangents, args, params)
-    moving = [
-        np.zeros(n.shape, n.dtype)[()] if known[i] is None else known[i]
-        for i, n in zip(inside, carry, strict=True) if n.dtype.kind == "f"
-    ]  # fmt: skip
-    c, s, x = loop.split(args)
-    tc, _, tx = loop.split(known)
-    packed = iterate(
-        *c, *[t for t in tc if t is not None], *s, *moving, *x, *[t for t in tx if t is not None], loop=dual
-    )  # fmt: skip
-    sizes = [math.prod(shape) for shape in dual.shapes]
-    starts = np.cumsum([0, *sizes])
-    derivative = iter([
-        *range(loop.carry, loop.carry + len(moving)),
-        *range(loop.carry + len(moving) + len(loop.results), len(sizes) - (loop.length is None)),
-    ])  # fmt: skip
-    parts = []
-    for node, shape in zip([*carry, *loop.results, None], [*loop.shapes, ()], strict=False):
-        if node is not None and _floating(node):
-            place = next(derivative)
-            parts.append(packed[starts[place] : starts[place + 1]])
-        elif node is not None or loop.length is None:
-            parts.append(np.zeros(math.prod(shape)))
-    return np.concatenate(parts)
 
+    def step(c: list[Any], s: list[Any], x: list[Any]) -> list[Any]:
+        return [*replay(loop.graph, [*c, *s, *x])[: loop.carry], *s]
 
-def _pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
-    loop: Loop = params["loop"]
-    nodes = loop.graph.inputs
-    smooth = tuple(i for i in wanted if nodes[i].dtype.kind == "f")
-    if not smooth:
-        return [None] * len(wanted)
-    if _backward(loop, smooth).graph.guards:
-        return _pulled(_unrolled, wanted, g, args, params)
-    packed = iterate_back(*args, cotangents.dense(g), loop=loop, wanted=smooth)
-    shapes = [np.shape(plain(args[i])) for i in smooth]
-    parts = dict(zip(smooth, unpacked(packed, shapes, [nodes[i].dtype for i in smooth]), strict=True))
-    return [parts.get(i) for i in wanted]
-
-
-def _unrolled(*leaves: Any, loop: Loop) -> Any:
-    """`iterate` step by step, for bodies whose derivative takes a path that depends on values."""
-    fixed = _counted(loop, leaves) if loop.length is None else loop
-    assert fixed.length is not None
-    consts, carry, rows = loop.split(leaves)
-    results: list[Any] = [None] * fixed.length
-    for i in reversed(range(fixed.length)) if loop.reverse else range(fixed.length):
-        out = replay(fixed.graph, [*consts, *carry, *[row[i] for row in rows]])
-        carry, results[i] = out[: loop.carry], out[loop.carry :]
-    stacked = [np.stack(row) for row in zip(*results, strict=True)] if results else []
-    count = [float(fixed.length)] if loop.length is None else []
-    return np.concatenate([np.ravel(part) * 1.0 for part in [*carry, *stacked, *count]])
-
-
-def _pushed(definition: Any, tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
-    """The tangent of a primitive from its definition."""
-    from effgrad.api import jvp
-
-    moved = [i for i, t in enumerate(tangents) if t is not None and np.result_type(plain(args[i])).kind == "f"]
-
-    def f(*inside: Any) -> Any:
-        known = dict(zip(moved, inside, strict=True))
-        return definition(*[known.get(i, a) for i, a in enumerate(args)], **params)
-
-    return jvp(f, tuple(args[i] for i in moved), tuple(tangents[i] for i in moved))[1]
-
-
-def _pulled(definition: Any, wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
-    """The cotangents of a primitive's arguments from its definition."""
-    from effgrad.api import vjp
-
-    moved = [i for i in wanted if np.result_type(plain(args[i])).kind == "f"]
-
-    def f(*inside: Any) -> Any:
-        known = dict(zip(moved, inside, strict=True))
-        return definition(*[known.get(i, a) for i, a in enumerate(args)], **params)
-
-    parts = dict(zip(moved, vjp(f, *[args[i] for i in moved])[1](cotangents.dense(g)), strict=True))
-    return [parts.get(i) for i in wanted]
-
-
-iterate = Primitive("iterate", _iterate, "general", (), ())
-iterate.push_jointly, iterate.pull_jointly = _push, _pull
-iterate_back = Primitive("iterate_back", _iterate_back, "general", (), ())
-iterate_back.push_jointly = functools.partial(_pushed, _defined)
-iterate_back.pull_jointly = functools.partial(_pulled, _defined)
+    return loop.staged(step, _ones(consts), _ones(carry), _ones(rows))

@@ -8,6 +8,7 @@ What Python asks of a value, in `if`, `range` or an index, is answered from the 
 graph is the program of one path, and says when it is.
 """
 
+import functools
 import inspect
 import math
 import operator
@@ -51,32 +52,23 @@ _USUAL = {float, *_TYPED}
 _FLOATS = {float, np.float64}
 _KEPT = {Node, float, int}
 
-# Operations with no derivative, by the NumPy function that they are: comparisons, rounding, argmax, ...
-_CONSTANTS: dict[Any, Primitive] = {}
-_UNRULED: dict[Any, Primitive] = {}
-_PARTS: dict[tuple[Any, int], Primitive] = {}
 
-
+@functools.cache
 def constant_primitive(function: Any) -> Primitive:
-    """The primitive that applies a function with no derivative."""
-    if function not in _CONSTANTS:
-        _CONSTANTS[function] = Primitive(function.__name__, function, "constant", (), ())
-    return _CONSTANTS[function]
+    """The primitive that applies a function with no derivative: a comparison, rounding, argmax, ..."""
+    return Primitive(function.__name__, function, "constant", (), ())
 
 
+@functools.cache
 def unruled_primitive(function: Any) -> Primitive:
     """As `constant_primitive`, of a function that nothing is known about: its result may change its shape."""
-    if function not in _UNRULED:
-        _UNRULED[function] = Primitive(function.__name__, function, UNRULED, (), ())
-    return _UNRULED[function]
+    return Primitive(function.__name__, function, UNRULED, (), ())
 
 
+@functools.cache
 def part_primitive(primitive: Primitive, number: int) -> Primitive:
     """The primitive that gives one of the results of a function that has several."""
-    key = primitive.function, number
-    if key not in _PARTS:
-        _PARTS[key] = Primitive(primitive.name, Part(*key), primitive.kind, (), ())
-    return _PARTS[key]
+    return Primitive(primitive.name, Part(primitive.function, number), primitive.kind, (), ())
 
 
 def _under_derivative(tree: Any) -> bool:
@@ -215,10 +207,6 @@ def _told(value: Any) -> Any:
     """The example's value, perhaps a later one."""
     value = traced.plain(value)
     return value.primal if type(value) is Staged else value
-
-
-def _example(value: Any) -> Any:
-    return computed(_told(value))
 
 
 def settled(value: Any) -> Any:

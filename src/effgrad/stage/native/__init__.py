@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, check_shape, fill, same
+from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, check_shape, fill, same
 from effgrad.stage.native import engine, products
+from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
-from effgrad.stage.native.plan import Buffer, Call, Fused, Plan, Product, Storage
+from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.steps import Call, Fused, Product
+from effgrad.stage.native.storage import Buffer, Storage, address_of
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 
 # More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
@@ -28,8 +31,8 @@ class Native:
         graph = apart(graph)
         plan = self.plan = Plan(graph, repeated)
         self.lock = threading.Lock()
-        self.arena = np.zeros(plan.arena + 64, np.uint8)
-        start = -self.arena.__array_interface__["data"][0] % 64
+        self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)
+        start = -address_of(self.arena) % ALIGNMENT
         self.arena = self.arena[start:]
         # Where the addresses of arguments and results that are used where they are go: positions in the table of
         # arguments, and offsets.
@@ -38,9 +41,9 @@ class Native:
         self.segments = self.segmented()
         self.inputs: list[Any] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
         # A loop reads the outputs of its body where they are.
-        results = zip(plan.outputs, graph.outputs, strict=True) if not repeated else ()
-        self.results = [self.result(o, kind) for o, kind in results]
-        self.fresh = [(i, make) for i, make in enumerate(self.results) if make.__name__ == "fresh"]
+        outputs = list(zip(plan.outputs, graph.outputs, strict=True)) if not repeated else []
+        self.fresh = {i: self.memory(o, node) for i, (o, node) in enumerate(outputs) if self.in_place(o)}
+        self.results = [self.fresh.get(i) or self.result(o, node) for i, (o, node) in enumerate(outputs)]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
 
     def load(self) -> None:
@@ -54,43 +57,32 @@ class Native:
         kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
         self.slots = np.zeros(max((len(tape.slots) for tape in self.tapes.values()), default=0))
-        names: dict[Any, str] = {key: INTERPRETER for key in self.tapes}
-        bodies: dict[str, Body] = {INTERPRETER: interpreter()} if self.tapes else {}
-        if products.KERNEL in keys:
-            names[products.KERNEL] = products.KERNEL
-            bodies[products.KERNEL] = products.kernel()
-        chosen: list[str] = []
-        for key, step in zip(keys, steps, strict=True):
-            if isinstance(step, Fused) and key not in names:
-                body = Body(vector=bool(engine.WIDTHS) and bool(step.kernel.shape))
-                text(step.kernel, body)
-                digest = hashlib.sha256("\n".join(body.lines).encode()).hexdigest()
-                name = names[key] = f"effgrad_{digest[:32]}"
-                bodies[name] = body
-            chosen.append(names[key])
+        names, bodies = _texts(kernels, self.tapes, products.KERNEL in keys)
+        self.kernels = len(bodies)
         self.driver = engine.driver()
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
-        starts = []
-        arena = _address(self.arena)
+        table = []
         for key, step in zip(keys, steps, strict=True):
-            starts.append(len(arguments))
+            table += [addresses[names[key]], 8 * len(arguments)]
             if key in self.tapes:
                 arguments += self.tapes[key].header(self.slots)
-            for buffer, offset in self.plan.offsets[step.number]:
-                if buffer in self.uses:
-                    self.uses[buffer].append((len(arguments), offset))
-                    arguments.append(0)
-                else:
-                    start = arena + buffer.place if buffer.array is None else _address(buffer.array)
-                    arguments.append(start + offset)
+            for storage in self.plan.operands[step.number]:
+                arguments.append(self.address(storage, len(arguments)))
             if isinstance(step, Product):
                 arguments += step.numbers
         self.arguments = np.array(arguments or [0], np.int64)
-        base = _address(self.arguments)
-        table = [x for name, start in zip(chosen, starts, strict=True) for x in (addresses[name], base + 8 * start)]
-        self.table = np.array(table or [0], np.int64)
-        self.kernels = len(bodies)
+        self.table = np.array(table or [0, 0], np.int64)
+        self.table[1::2] += address_of(self.arguments)
+
+    def address(self, storage: Storage, position: int) -> int:
+        """The address of an operand, whose place in the table of arguments is kept if it changes from call to call."""
+        buffer = storage.buffer
+        if buffer in self.uses:
+            self.uses[buffer].append((position, storage.offset))
+            return 0
+        start = address_of(self.arena) + buffer.place if buffer.array is None else address_of(buffer.array)
+        return start + storage.offset
 
     def segmented(self) -> list[Callable[[], None]]:
         """Runs of machine code, and the calls between them."""
@@ -109,7 +101,8 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        driver, table = self.driver, _address(self.table)
+        """Steps of machine code, one after the other."""
+        driver, table = self.driver, address_of(self.table)
 
         def segment() -> None:
             failed = driver(table, first, last)
@@ -126,6 +119,7 @@ class Native:
         return np.ndarray(view.shape, view.dtype, memory.data, offset, view.strides)
 
     def call(self, step: Call) -> Callable[[], None]:
+        """A call of NumPy, or a guard that is compared by Python."""
         node = step.node
         values = [self.value(s) if isinstance(s, Storage) else s for s in step.inputs]
         args, slots = values[: len(node.args)], values[len(node.args) :]
@@ -156,13 +150,13 @@ class Native:
 
     def input(self, number: int, node: Any) -> Callable[[Any, Any], Any]:
         """What puts an input where the steps read it, called as `array.__setitem__` is."""
-        storage = self.plan.storage[id(node)]
+        storage = self.plan.inputs[number]
         if storage.buffer in self.uses:
             put = self.pointing(storage.buffer)
 
             def point(_: Any, leaf: Any) -> Any:
                 leaf = np.ascontiguousarray(leaf)
-                put(_address(leaf))
+                put(address_of(leaf))
                 return leaf
 
             return point
@@ -184,27 +178,35 @@ class Native:
 
         return put
 
+    def in_place(self, output: Any) -> bool:
+        """Whether an output is used where it is: each call then has memory of its own for it."""
+        return isinstance(output, Storage) and output.buffer in self.uses
+
+    def memory(self, output: Storage, node: Node) -> Callable[[], np.ndarray]:
+        """What makes the memory for a result that is used where it is, and puts its address where the steps read it.
+
+        It is that of the last result or the one before it, whichever nothing refers to any more: pages that are new
+        to a process cost more than filling them, and a caller often drops a result only when the next replaces it.
+        """
+        put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
+
+        def fresh() -> np.ndarray:
+            for number in range(len(memories)):
+                if sys.getrefcount(memories[number]) == _UNUSED:
+                    memory = memories[number]
+                    break
+            else:
+                memory = np.empty(node.shape, node.dtype)
+                memories[:] = [*memories[-1:], memory]
+            put(address_of(memory))
+            return memory[...]
+
+        return fresh
+
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
+        """What makes a result of the memory where the steps leave it."""
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
-        if output.buffer in self.uses and output.buffer.source is None and output.buffer.array is None:
-            put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
-
-            def fresh() -> Any:
-                # The memory of the last result or the one before it, whichever nothing refers to any more: pages that
-                # are new to a process cost more than filling them does, and a caller often drops a result only when
-                # the next one replaces it.
-                for number in range(len(memories)):
-                    if sys.getrefcount(memories[number]) == _UNUSED:
-                        memory = memories[number]
-                        break
-                else:
-                    memory = np.empty(node.shape, node.dtype)
-                    memories[:] = [*memories[-1:], memory]
-                put(_address(memory))
-                return memory[...]
-
-            return fresh
         value = self.value(output)
         if issubclass(node.kind, np.ndarray):
             return value.copy
@@ -213,7 +215,7 @@ class Native:
     def prepare(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
         """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
         kept = [put(..., leaf) for put, leaf in zip(self.inputs, leaves, strict=True)]
-        return kept, {i: make() for i, make in self.fresh} if self.fresh else {}
+        return kept, {i: make() for i, make in self.fresh.items()}
 
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
@@ -239,6 +241,25 @@ class Native:
                 self.control[1](before)
 
 
+def _texts(
+    kernels: dict[Any, Kernel], tapes: dict[Any, Tape], multiplying: bool
+) -> tuple[dict[Any, str], dict[str, Body]]:
+    """The name of each kernel, the hash of what it does, by its key; and the texts by name."""
+    names: dict[Any, str] = {key: INTERPRETER for key in tapes}
+    bodies: dict[str, Body] = {INTERPRETER: interpreter()} if tapes else {}
+    if multiplying:
+        names[products.KERNEL] = products.KERNEL
+        bodies[products.KERNEL] = products.kernel()
+    for key, kernel in kernels.items():
+        if key not in tapes:
+            body = Body(vector=bool(engine.WIDTHS) and bool(kernel.shape))
+            text(kernel, body)
+            digest = hashlib.sha256("\n".join(body.lines).encode()).hexdigest()
+            names[key] = f"effgrad_{digest[:32]}"
+            bodies[names[key]] = body
+    return names, bodies
+
+
 def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:
     """The tapes that take the place of straight-line code, where there is too much different code to compile."""
     straight = {key: kernel for key, kernel in kernels.items() if suits(kernel)}
@@ -258,10 +279,6 @@ _UNUSED = _references()
 
 def _ignore(_: Any, leaf: Any) -> None:
     """An input on which nothing depends."""
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def program(graph: Graph, flush_subnormals: bool = False) -> Native:

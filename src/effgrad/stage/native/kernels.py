@@ -175,6 +175,8 @@ def _alive(kernel: Kernel) -> int:
 
 
 class _Writer:
+    """Writes the loops of a kernel, from the outermost one to the operations at a point."""
+
     def __init__(
         self, kernel: Kernel, body: Body, sizes: list[int], strides: list[list[int]], names: list[str]
     ) -> None:
@@ -270,6 +272,7 @@ class _Writer:
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
+        """The last loop, or a block of it: what it accumulates is combined with what is in memory when it ends."""
         kinds = {n: TYPES[self.kernel.writes[n][1].dtype] for n in accumulated}
         carried = [(kinds[n], self.identity(self.kernel.writes[n][1])) for n in accumulated]
 
@@ -283,6 +286,7 @@ class _Writer:
             self.combine_in_memory(number, value, offsets)
 
     def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:
+        """The operands' offsets at a turn of a loop."""
         moved = dict(offsets)
         cache: dict[int, str] = {}
         for number, strides in enumerate(self.strides):
@@ -363,6 +367,7 @@ class _Writer:
                 self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
 
     def guard(self, node: Node, value: str) -> None:
+        """Leave the function, with the value in memory, where it is not the expected one."""
         position, expected = self.kernel.expected[node]
         kind = TYPES[node.dtype]
         if kind in ("double", "float") and expected != expected:

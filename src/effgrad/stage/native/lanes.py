@@ -17,14 +17,13 @@ from effgrad.smooth.elementwise import add, maximum, minimum
 from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
 from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.stage.graph import Graph, Node, Slot, shape_of
+from effgrad.stage.indexing import as_tuple, everything, expanded, permutation, reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 from effgrad.stage.passes import RULES, dead, repeated, simplified
 
 # The longest axis that comes apart, and the fewest rows for which the longer program pays.
 LONGEST, FEWEST_ROWS = 16, 256
-
-_EVERYTHING = slice(None)
 
 
 def apart(graph: Graph) -> Graph:
@@ -81,13 +80,9 @@ def _mixes(node: Node) -> bool:
         return False
     lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
     if node.primitive in _REDUCTIONS:
-        return len(node.args[0].shape) - 1 in _axes(node)
+        rank = len(node.args[0].shape)
+        return rank - 1 in reduced_axes(node.params["axis"], rank)
     return len(lengths) > 1
-
-
-def _axes(node: Node) -> list[int]:
-    axis, rank = node.params["axis"], len(node.args[0].shape)
-    return list(range(rank)) if axis is None else [int(i) % rank for i in np.atleast_1d(axis)]
 
 
 class _Splitter:
@@ -189,14 +184,11 @@ def _getitem(split: _Splitter, node: Node) -> Any:
     if type(source) is not Node or not source.shape:
         return None
     index = node.params["index"]
-    items = list(index) if type(index) is tuple else [index]
-    if node.slots or any(isinstance(i, np.ndarray | list | bool) for i in items):
-        return _gather(split, node, source, items)
-    expanded = _expanded(items, len(source.shape))
-    if expanded is None:
-        return None
-    *front, last = expanded
-    whole = all(isinstance(i, slice) and i == _EVERYTHING for i in front)
+    items = expanded(index, len(source.shape))
+    if node.slots or items is None:
+        return _gather(split, node, source, as_tuple(index))
+    *front, last = items
+    whole = all(map(everything, front))
 
     def rest(lane: Any, shape: tuple[int, ...]) -> Any:
         return lane if whole else split.make(node, getitem, [lane], shape, index=tuple(front))
@@ -209,22 +201,13 @@ def _getitem(split: _Splitter, node: Node) -> Any:
     return [rest(split.lane(source, number), node.shape[:-1]) for number in numbers]
 
 
-def _expanded(items: list[Any], rank: int) -> list[Any] | None:
-    """A basic index with an entry for every axis."""
-    missing = rank - sum(i is not None and i is not Ellipsis for i in items)
-    at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
-    items = [*items[:at], *[_EVERYTHING] * missing, *items[at + 1 :]]
-    basic = all(i is None or isinstance(i, int | np.integer | slice) for i in items)
-    return items if basic else None
-
-
-def _gather(split: _Splitter, node: Node, source: Node, items: list[Any]) -> Any:
+def _gather(split: _Splitter, node: Node, source: Node, items: tuple[Any, ...]) -> Any:
     """Rows at places along the first axis: the lanes of the rows are those elements of the lanes of the array."""
     first, *others = items
     along = type(first) is Slot or isinstance(first, np.ndarray) and first.dtype.kind == "i"
     if len(source.shape) < 2 or not along or not _short(node):
         return None
-    if not all(i is Ellipsis or isinstance(i, slice) and i == _EVERYTHING for i in others):
+    if not all(map(everything, others)):
         return None
     slots = tuple(map(split.whole, node.slots))
 
@@ -254,9 +237,8 @@ def _reshaped(split: _Splitter, node: Node, value: Any, shape: tuple[int, ...]) 
 
 
 def _transpose(split: _Splitter, node: Node) -> Any:
-    axes, rank = node.params["axes"], len(node.shape)
-    axes = tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)
-    if axes[-1] != rank - 1:
+    axes = permutation(node.params["axes"], len(node.shape))
+    if axes[-1] != len(axes) - 1:
         return None
     shape = node.shape[:-1]
     return split.each(node, lambda i: split.make(node, transpose, [split.lane(node.args[0], i)], shape, axes=axes[:-1]))
@@ -294,8 +276,8 @@ def _scatter_add(split: _Splitter, node: Node) -> Any:
         return None
     targets = []
     for index in node.params["indices"]:
-        items = _expanded(list(index) if type(index) is tuple else [index], len(node.shape))
-        if items is None or any(not isinstance(i, slice) or i != _EVERYTHING for i in items[:-1]) or items[-1] is None:
+        items = expanded(index, len(node.shape))
+        if items is None or not all(map(everything, items[:-1])) or items[-1] is None:
             return None
         targets.append(items[-1])
     for piece, last in zip(node.args, targets, strict=True):
@@ -316,7 +298,7 @@ _REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
 
 def _reduction(split: _Splitter, node: Node) -> Any:
     (source,) = node.args
-    axes, last = _axes(node), len(source.shape) - 1
+    axes, last = reduced_axes(node.params["axis"], len(source.shape)), len(source.shape) - 1
     lanes = [split.lane(source, i) for i in range(source.shape[-1])]
     others = tuple(i for i in axes if i != last)
     if last not in axes:

@@ -14,6 +14,7 @@ import numpy as np
 from effgrad.stage.loops import Loop, Steps
 from effgrad.stage.native import Native, engine
 from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.storage import address_of
 
 # An entry of a table of copies: target and source, the steps of both from one turn to the next, and the size.
 _LOOP = """
@@ -99,7 +100,7 @@ class NativeSteps(Steps):
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         native = self.native = Native(loop.graph, repeated=True)
-        views = [native.value(native.plan.storage[id(node)]) for node in loop.graph.inputs]
+        views = [native.value(storage) for storage in native.plan.inputs]
         self.consts, self.carry, self.rows = loop.split(views)
         self.outputs = [native.value(o) for o in native.plan.outputs]
 
@@ -123,11 +124,11 @@ class NativeSteps(Steps):
         after = [_copy(view, new) for view, new in zip(self.carry, self.outputs, strict=False)]
         after += [_copy(row, new, along=0) for row, new in zip(results, self.outputs[carried:], strict=False)]
         tables = [np.array(table or [[0] * 5], np.int64) for table in (before, after)]
-        condition = _address(self.outputs[-1]) if self.loop.length is None else None
+        condition = address_of(self.outputs[-1]) if self.loop.length is None else None
         driver = engine.engine().addresses["effgrad_driver"]
         return _loop()(
-            driver, _address(native.table), len(native.plan.steps), count,
-            _address(tables[0]), len(before), _address(tables[1]), len(after), condition,
+            driver, address_of(native.table), len(native.plan.steps), count,
+            address_of(tables[0]), len(before), address_of(tables[1]), len(after), condition,
         )  # fmt: skip
 
     def one_by_one(self, rows: list[Any], results: list[Any], states: list[Any], count: int) -> int:
@@ -160,8 +161,4 @@ def _copy(target: np.ndarray, source: np.ndarray, along: int | None = None) -> l
     if along is not None:
         steps[along] = (target, source)[along].strides[0]
     fixed = source if along == 0 else target
-    return [_address(target), _address(source), *steps, fixed.nbytes]
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
+    return [address_of(target), address_of(source), *steps, fixed.nbytes]

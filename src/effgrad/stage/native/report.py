@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.stage.native import Native
 from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.plan import Call, Fused, Product, Storage
+from effgrad.stage.native.steps import Call, Fused, Product, Step
 
 _ROWS = 12
 
@@ -70,7 +70,7 @@ def _best(f: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _flops(step: Fused | Product | Call) -> int:
+def _flops(step: Step) -> int:
     if isinstance(step, Fused):
         kernel = step.kernel
         counted = sum(node.primitive.name not in MOVES for node in kernel.nodes)
@@ -83,13 +83,14 @@ def _flops(step: Fused | Product | Call) -> int:
     return step.node.size
 
 
-def _bytes(program: Native, step: Fused | Product | Call) -> int:
-    if not isinstance(step, Call):
-        return sum(b.size for b in {buffer for buffer, _ in program.plan.offsets[step.number]})
-    return sum(s.view.nbytes for s in (*step.inputs, step.result) if isinstance(s, Storage))
+def _bytes(program: Native, step: Step) -> int:
+    storages = program.plan.storages(step)
+    if isinstance(step, Call):
+        return sum(s.view.nbytes for s in storages)
+    return sum(buffer.size for buffer in {s.buffer for s in storages})
 
 
-def _name(step: Fused | Product | Call) -> str:
+def _name(step: Step) -> str:
     if isinstance(step, Fused):
         reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
         names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]

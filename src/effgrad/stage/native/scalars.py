@@ -256,6 +256,11 @@ def dtype_of(value: Any) -> np.dtype[Any]:
     return np.dtype(str) if type(value) is str else np.result_type(value)
 
 
+def typed(*values: Any) -> bool:
+    """Whether machine code has the types of all values."""
+    return all(dtype_of(v) in TYPES for v in values)
+
+
 def _common(args: tuple[Any, ...]) -> np.dtype[Any]:
     """The type in which NumPy compares: Python's numbers adapt to the others."""
 

@@ -16,6 +16,7 @@ from effgrad.smooth.primitive import Primitive
 from effgrad.stage.graph import INPUT, Node
 from effgrad.stage.native.kernels import MOVES, Kernel
 from effgrad.stage.native.scalars import ARITHMETIC, COMPARING, FLOATING, LOGICAL, TESTING, TYPES, Body, dtype_of, emit
+from effgrad.stage.native.storage import address_of
 
 _FLOAT, _BOOL = np.dtype(float), np.dtype(bool)
 # The arity of each operation; the tables of emitters say the rest.
@@ -217,4 +218,4 @@ class Tape:
 
     def header(self, slots: np.ndarray) -> list[int]:
         """What the arguments of its step begin with."""
-        return [int(a.__array_interface__["data"][0]) for a in (self.code, slots, self.constants)]
+        return [address_of(a) for a in (self.code, slots, self.constants)]

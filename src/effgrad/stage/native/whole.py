@@ -6,7 +6,6 @@ the loop that computes its result leaves them if it is in the same body.
 """
 
 import ctypes
-import functools
 import hashlib
 import itertools
 import math
@@ -15,22 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
-from effgrad.smooth.structure import (
-    broadcast_to,
-    concatenate,
-    getitem,
-    reshape,
-    scatter_add,
-    setitem,
-    stack,
-    transpose,
-)  # fmt: skip
 from effgrad.stage.graph import Graph, Node
-from effgrad.stage.loops import Loop, iterate, iterate_back, like
+from effgrad.stage.iterate import iterate, iterate_back
+from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
-from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal, supported
+from effgrad.stage.native.elements import Elements, Unsuited, Values
+from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.storage import address_of
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000
@@ -39,15 +29,7 @@ ROOM = 1 << 21
 # Loops of unknown length ask whether to go on after so many steps, so that they can be interrupted.
 PATIENCE = 1 << 20
 
-_MOVING = {reshape, transpose, broadcast_to, getitem, setitem, concatenate, stack}
-_REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
 _INTERRUPTED, _FULL, _INEXACT = 1, 2, 3
-
-Values = list[str]
-
-
-class Unsuited(Exception):
-    """The loop is not one of a few numbers."""
 
 
 def whole(loop: Loop, wanted: tuple[int, ...] | None = None) -> "Whole | None":
@@ -84,7 +66,7 @@ class Whole:
         for kind, leaf, start, end in zip(self.types, leaves, self.places, self.places[1:], strict=False):
             target = given if kind in ("double", "float") else integers
             target[start:end] = leaf if end == start + 1 else np.ravel(leaf)
-        code = self.run(*map(_address, (given, result, scratch)), ROOM, _address(_SERVICES))
+        code = self.run(*map(address_of, (given, result, scratch)), ROOM, address_of(_SERVICES))
         if code == _INEXACT:
             raise OverflowError("a compiled loop carries an integer beyond 2**53; turn compilation off for this loop")
         return None if code == _FULL else result
@@ -114,6 +96,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.body = Body()
+        self.elements = Elements(self.body)
         self.labels = itertools.count()
         self.block = "entry"
         self.operations = 0
@@ -304,8 +287,7 @@ class _Writer:
 
         begin = self.body.do(f"icmp sgt i64 {end}, {start}")
         *flat, _ = self.repeated(begin, [*zip(kinds, first, strict=True), ("i64", end)], step)
-        names = [loop.consts + i for i, f in enumerate(moving) if f] + [i for i in wanted if i < loop.consts]
-        found = dict(zip(names, _grouped(self.packed(flat, kinds), carried), strict=True))
+        found = dict(zip(loop.pulled(wanted), _grouped(self.packed(flat, kinds), carried), strict=True))
         return [v for place in wanted for v in found[place]]
 
     # Straight lines
@@ -342,7 +324,7 @@ class _Writer:
                 run = _run(loop, node.args[:-1])
                 values[id(node)] = self.back(loop, self.fitted(args, node), args[-1], wanted, kept[run], top)
             else:
-                values[id(node)] = self.operation(node, arguments(node))
+                values[id(node)] = self.elements.operation(node, arguments(node))
 
         for node in graph:
             if id(node) not in values:
@@ -354,94 +336,7 @@ class _Writer:
     def fitted(self, args: list[Any], node: Node) -> list[Values]:
         """The arguments of a loop in the types of its inputs."""
         pairs = zip(args, node.args, node.params["loop"].graph.inputs, strict=False)
-        return [[self.typed(v, a, TYPES[n.dtype]) for v in part] for part, a, n in pairs]
-
-    def typed(self, value: Any, arg: Any, kind: str) -> str:
-        """An element of an argument in a type."""
-        return self.converted(value, TYPES[arg.dtype], kind) if type(arg) is Node else literal(value, kind)
-
-    def operation(self, node: Node, args: list[Any]) -> Values:
-        """The elements of a node."""
-        if node.slots or any(dtype_of(a) not in TYPES for a in node.args):
-            raise Unsuited
-        kind, name = TYPES[node.dtype], node.primitive.name
-        if node.primitive in _MOVING:
-            return self.moved(node, args, kind)
-        if node.primitive is scatter_add:
-            return self.scattered(node, args, kind)
-        if name in _REDUCING:
-            return self.reduced(node, args[0], kind)
-        if node.primitive is matmul:
-            return self.product(node, args, kind)
-        if not (supported(node) or name in MOVES):
-            raise Unsuited
-        pairs = zip(node.args, args, strict=True)
-        places = [(arg, part, np.broadcast_to(_numbered(arg), node.shape).ravel()) for arg, part in pairs]
-        result = []
-        for i in range(node.size):
-            known = {id(arg): part[place[i]] for arg, part, place in places}
-
-            def operand(arg: Any, target: str, known: dict[int, Any] = known) -> str:
-                return self.typed(known[id(arg)], arg, target)
-
-            result.append(operand(node.args[0], kind) if name in MOVES else emit(self.body, node, operand))
-        return result
-
-    def moved(self, node: Node, args: list[Any], kind: str) -> Values:
-        """What only moves elements, told by what it makes of their numbers."""
-        elements: Values = []
-        numbers = []
-        for part, arg in zip(args, node.args, strict=True):
-            numbers.append(_numbered(arg) + len(elements))
-            elements += [self.typed(value, arg, kind) for value in part]
-        return [elements[i] for i in np.ravel(node.primitive.function(*numbers, **node.params))]
-
-    def combined(self, name: str, kind: str, a: str, b: str) -> str:
-        if name == "add":
-            return self.body.do(f"{'add' if kind == 'i64' else 'fadd'} {kind} {a}, {b}")
-        return self.body.intrinsic(name, kind, a, b)
-
-    def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
-        total = [literal(0, kind)] * node.size
-        for part, arg, index in zip(args, node.args, node.params["indices"], strict=True):
-            places = np.arange(node.size).reshape(node.shape)[index]
-            given = np.broadcast_to(_numbered(arg), np.shape(places))
-            for place, number in zip(np.ravel(places), np.ravel(given), strict=True):
-                total[place] = self.combined("add", kind, total[place], self.typed(part[number], arg, kind))
-        return total
-
-    def reduced(self, node: Node, elements: list[Any], kind: str) -> Values:
-        (arg,), axis = node.args, node.params["axis"]
-        rank = len(_shape(arg))
-        axes = range(rank) if axis is None else [i % rank for i in np.atleast_1d(axis)]
-        kept = [i for i in range(rank) if i not in axes]
-        numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
-        if not numbers.shape[1] or kind == "i1" or (kind == "i64" and node.primitive.name != "sum"):
-            raise Unsuited
-        combine = functools.partial(self.combined, _REDUCING[node.primitive.name], kind)
-        return [functools.reduce(combine, [self.typed(elements[i], arg, kind) for i in row]) for row in numbers]
-
-    def product(self, node: Node, args: list[Any], kind: str) -> Values:
-        if kind not in ("double", "float"):
-            raise Unsuited
-        left, right = map(_numbered, node.args)
-        left = left[None] if left.ndim == 1 else left
-        right = right[:, None] if right.ndim == 1 else right
-        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-        rows = np.broadcast_to(left, batch + left.shape[-2:])[..., :, None, :]
-        columns = np.swapaxes(np.broadcast_to(right, batch + right.shape[-2:]), -1, -2)[..., None, :, :]
-        rows, columns = (np.reshape(x, (node.size, -1)) for x in np.broadcast_arrays(rows, columns))
-        result = []
-        for row, column in zip(rows, columns, strict=True):
-            terms = [
-                self.body.do(f"fmul {kind} {self.typed(args[0][i], node.args[0], kind)}, "
-                             f"{self.typed(args[1][j], node.args[1], kind)}")
-                for i, j in zip(row, column, strict=True)
-            ]  # fmt: skip
-            if not terms:
-                raise Unsuited
-            result.append(functools.reduce(functools.partial(self.combined, "add", kind), terms))
-        return result
+        return [[self.elements.typed(v, a, TYPES[n.dtype]) for v in part] for part, a, n in pairs]
 
 
 def _run(loop: Loop, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -501,19 +396,5 @@ def _literals(value: Any) -> list[Any]:
     return [value] if np.ndim(value) == 0 else list(np.ravel(value))
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if type(value) is Node else np.shape(value)
-
-
-def _numbered(value: Any) -> np.ndarray:
-    """The numbers of the elements of a value, in its shape."""
-    shape = _shape(value)
-    return np.arange(math.prod(shape)).reshape(shape)
-
-
 def _kind(output: Any) -> str:
     return TYPES[output.dtype] if type(output) is Node else TYPES[np.result_type(like(output))]
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -1,0 +1,148 @@
+"""Algebra: operations with ones, zeros, signs, small powers and decided selections."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import add as plus
+from effgrad.smooth.elementwise import multiply, negative, subtract, where
+from effgrad.stage.graph import Node
+from effgrad.stage.rules import Add, Rule, fitting, weak
+
+
+def algebra(node: Node, add: Add) -> Any:
+    """Ones, zeros, signs, small powers and decided selections."""
+    simpler = ALGEBRA.get(node.primitive.name)
+    value = None if simpler is None else simpler(node, add)
+    return node if value is None else fitting(node, value)
+
+
+def _is(value: Any, number: float) -> bool:
+    """Whether an argument is a constant, all of it one number."""
+    if type(value) is Node:
+        return False
+    if not isinstance(value, np.ndarray):
+        return bool(value == number)
+    return bool(np.size(value) and np.all(np.asarray(value) == number))
+
+
+def _add(node: Node, add: Add) -> Any:
+    for one, other in (node.args, node.args[::-1]):
+        if type(other) is not Node:
+            if _is(other, 0):
+                return one
+        elif other.primitive is negative:
+            return node.changed(primitive=subtract, args=(one, other.args[0]))
+    return None
+
+
+def _subtract(node: Node, add: Add) -> Any:
+    a, b = node.args
+    if type(b) is Node and b.primitive is negative:
+        return node.changed(primitive=plus, args=(a, b.args[0]))
+    return a if _is(b, 0) else None
+
+
+def _multiply(node: Node, add: Add) -> Any:
+    for one, other in (node.args, node.args[::-1]):
+        if type(one) is Node:
+            continue
+        if _is(one, 1):
+            return other
+        if _is(one, -1) and type(other) is Node and other.shape == node.shape:
+            return node.changed(primitive=negative, args=(other,))
+    return None
+
+
+def _flat_product(node: Node, add: Add) -> Any:
+    g, partial = node.args
+    if type(partial) is Node:
+        return partial if _is(g, 1) else None
+    return g if partial == 1 else node.changed(primitive=multiply) if partial else 0.0
+
+
+def _divide(node: Node, add: Add) -> Any:
+    return node.args[0] if _is(node.args[1], 1) else None
+
+
+def _power(node: Node, add: Add) -> Any:
+    base, exponent = node.args
+    if type(exponent) is Node or np.ndim(exponent) or type(base) is not Node:
+        return None
+    if exponent == 1:
+        return base
+    if exponent in (2, 3, 4) and base.dtype == node.dtype and base.dtype.kind == "f":
+        square = node.changed(primitive=multiply, args=(base, base))
+        if exponent == 2:
+            return square
+        square = add(square)  # which may have been there before
+        return node.changed(primitive=multiply, args=(square, base if exponent == 3 else square))
+    return None
+
+
+def _negative(node: Node, add: Add) -> Any:
+    (a,) = node.args
+    return a.args[0] if type(a) is Node and a.primitive is negative else None
+
+
+def _where(node: Node, add: Add) -> Any:
+    condition, yes, no = node.args
+    if type(condition) is Node:
+        return _chosen_again(node, add)
+    if not np.size(condition):
+        return None
+    return yes if np.all(condition) else no if not np.any(condition) else None
+
+
+def _chosen_again(node: Node, add: Add) -> Any:
+    """What is computed from `where(condition, x, ...)`, and chosen by the same condition, is computed from x."""
+    condition, yes, no = node.args
+    if type(yes) is not Node or yes.primitive.kind != "elementwise":
+        return None
+
+    def chosen(arg: Any) -> Any:
+        if type(arg) is not Node or arg.primitive is not where or arg.args[0] is not condition:
+            return arg
+        x = arg.args[1]
+        return x if type(x) is Node and (x.shape, x.dtype, weak(x.kind)) == (arg.shape, arg.dtype, "strong") else arg
+
+    if yes.primitive is where:
+        return None if chosen(yes) is yes else node.changed(args=(condition, chosen(yes), no))
+    args = tuple(map(chosen, yes.args))
+    if all(map(operator.is_, args, yes.args)):
+        return None
+    return node.changed(args=(condition, add(yes.changed(args=args)), no))
+
+
+def _both(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=True)
+
+
+def _either(node: Node, add: Add) -> Any:
+    return _decided(node, neutral=False)
+
+
+def _decided(node: Node, neutral: bool) -> Any:
+    """Of two truth values the one that decides, if it is constant or they are one."""
+    a, b = node.args
+    for one, other in ((a, b), (b, a)):
+        if node.dtype.kind == "b" and (one is other or _is(one, neutral)):
+            return other
+        if node.dtype.kind == "b" and _is(one, not neutral):
+            return one
+    return None
+
+
+def _unequal(node: Node, add: Add) -> Any:
+    """A truth value that is not zero is itself."""
+    a, b = node.args
+    return a if type(a) is Node and a.dtype.kind == "b" and _is(b, 0) else None
+
+
+ALGEBRA: dict[str, Rule] = {
+    "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
+    "negative": _negative, "flat_product": _flat_product, "where": _where, "ne": _unequal,
+    "and_": _both, "bitwise_and": _both, "logical_and": _both,
+    "or_": _either, "bitwise_or": _either, "logical_or": _either,
+}  # fmt: skip

@@ -1,0 +1,48 @@
+"""Indices and axes, which programs write in many ways, in one form."""
+
+from typing import Any
+
+import numpy as np
+
+
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    """An index as a tuple, in which an integer array without axes is the integer that it means."""
+    items = index if type(index) is tuple else (index,)
+    return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
+
+
+def opened(index: Any) -> tuple[Any, ...]:
+    """A basic index that gives an array, never a number."""
+    items = as_tuple(index)
+    return items if any(i is Ellipsis for i in items) else (*items, ...)
+
+
+def basic(index: Any) -> bool:
+    """Whether an index chooses by integers, slices and new axes only, so that NumPy gives a view."""
+    return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
+               for i in as_tuple(index))  # fmt: skip
+
+
+def everything(item: Any) -> bool:
+    """Whether a part of an index chooses all of an axis."""
+    return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
+
+
+def expanded(index: Any, rank: int) -> list[Any] | None:
+    """A basic index with an entry for every axis."""
+    items = as_tuple(index)
+    if not basic(items):
+        return None
+    missing = rank - sum(i is not None and i is not Ellipsis for i in items)
+    at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
+    return [*items[:at], *[slice(None)] * missing, *items[at + 1 :]]
+
+
+def reduced_axes(axis: Any, rank: int) -> list[int]:
+    """The axes that a reduction goes over, counted from the first."""
+    return list(range(rank)) if axis is None else [int(i) % rank for i in np.atleast_1d(axis)]
+
+
+def permutation(axes: Any, rank: int) -> tuple[int, ...]:
+    """The axes that a transpose puts in order, counted from the first."""
+    return tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)

@@ -1,0 +1,77 @@
+"""The layout of the arena: memory of all values, in which a place is used again when its value is no longer needed."""
+
+import heapq
+import operator
+
+from effgrad.stage.native.storage import Buffer
+
+ALIGNMENT = 64
+
+
+# Arguments and results smaller than this are copied into and out of the program's memory.
+LARGE = 1 << 16
+
+
+# So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
+MOST_FITTED = 256
+
+
+def laid_out(buffers: list[Buffer]) -> int:
+    """Give each buffer its place; the size of the arena."""
+    largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
+    fitted = set(largest)
+    end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
+    placed: list[Buffer] = []
+    # The largest first, each at the lowest place that is free as long as it is needed.
+    for buffer in largest:
+        place = -(-end // ALIGNMENT) * ALIGNMENT
+        for other in sorted(placed, key=operator.attrgetter("place")):
+            if other.first <= buffer.last and buffer.first <= other.last and other.place < place + buffer.size:
+                place = max(place, other.place + _aligned(other.size))
+        buffer.place = place
+        placed.append(buffer)
+    return max([end, *(buffer.place + buffer.size for buffer in placed)])
+
+
+def _laid_out_quickly(buffers: list[Buffer]) -> int:
+    """The same, in linear time: reusing what is free by then."""
+    free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
+    live: list[tuple[int, int, Buffer]] = []
+    end = 0
+    for number, buffer in enumerate(sorted(buffers, key=operator.attrgetter("first"))):
+        while live and live[0][0] < buffer.first:
+            _, _, ended = heapq.heappop(live)
+            free.setdefault(_aligned(ended.size), []).append(ended.place)
+        size = _aligned(buffer.size)
+        if max(free, default=0) < size:
+            free = _merged(free)
+        fitting = size if size in free else min((s for s in free if s > size), default=0)
+        if fitting:
+            buffer.place = free[fitting].pop()
+            if not free[fitting]:
+                del free[fitting]
+            if fitting > size:
+                free.setdefault(fitting - size, []).append(buffer.place + size)
+        else:
+            buffer.place, end = end, end + size
+        heapq.heappush(live, (buffer.last, number, buffer))
+    return end
+
+
+def _merged(free: dict[int, list[int]]) -> dict[int, list[int]]:
+    """The same free memory with neighbours joined."""
+    merged: list[tuple[int, int]] = []
+    for place, size in sorted((place, size) for size, places in free.items() for place in places):
+        if merged and sum(merged[-1]) == place:
+            merged[-1] = merged[-1][0], merged[-1][1] + size
+        else:
+            merged.append((place, size))
+    sizes: dict[int, list[int]] = {}
+    for place, size in merged:
+        sizes.setdefault(size, []).append(place)
+    return sizes
+
+
+def _aligned(size: int) -> int:
+    unit = 8 if size <= 8 else ALIGNMENT
+    return -(-size // unit) * unit

@@ -1,0 +1,132 @@
+"""Operations on small arrays, element by element: each element is a value of its own, and moving them costs nothing."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.linalg import matmul
+from effgrad.smooth.structure import (
+    broadcast_to,
+    concatenate,
+    getitem,
+    reshape,
+    scatter_add,
+    setitem,
+    stack,
+    transpose,
+)  # fmt: skip
+from effgrad.stage.graph import Node, shape_of
+from effgrad.stage.indexing import reduced_axes
+from effgrad.stage.native.kernels import MOVES
+from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal, supported
+
+_MOVING = {reshape, transpose, broadcast_to, getitem, setitem, concatenate, stack}
+_REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
+
+Values = list[str]
+
+
+class Unsuited(Exception):
+    """A loop is not one of a few numbers."""
+
+
+class Elements:
+    """Writes operations into a body."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    def typed(self, value: Any, arg: Any, kind: str) -> str:
+        """An element of an argument in a type."""
+        return self.body.convert(value, TYPES[arg.dtype], kind) if type(arg) is Node else literal(value, kind)
+
+    def operation(self, node: Node, args: list[Any]) -> Values:
+        """The elements of a node."""
+        if node.slots or any(dtype_of(a) not in TYPES for a in node.args):
+            raise Unsuited
+        kind, name = TYPES[node.dtype], node.primitive.name
+        if node.primitive in _MOVING:
+            return self.moved(node, args, kind)
+        if node.primitive is scatter_add:
+            return self.scattered(node, args, kind)
+        if name in _REDUCING:
+            return self.reduced(node, args[0], kind)
+        if node.primitive is matmul:
+            return self.product(node, args, kind)
+        if not (supported(node) or name in MOVES):
+            raise Unsuited
+        pairs = zip(node.args, args, strict=True)
+        places = [(arg, part, np.broadcast_to(_numbered(arg), node.shape).ravel()) for arg, part in pairs]
+        result = []
+        for i in range(node.size):
+            known = {id(arg): part[place[i]] for arg, part, place in places}
+
+            def operand(arg: Any, target: str, known: dict[int, Any] = known) -> str:
+                return self.typed(known[id(arg)], arg, target)
+
+            result.append(operand(node.args[0], kind) if name in MOVES else emit(self.body, node, operand))
+        return result
+
+    def moved(self, node: Node, args: list[Any], kind: str) -> Values:
+        """What only moves elements, told by what it makes of their numbers."""
+        elements: Values = []
+        numbers = []
+        for part, arg in zip(args, node.args, strict=True):
+            numbers.append(_numbered(arg) + len(elements))
+            elements += [self.typed(value, arg, kind) for value in part]
+        return [elements[i] for i in np.ravel(node.primitive.function(*numbers, **node.params))]
+
+    def combined(self, name: str, kind: str, a: str, b: str) -> str:
+        if name == "add":
+            return self.body.do(f"{'add' if kind == 'i64' else 'fadd'} {kind} {a}, {b}")
+        return self.body.intrinsic(name, kind, a, b)
+
+    def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
+        total = [literal(0, kind)] * node.size
+        for part, arg, index in zip(args, node.args, node.params["indices"], strict=True):
+            places = np.arange(node.size).reshape(node.shape)[index]
+            given = np.broadcast_to(_numbered(arg), np.shape(places))
+            for place, number in zip(np.ravel(places), np.ravel(given), strict=True):
+                total[place] = self.combined("add", kind, total[place], self.typed(part[number], arg, kind))
+        return total
+
+    def reduced(self, node: Node, elements: list[Any], kind: str) -> Values:
+        (arg,) = node.args
+        rank = len(shape_of(arg))
+        axes = reduced_axes(node.params["axis"], rank)
+        kept = [i for i in range(rank) if i not in axes]
+        numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
+        if not numbers.shape[1] or kind == "i1" or (kind == "i64" and node.primitive.name != "sum"):
+            raise Unsuited
+        combine = functools.partial(self.combined, _REDUCING[node.primitive.name], kind)
+        return [functools.reduce(combine, [self.typed(elements[i], arg, kind) for i in row]) for row in numbers]
+
+    def product(self, node: Node, args: list[Any], kind: str) -> Values:
+        if kind not in ("double", "float"):
+            raise Unsuited
+        left, right = map(_numbered, node.args)
+        left = left[None] if left.ndim == 1 else left
+        right = right[:, None] if right.ndim == 1 else right
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        rows = np.broadcast_to(left, batch + left.shape[-2:])[..., :, None, :]
+        columns = np.swapaxes(np.broadcast_to(right, batch + right.shape[-2:]), -1, -2)[..., None, :, :]
+        rows, columns = (np.reshape(x, (node.size, -1)) for x in np.broadcast_arrays(rows, columns))
+        result = []
+        for row, column in zip(rows, columns, strict=True):
+            terms = [
+                self.body.do(f"fmul {kind} {self.typed(args[0][i], node.args[0], kind)}, "
+                             f"{self.typed(args[1][j], node.args[1], kind)}")
+                for i, j in zip(row, column, strict=True)
+            ]  # fmt: skip
+            if not terms:
+                raise Unsuited
+            result.append(functools.reduce(functools.partial(self.combined, "add", kind), terms))
+        return result
+
+
+def _numbered(value: Any) -> np.ndarray:
+    """The numbers of the elements of a value, in its shape."""
+    shape = shape_of(value)
+    return np.arange(math.prod(shape)).reshape(shape)

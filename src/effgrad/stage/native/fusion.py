@@ -1,0 +1,196 @@
+"""Fusion: which kernel an operation joins, and where the values of kernels lie.
+
+An operation joins the last kernel over its shape, if nothing that it needs comes later and the kernel is not full.
+"""
+
+import functools
+import itertools
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.linalg import matmul
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.stage.graph import Graph, Node
+from effgrad.stage.indexing import permutation
+from effgrad.stage.native.steps import Fused, Step
+from effgrad.stage.native.storage import Buffer, Storage, contiguous
+
+COPY = Primitive("copy", np.copy, "constant", (), ())
+VIEWS = {reshape, transpose, broadcast_to, getitem}
+JOINS = {stack, concatenate, scatter_add}
+
+# A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
+# operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
+FUSED, STRAIGHT = (16, 64), (100, 400)
+# Of longer arrays it is memory that takes the time, and a kernel holds more, as long as it walks few arrays at once:
+# the gradient of 300 steps took four times as long where the values kept for it were read by hundreds together.
+LARGE_ARRAY, LARGE_FUSED, STREAMS = 512, (768, 1024), 32
+
+
+class Fusion:
+    """The steps so far, and the storage of their values."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Step] = []
+        # The step after which a value is there; the kernel that computes it; where it lies, by the identity of a node
+        # or a constant.
+        self.available: dict[Node, int] = {}
+        self.member: dict[Node, Fused] = {}
+        self.storage: dict[int, Storage] = {}
+        self.groups: dict[tuple[int, ...], list[Fused]] = {}  # the kernels over each shape
+        self.buffers: list[Buffer] = []
+        self.wanted = _wanted(graph)
+        # Of vectors, the elements to leave free before and after them.
+        self.margins: dict[Node, tuple[int, int]] = {}
+        # What was made on the way, so that no identity is used twice.
+        self.kept: list[Any] = []
+
+    def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
+        """New memory for a value that lies in it like this."""
+        made = Buffer(max(view.size, 1) * view.itemsize, array, source)
+        self.buffers.append(made)
+        return Storage(made, view, 0)
+
+    def memory(self, value: Any, array: np.ndarray | None = None, source: int | None = None) -> Storage:
+        """New memory for a value in C order."""
+        return self.buffer(contiguous(value.shape, value.dtype), array, source)
+
+    def settle(self, node: Node, storage: Storage, step: int) -> None:
+        """Say where the value of a node lies, and after which step."""
+        self.storage[id(node)], self.available[node] = storage, step
+
+    def stored(self, arg: Any) -> Storage:
+        """The memory of a value; one that lives in a kernel is written from there."""
+        if id(arg) not in self.storage:
+            if type(arg) is Node:
+                group = self.member[arg]
+                before, after = self.margins.get(arg, (0, 0))
+                if before or after:
+                    around = self.buffer(contiguous((before + arg.size + after,), arg.dtype))
+                    storage = Storage(around.buffer, around.view[before : before + arg.size])
+                else:
+                    storage = self.buffer(self.layout(arg, group))
+                self.storage[id(arg)] = group.stored[arg] = storage
+            else:
+                array = np.array(arg, order="C")
+                self.storage[id(arg)] = self.memory(array, array=array)
+                self.kept.append(arg)
+        return self.storage[id(arg)]
+
+    def layout(self, node: Node, group: Fused) -> np.ndarray:
+        """How the value of a kernel lies in memory: as a product wants it, or in the order of what the kernel reads."""
+        order = self.wanted.get(node)
+        read = (a for n in group.kernel.nodes for a in n.args if type(a) is Node and a.shape == node.shape)
+        for arg in read if len(node.shape) > 1 else ():
+            if arg not in group.members:
+                strides = self.stored(arg).view.strides
+                if all(strides[i] for i, n in enumerate(node.shape) if n > 1):
+                    found = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+                    if order is None or found[:-2] == order[:-2]:
+                        order = found
+                    break
+        if order is None:
+            return contiguous(node.shape, node.dtype)
+        return np.transpose(contiguous(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
+
+    def earliest(self, args: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+        """The first step in which a kernel over `shape` could use the arguments."""
+        first = 0
+        for arg in args:
+            if type(arg) is Node:
+                step = self.available[arg]
+                if step >= first:
+                    group = self.member.get(arg)
+                    inside = group is not None and group.kernel.shape == shape == arg.shape
+                    first = step if inside else step + 1
+        return first
+
+    def group(self, args: tuple[Any, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
+        """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
+        first = max(self.earliest(args, shape), after)
+        for group in itertools.islice(reversed(self.groups.get(shape, ())), 16):
+            if group.number < first:
+                break
+            if not group.full:
+                return group
+        return self.kernel(shape)
+
+    def kernel(self, shape: tuple[int, ...]) -> Fused:
+        """A new kernel over `shape`, as the last step."""
+        made = Fused(shape, len(self.steps))
+        self.steps.append(made)
+        self.groups.setdefault(shape, []).append(made)
+        return made
+
+    def fuse(self, node: Node) -> None:
+        """Add an operation to the kernel that it joins."""
+        self.add(node, self.group(node.args, node.shape))
+
+    def add(self, node: Node, group: Fused) -> None:
+        """Add an operation to a kernel, which may be full then."""
+        group.kernel.nodes.append(node)
+        group.members.add(node)
+        shape = group.kernel.shape
+        least, most = STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
+        count = len(group.kernel.nodes)
+        group.full = count >= most or (count >= least and _ends(node))
+        if most == LARGE_FUSED[1]:
+            far = [a for a in (node, *node.args) if type(a) is Node and self.distances.get(a, 0) > most // 2]
+            group.streams.update(far)
+            group.full |= count >= FUSED[1] and len(group.streams) >= STREAMS
+        self.member[node], self.available[node] = group, group.number
+
+    @functools.cached_property
+    def distances(self) -> dict[Node, int]:
+        """How many operations after each node the last one is that computes with it."""
+        numbers: dict[Node, int] = {}
+        distances: dict[Node, int] = {}
+        for number, node in enumerate(self.graph):
+            numbers[node] = number
+            if node.primitive not in VIEWS | JOINS:
+                for arg in node.inputs:
+                    distances[arg] = number - numbers.get(arg, number)
+        return distances
+
+    def copied(self, source: Any) -> Node:
+        """A copy of a value, in one piece of memory."""
+        like = source if type(source) is Node else Node(COPY, (), {}, (), source)
+        copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        self.kept.append(copy)
+        self.fuse(copy)
+        self.storage[id(copy)] = self.member[copy].stored[copy] = self.memory(copy)
+        return copy
+
+
+def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """The order of axes in memory that suits batched products: the axes of the batch outside."""
+    wanted: dict[Node, tuple[int, ...]] = {}
+    for node in graph:
+        if node.primitive is matmul and len(node.shape) > 2:
+            for arg in node.args:
+                if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
+                    axes = permutation(arg.params["axes"], len(arg.shape))
+                    wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
+    return wanted
+
+
+def _ends(node: Node) -> bool:
+    """Whether a kernel may end with an operation: about one kind in eight, told by it and what it comes from."""
+    return _number(_told(node, 2)) % 8 == 0
+
+
+def _told(node: Node, depth: int) -> str:
+    """The operation and those before it in words."""
+    if not depth:
+        return f"{node.primitive.name}()"
+    return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"
+
+
+@functools.cache
+def _number(told: str) -> int:
+    return zlib.crc32(told.encode())

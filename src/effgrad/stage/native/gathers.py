@@ -1,0 +1,101 @@
+"""Indexing by arrays: a kernel reads one place for each element."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import add, multiply
+from effgrad.smooth.primitive import Primitive
+from effgrad.smooth.reductions import sum_
+from effgrad.smooth.structure import astype, getitem, reshape
+from effgrad.stage.graph import Node, Slot
+from effgrad.stage.indexing import as_tuple, everything
+from effgrad.stage.native.fusion import Fusion
+from effgrad.stage.native.scalars import typed
+from effgrad.stage.native.storage import numbered
+
+
+def _wrapped(index: Any, size: int) -> Any:
+    """An index along an axis of this size, counted from its beginning; 0 where there is no such place."""
+    place = np.where(index < 0, index + size, index)
+    return np.where((place >= 0) & (place < size), place, 0)
+
+
+def _check(outside: Any, index: Any, size: int) -> Any:
+    """Raises as NumPy does if an index was outside."""
+    if outside:
+        np.empty(size, bool)[index]
+    return outside
+
+
+WRAPPED = Primitive("wrapped", _wrapped, "constant", (), ())
+OUTSIDE = Primitive("outside", lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "constant", (), ())
+CHECK = Primitive("check", _check, "constant", (), ())
+
+_PLACE = np.dtype(np.int64)
+
+
+class Gathers:
+    """The gathers of a program; `place` decides how the operations that compute their places are done."""
+
+    def __init__(self, plan: Fusion, place: Callable[[Node], None]) -> None:
+        self.plan, self.place = plan, place
+        self.rows_in_range: dict[tuple[Node, int], Node] = {}
+
+    def gather(self, node: Node) -> bool:
+        """Indexing by arrays: read one place for each element."""
+        if node.primitive is not getitem:
+            return False
+        source = node.args[0]
+        if type(source) is not Node or not node.size or not typed(node, source):
+            return False
+        places = self.rows(node) if node.slots else self.places(node)
+        if places is None:
+            return False
+        group = self.plan.group((places,), node.shape, after=self.plan.available[source] + 1)
+        group.kernel.gathers[node] = source, places
+        self.plan.kept.append(places)
+        self.plan.add(node, group)
+        return True
+
+    def places(self, node: Node) -> Any:
+        """The places that a constant index means, in elements of the argument's memory."""
+        return np.ascontiguousarray(numbered(self.plan.stored(node.args[0]).view)[node.params["index"]])
+
+    def rows(self, node: Node) -> Any:
+        """The places that an index computed by the program means, if it chooses along the first axis."""
+        (first, *others), source = as_tuple(node.params["index"]), node.args[0]
+        if type(first) is not Slot or not all(map(everything, others)):
+            return None
+        (index,), (size, *inner) = node.slots, source.shape
+        rows = self.checked_rows(index, size)
+        view = self.plan.stored(source).view
+        step = view.strides[0] // view.itemsize
+        parts = [rows]
+        if inner:
+            shape = (*index.shape, *(1,) * len(inner))
+            parts.append(rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape))
+        if step != 1:
+            parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=parts[-1].shape))
+        if inner:
+            parts.append(rows.changed(primitive=add, args=(parts[-1], numbered(view[0])), shape=node.shape))
+        self.plan.kept += parts
+        for part in parts[1:]:
+            self.place(part)
+        return parts[-1]
+
+    def checked_rows(self, index: Node, size: int) -> Node:
+        """The rows that an index means, all of which are there: others are an error that is raised after the step."""
+        if (index, size) not in self.rows_in_range:
+            whole = index.changed(primitive=astype, args=(index,), params={"dtype": _PLACE}, slots=(), dtype=_PLACE)
+            rows, outside = (
+                whole.changed(primitive=primitive, args=(whole, size), params={}) for primitive in (WRAPPED, OUTSIDE)
+            )
+            count = outside.changed(primitive=sum_, args=(outside,), params={"axis": None}, shape=())
+            check = count.changed(primitive=CHECK, args=(count, index, size), params={})
+            self.plan.kept += [whole, rows, outside, count, check]
+            for part in (whole, rows, outside, count, check):
+                self.place(part)
+            self.rows_in_range[index, size] = rows
+        return self.rows_in_range[index, size]

@@ -1,0 +1,218 @@
+"""Joins, which put pieces next to each other: each piece is written to its place by the kernel that computes it."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.structure import getitem, reshape, scatter_add, stack
+from effgrad.stage.graph import Graph, Node, shape_of
+from effgrad.stage.indexing import as_tuple, basic
+from effgrad.stage.native.fusion import COPY, JOINS, Fusion
+from effgrad.stage.native.kernels import operand
+from effgrad.stage.native.scalars import supported, typed
+from effgrad.stage.native.storage import Buffer, Storage, contiguous, viewable
+
+
+class Joins:
+    """The rooms of the joins of a program: the memory into which their pieces go."""
+
+    def __init__(self, plan: Fusion) -> None:
+        self.plan = plan
+        self.inside = inside(plan.graph)
+        self.rooms: dict[Node, Storage] = {}
+        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        self.cleared: dict[Node, int] = {}
+        self.zeros: dict[Node, list[Node]] = {}
+        # Of the room of a join beside the vector that it moves along, the step that computes the vector.
+        self.begun: dict[Node, int] = {}
+        self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
+        self.moved = self.neighbourhoods()
+
+    def join(self, node: Node) -> bool:
+        """Pieces put next to each other: each is written to its place by the kernel that computes it."""
+        if node.primitive not in JOINS or not node.size or node.slots or not typed(node, *node.args):
+            return False
+        parts = self.parts(node)
+        if parts is None:
+            return False
+        room = self.room(node)
+        last = self.cleared[node]
+        ends = [last, *(self.plan.available[zero] for zero in self.zeros.get(node, ()))]
+        for piece, (shape, index) in zip(node.args, parts, strict=True):
+            view = room.view[index]
+            if not view.size:
+                continue
+            if type(piece) is Node and self.lies(piece, room.buffer, view):
+                ends.append(self.plan.available[piece])
+                continue
+            group = self.plan.group((piece,), shape, after=last)
+            place = Storage(room.buffer, view)
+            group.collected.append((piece, place, operand(node.dtype, place.strides(shape)), None))
+            ends.append(group.number)
+        self.plan.settle(node, room, max(ends))
+        return True
+
+    def parts(self, node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+        if node not in self.joined:
+            self.joined[node] = pieces(node)
+        return self.joined[node]
+
+    def room(self, node: Node) -> Storage:
+        """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
+        if node not in self.rooms:
+            self.rooms[node] = self.around(node) or self.plan.memory(node)
+            outer, number = self.inside.get(node, (node, 0))
+            parts = self.parts(outer) if outer is not node else None
+            if parts is not None:
+                around = self.room(outer)
+                part = around.view[parts[number][1]]
+                if viewable(part, node.shape):
+                    part = part.view()
+                    part.shape = node.shape
+                    self.rooms[node] = Storage(around.buffer, part)
+                    self.cleared[node] = self.cleared[outer]
+            if not self.cleared.get(node):
+                self.cleared[node] = self.clear(node)
+        return self.rooms[node]
+
+    def clear(self, node: Node) -> int:
+        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        parts = self.parts(node)
+        if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
+            return self.begun.get(node, 0)
+        room = self.rooms[node]
+        open_places = gaps(node.shape, parts)
+        self.zeros[node] = [node.changed(primitive=COPY, args=(0.0,), params={}, slots=(), shape=room.view[gap].shape)
+                            for gap in open_places]  # fmt: skip
+        for zero, gap in zip(self.zeros[node], open_places, strict=True):
+            self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
+            self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
+        return self.begun.get(node, 0) if len(node.shape) == 1 else self.plan.available[zero] + 1
+
+    def neighbourhoods(self) -> dict[Node, tuple[Node, int]]:
+        """The vector that a join moves along, and by how many elements: the join lies where the vector does, for which
+        the elements that it needs before and after it are left free."""
+        margins = self.plan.margins
+        moved: dict[Node, tuple[Node, int]] = {}
+        taken: dict[Node, list[tuple[int, int]]] = {}
+        for node in self.plan.graph:
+            if node.primitive not in JOINS or len(node.shape) != 1 or node.slots or node in self.inside:
+                continue
+            placed = zip(node.args, starts(self.parts(node), node.size), strict=False)
+            for piece, start in sorted(placed, key=lambda pair: -math.prod(shape_of(pair[0]))):
+                found = slice_of(piece)
+                if found is None or found[0].dtype != node.dtype or not supported(found[0]):
+                    continue
+                vector, first = found
+                by, size, last = start - first, vector.size, first + piece.size
+                # All that the join and the vector have in common must be this piece.
+                if first != max(0, -by) or last != min(size, node.size - by):
+                    continue
+                outside = [(a, b) for a, b in ((-by, 0), (size, node.size - by)) if a < b]
+                if any(a < d and c < b for a, b in outside for c, d in taken.get(vector, ())):
+                    continue
+                taken[vector] = taken.get(vector, []) + outside
+                before, after = margins.get(vector, (0, 0))
+                margins[vector] = max(before, by), max(after, node.size - by - size)
+                moved[node] = vector, by
+                break
+        return moved
+
+    def around(self, node: Node) -> Storage | None:
+        """The room of a join beside the vector that it moves along."""
+        vector, by = self.moved.get(node, (None, 0))
+        storage = self.plan.storage.get(id(vector))
+        if vector is None or storage is None or vector not in self.plan.member:
+            return None
+        before, after = self.plan.margins[vector]
+        if storage.buffer.size != (before + vector.size + after) * vector.dtype.itemsize:
+            return None
+        self.begun[node] = self.plan.available[vector]
+        around = contiguous((before + vector.size + after,), vector.dtype)
+        return Storage(storage.buffer, around[before - by :][: node.size])
+
+    def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
+        """Whether a value lies in this part of a buffer already."""
+        storage = self.plan.storage.get(id(node))
+        if storage is None or storage.buffer is not buffer or storage.offset != Storage(buffer, view).offset:
+            return False
+        own = storage.view.strides
+        return all(n == 1 or s == t for n, s, t in zip(view.shape, own, view.strides, strict=True))
+
+
+def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
+    """The shape of each piece of a join, and the index of its place, if no place is taken twice."""
+    if node.primitive is scatter_add:
+        indices = [index if basic(index) else None for index in node.params["indices"]]
+        if None in indices:
+            return None
+        places = [(*as_tuple(index), ...) if Ellipsis not in as_tuple(index) else index for index in indices]
+        taken = np.zeros(node.shape, np.int8)
+        for place in places:
+            taken[place] += 1
+        shapes = [taken[place].shape for place in places]
+        given = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+        return list(zip(shapes, places, strict=True)) if taken.max() <= 1 and shapes == given else None
+    axis = node.params["axis"]
+    if axis is None:
+        return None
+    before = (slice(None),) * (axis % len(node.shape))
+    shapes = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
+    if node.primitive is stack:
+        return [(shape, (*before, i, ...)) for i, shape in enumerate(shapes)]
+    ends = np.cumsum([0, *(shape[axis] for shape in shapes)]).tolist()
+    return [(shape, (*before, slice(*ends[i : i + 2]))) for i, shape in enumerate(shapes)]
+
+
+def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[int]:
+    """Where each piece of a vector of this size begins, if all are without holes."""
+    indices = [as_tuple(index)[0] for _, index in parts or ()]
+    if any(not isinstance(i, int | slice) or isinstance(i, slice) and i.step not in (None, 1) for i in indices):
+        return []
+    return [i % size if isinstance(i, int) else i.indices(size)[0] for i in indices]
+
+
+def slice_of(value: Any) -> tuple[Node, int] | None:
+    """The vector of which a value is a slice, and the first element."""
+    if type(value) is not Node or value.primitive is not getitem or value.slots or len(value.shape) != 1:
+        return None
+    (source,), index = value.args, as_tuple(value.params["index"])
+    if type(source) is not Node or len(source.shape) != 1 or len(index) != 1 or not isinstance(index[0], slice):
+        return None
+    start, _, step = index[0].indices(source.size)
+    return (source, start) if step == 1 and value.size else None
+
+
+def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
+    """What parts leave open: of a vector the stretches between them, of other arrays all."""
+    if len(shape) > 1:
+        return [...]
+    taken = np.zeros(shape[0] + 2, np.int8)
+    for _, index in parts:
+        taken[1:-1][index] = 1
+    edges = np.flatnonzero(np.diff(1 - taken[1:-1], prepend=0, append=0)).tolist()
+    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
+    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
+    uses: dict[Node, int] = {}
+    joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    for node in graph if joins else ():
+        for used in node.args:
+            if type(used) is Node:
+                uses[used] = uses.get(used, 0) + 1
+        for used in node.slots:
+            uses[used] = uses.get(used, 0) + 1
+    for output in graph.outputs:
+        if type(output) is Node:
+            uses[output] = uses.get(output, 0) + 1
+    inside: dict[Node, tuple[Node, int]] = {}
+    for node in joins:
+        for number, piece in enumerate(node.args):
+            while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+                piece = piece.args[0]
+            if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
+                inside[piece] = node, number
+    return inside

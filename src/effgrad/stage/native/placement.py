@@ -1,0 +1,159 @@
+"""Placement: how each operation is computed, and where its value lies.
+
+The first way that there is: another way of looking at memory, which costs nothing; a kernel; a product of BLAS; and at
+last a call of NumPy.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from effgrad.smooth.linalg import matmul
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
+from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.indexing import basic, opened, reduced_axes
+from effgrad.stage.native import products
+from effgrad.stage.native.fusion import COPY, VIEWS, Fusion
+from effgrad.stage.native.gathers import Gathers
+from effgrad.stage.native.joins import Joins
+from effgrad.stage.native.kernels import MOVES, operand
+from effgrad.stage.native.scalars import TYPES, supported, typed
+from effgrad.stage.native.scatters import scatter
+from effgrad.stage.native.steps import Call, Fused, Product
+from effgrad.stage.native.storage import Storage, contiguous, viewable
+
+# The types that machine code reduces.
+_REDUCED = {"sum": "fi", "max": "f", "min": "f"}
+
+
+class Placement(Fusion):
+    """The steps of a graph, decided node after node."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.checked: list[Storage] = []
+        joins, gathers = Joins(self), Gathers(self, self.place)
+        self.ways: tuple[Callable[[Node], bool], ...] = (
+            self.view, self.compute, self.reduce, gathers.gather, joins.join, functools.partial(scatter, self),
+            self.product,
+        )  # fmt: skip
+        self.inputs = [self.memory(node, source=i) for i, node in enumerate(graph.inputs)]
+        for node, storage in zip(graph.inputs, self.inputs, strict=True):
+            self.settle(node, storage, -1)
+        for node in graph:
+            self.place(node)
+
+    def place(self, node: Node) -> None:
+        """Decide how a node is computed."""
+        if node.primitive is GUARD:
+            self.guard(node)
+            return
+        for way in self.ways:
+            if way(node):
+                return
+        self.call(node)
+
+    def view(self, node: Node) -> bool:
+        """Another way of looking at the argument's memory."""
+        if node.primitive not in VIEWS or node.slots or not node.size:
+            return False
+        source = node.args[0]
+        if type(source) is not Node or (node.primitive is getitem and not basic(node.params["index"])):
+            return False
+        if node.primitive is reshape and not viewable(self.stored(source).view, node.shape):
+            if not typed(source):
+                return False
+            source = self.copied(source)
+        base = self.stored(source)
+        view = base.view
+        if node.primitive is reshape:
+            view = view.view()
+            view.shape = node.shape
+        elif node.primitive is transpose:
+            view = np.transpose(view, node.params["axes"])
+        elif node.primitive is broadcast_to:
+            view = np.broadcast_to(view, node.shape)
+        else:
+            view = view[opened(node.params["index"])]
+        self.settle(node, Storage(base.buffer, view), self.available[source])
+        return True
+
+    def compute(self, node: Node) -> bool:
+        """Each element from those of the arguments, in a kernel."""
+        fits = 0 not in node.shape and (supported(node) or (node.primitive.name in MOVES and typed(node, *node.args)))
+        if fits:
+            self.fuse(node)
+        return fits
+
+    def reduce(self, node: Node) -> bool:
+        """The sum, the maximum or the minimum of what a kernel computes."""
+        if node.primitive.name not in _REDUCED:
+            return False
+        (source,) = node.args
+        if type(source) is not Node or not source.size or not typed(source, node):
+            return False
+        if node.dtype.kind not in _REDUCED[node.primitive.name]:
+            return False
+        rank = len(source.shape)
+        axes = reduced_axes(node.params["axis"], rank)
+        group = self.group(node.args, source.shape)
+        # The result lies in the order in which its argument is walked.
+        walked = self.layout(source, group).strides
+        order = sorted((i for i in range(rank) if i not in axes), key=lambda i: -walked[i])
+        shape = tuple(source.shape[i] for i in order)
+        view = np.transpose(contiguous(shape, node.dtype), np.argsort(order).astype(int))
+        storage = self.buffer(view)
+        kept = iter(storage.view.strides)
+        strides = tuple(0 if i in axes else next(kept) // node.dtype.itemsize for i in range(rank))
+        strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
+        target = operand(node.dtype, strides, node.primitive.name, node.size)
+        group.collected.append((source, storage, target, None))
+        self.settle(node, storage, group.number)
+        return True
+
+    def guard(self, node: Node) -> None:
+        """Compare a value with the recorded one before anything after it runs."""
+        (value,) = node.args
+        position = len(self.checked)
+        if value.shape == () and value.dtype in TYPES:
+            # In a copy of its own, after everything before it.
+            copied = value.changed(primitive=COPY, args=(value,), params={}, slots=())
+            self.kept.append(copied)
+            group = self.last_scalar_group(self.earliest((value,), ()))
+            self.add(copied, group)
+            group.kernel.expected[copied] = position, node.expected
+            self.checked.append(self.stored(copied))
+        else:
+            self.checked.append(self.stored(value))
+            self.steps.append(Call(node, [self.stored(value)], None, len(self.steps)))
+
+    def last_scalar_group(self, first: int) -> Fused:
+        """A scalar kernel that is the last step, so that a guard holds before anything after it runs."""
+        if self.steps and first < len(self.steps):
+            last = self.steps[-1]
+            if isinstance(last, Fused) and last.kernel.shape == () and not last.full:
+                return last
+        return self.kernel(())
+
+    def product(self, node: Node) -> bool:
+        """A product that BLAS has a form for."""
+        if node.primitive is not matmul or not all(isinstance(a, Node | np.ndarray) for a in node.args):
+            return False
+        left, right = map(self.stored, node.args)
+        view = contiguous(node.shape, node.dtype)
+        numbers = products.numbers(left.view, right.view, view)
+        if numbers is None:
+            return False
+        result = self.buffer(view)
+        self.settle(node, result, len(self.steps))
+        self.steps.append(Product(node, [left, right, result], numbers, len(self.steps)))
+        return True
+
+    def call(self, node: Node) -> None:
+        """What NumPy computes."""
+        inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
+        slots = [self.stored(s) for s in node.slots]
+        result = self.memory(node)
+        self.settle(node, result, len(self.steps))
+        self.steps.append(Call(node, [*inputs, *slots], result, len(self.steps)))

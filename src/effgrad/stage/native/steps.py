@@ -1,0 +1,41 @@
+"""The steps of a native program: a kernel, a product by BLAS, or a call of NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.graph import Node
+from effgrad.stage.native.kernels import Kernel, Operand
+from effgrad.stage.native.storage import Storage
+
+
+class Fused:
+    """A step in machine code: a kernel in the making."""
+
+    def __init__(self, shape: tuple[int, ...], number: int) -> None:
+        self.kernel, self.number = Kernel(shape), number
+        self.members: set[Node] = set()
+        self.full = False
+        # What it reads or writes that other kernels must write or read: of kernels over long arrays.
+        self.streams: set[Node] = set()
+        # What is written to memory: values of the kernel as they are; and values that are reduced, scattered or put
+        # into a part of something, each with where it goes, how, and the places within it.
+        self.stored: dict[Node, Storage] = {}
+        self.collected: list[tuple[Any, Storage, Operand, np.ndarray | Node | None]] = []
+
+
+class Product:
+    """A step of BLAS: the product of two matrices, or of batches of them."""
+
+    def __init__(self, node: Node, operands: list[Storage], numbers: list[int], number: int) -> None:
+        self.node, self.operands, self.numbers, self.number = node, operands, numbers, number
+
+
+class Call:
+    """A step that calls NumPy: `function(*values)` into `result`."""
+
+    def __init__(self, node: Node, inputs: list[Any], result: Storage | None, number: int) -> None:
+        self.node, self.inputs, self.result, self.number = node, inputs, result, number
+
+
+Step = Fused | Product | Call

@@ -1,0 +1,83 @@
+"""Where values lie: memory, and strided ways through it."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where the first element of an array lies."""
+    return int(array.__array_interface__["data"][0])
+
+
+class Buffer:
+    """Memory for one value: `size` bytes, needed from step `first` to step `last`."""
+
+    __slots__ = ("size", "first", "last", "place", "array", "source")
+
+    def __init__(self, size: int, array: np.ndarray | None = None, source: int | None = None) -> None:
+        self.size, self.array, self.source = size, array, source
+        self.first = self.last = -1
+        self.place = 0  # in the arena; of arguments and constants, in their own memory
+
+    def used(self, step: int) -> None:
+        self.first = step if self.first < 0 else self.first
+        self.last = max(self.last, step)
+
+
+class Storage:
+    """Where a value lies: a buffer, and a strided way through it (an array that is never read)."""
+
+    __slots__ = ("buffer", "view", "offset")
+
+    def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
+        self.buffer, self.view = buffer, view
+        # In bytes from the beginning of the buffer.
+        self.offset = address_of(view) - _ORIGIN_ADDRESS if offset is None else offset
+
+    def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """In elements, along the axes of a shape that the value is broadcast to."""
+        return _element_strides(shape, self.view.shape, self.view.strides, self.view.itemsize)
+
+
+@functools.cache
+def _element_strides(
+    shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
+    added = len(shape) - len(own)
+    return (0,) * added + tuple(
+        0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
+    )
+
+
+# Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
+_ORIGIN = np.zeros(16)
+_ORIGIN_ADDRESS = address_of(_ORIGIN)
+
+
+@functools.cache
+def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """A contiguous array of this shape over no memory."""
+    strides, step = [], np.dtype(dtype).itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
+
+
+def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
+    try:
+        view.view().shape = shape
+    except AttributeError:
+        return False
+    return True
+
+
+def numbered(view: np.ndarray) -> np.ndarray:
+    """Where each element of a view lies, counted in elements from its first one."""
+    places = np.zeros(view.shape, np.int64)
+    for axis, stride in enumerate(view.strides):
+        steps = np.arange(view.shape[axis]) * (stride // view.itemsize)
+        places += steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
+    return places

@@ -1,0 +1,50 @@
+"""Rules: what one node may become, given that its arguments are done.
+
+A rule gives what stands for a node: the node itself, or another, to which the rules apply again, or a constant. It may
+`add` other nodes before it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.graph import Node, Slot
+
+Add = Callable[[Node], Any]
+Rule = Callable[[Node, Add], Any]
+
+
+def key_of(value: Any) -> Any:
+    """A hashable stand-in for an argument or a parameter."""
+    kind = type(value)
+    if kind is Node or kind is str or kind is float and value == value and value != 0:
+        return value
+    if kind is int:
+        return int, value
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    if type(value) in (tuple, list):
+        return type(value), *map(key_of, value)
+    if type(value) is dict:
+        return tuple((k, key_of(v)) for k, v in value.items())
+    told = value is None or value is Ellipsis or isinstance(value, _TOLD_BY_REPR)
+    return type(value), repr(value) if told else id(value)
+
+
+_TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
+
+
+def weak(kind: type) -> Any:
+    """What matters of a value's class to the type of what is computed from it."""
+    return kind if kind in (float, int, complex, bool) else "strong"
+
+
+def fitting(node: Node, value: Any) -> Any:
+    """`value` in place of `node`, if it is of the same type."""
+    if value is None:
+        return node
+    if type(value) is Node:
+        same_type = value.dtype == node.dtype and value.shape == node.shape and weak(value.kind) == weak(node.kind)
+        return value if same_type else node
+    return value if np.result_type(value) == node.dtype and np.shape(value) == node.shape else node

@@ -1,0 +1,134 @@
+"""Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.smooth.elementwise import add as plus
+from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
+from effgrad.stage.graph import Node, dtype_of, shape_of
+from effgrad.stage.indexing import as_tuple, everything, permutation, reduced_axes
+from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
+
+
+def shapes(node: Node, add: Add) -> Any:
+    """Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
+    simpler = SHAPES.get(node.primitive.name)
+    if simpler is not None:
+        return fitting(node, simpler(node, add))
+    if node.shape and node.primitive.kind == "elementwise":
+        for a in node.args:
+            if type(a) is Node and a.primitive is broadcast_to:
+                return _unbroadcast_arguments(node)
+    return node
+
+
+def _reshape(node: Node, add: Add) -> Any:
+    (a,) = node.args
+    if type(a) is not Node:
+        return None
+    while a.primitive is reshape and type(a.args[0]) is Node:
+        a = a.args[0]
+    if a.shape == node.shape:
+        return a
+    shape = node.params["shape"]
+    done = a is node.args[0] and type(shape) is tuple and shape == node.shape
+    return None if done else node.changed(args=(a,), params={"shape": node.shape})
+
+
+def _transpose(node: Node, add: Add) -> Any:
+    (a,) = node.args
+    if type(a) is not Node:
+        return None
+    axes = permutation(node.params["axes"], len(node.shape))
+    if a.primitive is transpose and type(a.args[0]) is Node:
+        axes, a = tuple(permutation(a.params["axes"], len(a.shape))[i] for i in axes), a.args[0]
+    if axes == tuple(range(len(axes))):
+        return a
+    done = a is node.args[0] and node.params["axes"] == axes
+    return None if done else node.changed(args=(a,), params={"axes": axes})
+
+
+def _broadcast_to(node: Node, add: Add) -> Any:
+    (a,) = node.args
+    if _broadcast(a):
+        return node.changed(args=a.args)
+    return a
+
+
+def _sum(node: Node, add: Add) -> Any:
+    (a,) = node.args
+    shape = shape_of(a)
+    axes = reduced_axes(node.params["axis"], len(shape))
+    if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
+        return None
+    return a if not axes else node.changed(primitive=reshape, params={"shape": node.shape})
+
+
+def _scatter_add(node: Node, add: Add) -> Any:
+    """Pieces at one place are added first; one piece put over the whole array is that piece, or rearranges it."""
+    if len(node.args) > 1:
+        return _gathered(node, add)
+    if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
+        return None
+    (index,) = node.params["indices"]
+    if all(i is None or everything(i) for i in as_tuple(index)):
+        return node.changed(primitive=reshape, params={"shape": node.shape})
+    return _rearranged(node, index, add)
+
+
+def _rearranged(node: Node, index: Any, add: Add) -> Any:
+    """One piece whose elements go to all places, one to each: every place reads its element."""
+    (piece,) = node.args
+    if piece.size != node.size or piece.dtype != node.dtype:
+        return None
+    places = np.arange(node.size).reshape(node.shape)[index]
+    order = np.argsort(places, axis=None)
+    if places.shape != piece.shape or (places.ravel()[order] != np.arange(node.size)).any():
+        return None
+    flat = add(piece.changed(primitive=reshape, args=(piece,), params={"shape": (piece.size,)}, slots=(),
+                             shape=(piece.size,), kind=np.ndarray))  # fmt: skip
+    return node.changed(primitive=getitem, args=(flat,), params={"index": order.reshape(node.shape)})
+
+
+def _gathered(node: Node, add: Add) -> Any:
+    """The pieces of a sum that go to one place, added up before they go there."""
+    indices = node.params["indices"]
+    places: dict[Any, Any] = {}
+    for piece, index in zip(node.args, indices, strict=True):
+        key = key_of(index), shape_of(piece), dtype_of(piece)
+        before = places.get(key, (None, index))[0]
+        if before is not None:
+            shape = shape_of(piece)
+            piece = add(node.changed(primitive=plus, args=(before, piece), params={}, slots=(), shape=shape))
+        places[key] = piece, index
+    if len(places) == len(indices) or node.slots:
+        return None
+    pieces, kept = zip(*places.values(), strict=True)
+    return node.changed(args=pieces, params={**node.params, "indices": kept})
+
+
+SHAPES: dict[str, Rule] = {
+    "reshape": _reshape, "transpose": _transpose, "broadcast_to": _broadcast_to, "sum": _sum,
+    "scatter_add": _scatter_add,
+}  # fmt: skip
+
+
+def _broadcast(value: Any) -> bool:
+    return type(value) is Node and value.primitive is broadcast_to
+
+
+def _unbroadcast_arguments(node: Node) -> Node:
+    """An elementwise operation broadcasts by itself, as long as the shape of its result stays."""
+    args = list(node.args)
+    for i, a in enumerate(args):
+        if _broadcast(a) and _strong_array(a.args[0]):
+            shorter = [*args[:i], a.args[0], *args[i + 1 :]]
+            if np.broadcast_shapes(*map(shape_of, shorter)) == node.shape:
+                args = shorter
+    return node if all(map(operator.is_, args, node.args)) else node.changed(args=tuple(args))
+
+
+def _strong_array(value: Any) -> bool:
+    return bool(weak(value.kind if type(value) is Node else type(value)) == "strong")

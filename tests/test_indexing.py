@@ -1,0 +1,40 @@
+"""Indices and axes in one form mean what NumPy means by them."""
+
+import numpy as np
+import pytest
+
+from effgrad.stage.indexing import basic, expanded, opened, permutation, reduced_axes
+
+X = np.arange(24.0).reshape(2, 3, 4)
+BASIC = [
+    1, -1, slice(None), slice(None, None, -2), ..., None, (), (0, 1), (..., 1), (1, ...), (slice(1, 3), None, 2),
+    (None, ..., -2), (np.int64(1), ..., slice(2)), np.array(1), (np.array(-1), 2),
+]  # fmt: skip
+ADVANCED = [True, np.array([0, 1]), [1, 0], (slice(None), [2]), (0, np.array([True, False, True])), np.array(True)]
+
+
+@pytest.mark.parametrize("index", BASIC, ids=repr)
+def test_a_basic_index_is_the_same_with_an_entry_for_every_axis(index):
+    assert basic(index)
+    entries = tuple(expanded(index, X.ndim))
+    assert Ellipsis not in entries
+    np.testing.assert_array_equal(X[entries], X[index])
+    np.testing.assert_array_equal(X[opened(index)], X[index])
+    assert type(X[opened(index)]) is np.ndarray
+
+
+@pytest.mark.parametrize("index", ADVANCED, ids=repr)
+def test_other_indices_are_told(index):
+    assert not basic(index)
+    assert expanded(index, X.ndim) is None
+
+
+@pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (-1, 0, 1), (0, -1, -2)])
+def test_axes_of_a_transpose(axes):
+    np.testing.assert_array_equal(X.transpose(permutation(axes, 3)), X.transpose(axes))
+    assert min(permutation(axes, 3)) == 0
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (-1, -3), np.int64(1), ()])
+def test_axes_of_a_reduction(axis):
+    np.testing.assert_array_equal(X.sum(tuple(reduced_axes(axis, 3))), X.sum(axis))
