@@ -278,6 +278,23 @@ def test_errors_have_a_code_a_section_and_the_line_of_the_user():
         assert f"{{ #{c.code.lower()} }}" in page
 
 
+@pytest.mark.parametrize(
+    "derivative",
+    [grad, hessian, lambda f: vjp(f, 1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: taylor(f, [1.0, 1.0])],
+)
+def test_a_number_written_into_an_array_made_outside(derivative):
+    """NumPy put "setting an array element with a sequence" in the place of the error."""
+    outside = np.zeros(3)
+
+    def f(x):
+        outside[0] = x
+        return np.sum(outside)
+
+    with pytest.raises(Detached, match="an array made outside"):
+        result = derivative(f)
+        result(1.0)
+
+
 def test_an_error_inside_the_standard_library_points_at_the_line_that_called_it():
     with pytest.raises(Detached, match="statistics.fmean"):
         grad(lambda x: statistics.fmean([x, 2.0]))(1.0)

@@ -206,7 +206,7 @@ REFUSED = {
     "recarray": lambda x: np.sum(x.view(np.recarray)),
     "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),
     "ma.core.masked_where": lambda x: np.ma.masked_where(x > 0, x).sum(),
-    "float": lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0] * t - x[1], 0, 5),
+    "plain number": lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0] * t - x[1], 0, 5),
     "optimize.nnls": lambda x: scipy.optimize.nnls(M, x)[0],
     "spatial.distance.directed_hausdorff": lambda x: scipy.spatial.distance.directed_hausdorff(M * x[0], M)[0],
 }

@@ -122,9 +122,10 @@ def explain(error: BaseException) -> None:
     """Raise `NoRule` in the place of an error that compiled code of a library raised about a traced value."""
     if type(error) not in (TypeError, AttributeError, ValueError, SystemError) or error.__traceback__ is None:
         return
-    if type(error) is SystemError and isinstance(error.__cause__, EffgradError):
-        raise error.__cause__ from None  # compiled code went on after it
-    if type(error) is ValueError and not str(error).startswith(("could not convert", "setting an array element")):
+    numpys = type(error) is ValueError and str(error).startswith(("could not convert", "setting an array element"))
+    if (numpys or type(error) is SystemError) and isinstance(error.__cause__, EffgradError):
+        raise error.__cause__ from None  # compiled code put its own in the place of ours, or went on after it
+    if type(error) is ValueError and not numpys:
         return
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     name, inside = library_call(frames)

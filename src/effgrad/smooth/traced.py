@@ -114,7 +114,8 @@ class Traced:
         return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
-        return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
+        what = "a plain number (float(x), a function of the math module, a write into an array made outside)"
+        return float(_released(self, what, "np.sin for math.sin, and make arrays inside the function"))
 
     def __int__(self) -> int:
         return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
