@@ -137,6 +137,16 @@ def test_searches_are_compiled_whole(modes):
     assert_agree(response["output"], 0.2071918746486116)
 
 
+@pytest.mark.parametrize("modes", particle.MODES)
+def test_a_search_for_a_path_ends(modes):
+    for w in (2.0, -10.0, 1e6):
+        response = ask("particle", modes, {"w": w}, MODES["compiled"])
+        assert not response["success"] and "does not cross the axis" in response["error"]
+    # From here the search tries charges from which no path crosses, and turns back.
+    response = ask("particle", modes, {"w": -1.0}, MODES["compiled"])
+    assert_agree(response["output"], -1.4627127211498336)
+
+
 def test_as_many_runs_as_asked():
     response = ask("lse", "primal", {**INPUTS["lse"], "min_runs": 5, "min_seconds": 0})
     assert [t["name"] for t in response["timings"]] == ["evaluate"] * 5

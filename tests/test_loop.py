@@ -1,5 +1,6 @@
 """Loops as operations: Python's loops, in every mode and order, eager and compiled, in the memory they are given."""
 
+import concurrent.futures
 import functools
 import itertools
 import signal
@@ -417,3 +418,14 @@ def test_an_integer_beyond_a_double_in_an_inner_loop_is_an_error():
 
     with pytest.raises(OverflowError, match="beyond 2"):
         compile(f)(1.0)
+
+
+def test_a_loop_in_two_threads():
+    """Long enough that one thread goes on while the other is in the middle of its run."""
+
+    def total(step):
+        return loop.while_(lambda s: s[1] < 3e6, lambda s: (s[0] + step, s[1] + 1), (0.0, 0.0))[0]
+
+    steps = [1.0, 0.5, 2.0, 0.25]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(total, steps)) == [3e6 * step for step in steps]

@@ -12,9 +12,10 @@ from random_programs import random_program
 import effgrad
 from effgrad import grad
 from effgrad.errors import NotStaged
-from effgrad.stage import GuardFailed, stage
+from effgrad.stage import Graph, GuardFailed, Node, stage
 from effgrad.stage.compiled import compile
-from effgrad.stage.native import engine, program, scalars, tape
+from effgrad.stage.graph import INPUT
+from effgrad.stage.native import engine, gathers, program, scalars, tape
 from effgrad.stage.native.steps import Fused
 from effgrad.stage.passes import optimised
 
@@ -251,3 +252,38 @@ def test_a_kernel_over_long_arrays_walks_few_of_those_that_are_kept():
     np.testing.assert_allclose(native(x)[0], grad(chain)(x), rtol=1e-12)
     sizes = [len(step.kernel.nodes) for step in native.plan.steps if isinstance(step, Fused)]
     assert max(sizes) < len(graph) / 2
+
+
+@pytest.mark.parametrize("primitive", [gathers.WRAPPED, gathers.OUTSIDE])
+def test_rows_are_counted_from_the_beginning_as_numpy_does(primitive):
+    index = np.arange(-8, 9)
+    given = Node(INPUT, (), {}, (), index)
+    node = Node(primitive, (given, 5), {}, (), index)
+    graph = Graph([given], [node], [node])
+    rows = program(graph)(index)[0]
+    np.testing.assert_array_equal(rows, graph(index)[0])
+    there = (-5 <= index) & (index < 5)
+    expected = np.where(there, np.arange(5)[index * there], 0) if primitive is gathers.WRAPPED else ~there
+    np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.skipif(not engine.X86, reason="other processors are not asked to")
+def test_subnormal_numbers_are_zero_where_the_program_says_so():
+    tiny = np.full(100, 1e-310)
+
+    def f(x):
+        return np.linalg.inv(np.diag(1 + 0 * x)) @ (0.5 * x)  # in machine code, and in a call
+
+    assert (compile(f)(tiny) == 0.5 * tiny).all()
+    flushed = compile(f, flush_subnormals=True)
+    assert (flushed(tiny) == 0).all() and (flushed(tiny) == 0).all()
+    assert (tiny * 0.5 > 0).all()  # what comes after is as before
+
+
+def test_an_error_in_a_step_leaves_the_program_usable():
+    f = effgrad.compile(lambda x, i: np.sum(np.exp(x)[i]), flush_subnormals=True)
+    x = np.arange(3.0)
+    first = f(x, np.array([0, 2]))
+    with pytest.raises(IndexError):
+        f(x, np.array([0, 3]))
+    assert f(x, np.array([0, 2])) == first and (np.array(1e-310) * 0.5) == 5e-311

@@ -35,6 +35,39 @@ JOINED = {
     "slices that overlap": effgrad.grad(lambda x, y: np.sum(x[1:] * y[1:] * x[:-1])),
 }  # fmt: skip
 
+LONG = np.random.default_rng(0).normal(size=(2, 600))
+
+
+def columns(x, y):
+    return np.column_stack([x, np.arange(600.0), y * x])
+
+
+# Joins of long pieces, which are put to several places piece by piece.
+SPREAD = {
+    "twice in one": lambda x, y: (lambda z: np.stack([z, z], axis=1))(columns(x, y)),
+    "twice, and more": lambda x, y: (lambda z: np.concatenate([np.stack([z, z], axis=1).ravel(), x]))(columns(x, y)),
+    "in two": lambda x, y: (lambda z: (np.vstack([z, z * 2]), np.hstack([columns(y, x), z])))(columns(x, y)),
+    "in two, and a result": lambda x, y: (lambda z: (np.vstack([z, z + 1]), np.hstack([z, z]), z))(columns(x, y)),
+    "of another type": lambda x, y: (lambda z: np.concatenate([z, z, np.stack([x, y])]))(np.stack([x > 0, y > 0])),
+    "in each other": lambda x, y: (lambda z: (lambda w: np.stack([w, w]))(np.stack([z, z])))(columns(x, y)),
+}  # fmt: skip
+
+INTEGERS = {
+    "sums": lambda i, x: (i + 3) * i - (2 - i),
+    "of 32 and 64 bits": lambda i, x: i * np.arange(4) - i,
+    "that overflow": lambda i, x: i * 2**20 * 2**10,
+    "as floats": lambda i, x: i * x + i / 2 + np.sqrt(i),
+    "from floats": lambda i, x: (100 * x).astype(np.int32) + i,
+    "narrowed": lambda i, x: (np.arange(4) * 2**31 + i).astype(np.int32),
+    "compared": lambda i, x: (i > 1) & (i != 3) & (i < 2**40) & (i <= x),
+    "chosen": lambda i, x: np.where(x > 0, i, -i),
+    "added up": lambda i, x: (np.sum(i), np.sum(i, dtype=np.int32), np.sum(i * x)),
+    "joined": lambda i, x: np.concatenate([i, i + 1, np.arange(2, dtype=np.int32)]),
+    "as truth values": lambda i, x: (i.astype(bool), (x > 0).astype(np.int32)),
+    "as an index": lambda i, x: x[i - 4] * 2,
+}
+
+
 GATHERED = {
     "rows": (lambda x, i: x[i], X, ROWS),
     "rows of a view": (lambda x, i: x.T[i[:3] % 3], X, ROWS),
@@ -50,9 +83,25 @@ GATHERED = {
 
 @pytest.mark.parametrize("name", JOINED)
 def test_joined_arrays(name):
-    compiled = effgrad.compile(JOINED[name])
-    compiled(Y, X)
-    actual, expected = compiled(X, Y), JOINED[name](X, Y)
+    assert_as_numpy(JOINED[name], (Y, X), (X, Y))
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_joins_in_several_places(name):
+    assert_as_numpy(SPREAD[name], LONG[::-1], LONG)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_of_32_bits(name):
+    first, second = np.array([[1, 2, 3, 4], [4, 3, 0, 1]], np.int32)
+    assert_as_numpy(INTEGERS[name], (first, X[:, 0]), (second, X[:, 1]))
+
+
+def assert_as_numpy(f, first, arguments):
+    """A function compiled for the first arguments has for others the results that it has in NumPy."""
+    compiled = effgrad.compile(f)
+    compiled(*first)
+    actual, expected = compiled(*arguments), f(*arguments)
     for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (actual, expected)), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)

@@ -18,7 +18,7 @@ def gmm(d, k, n):
 
 def ba(n, m, p):
     camera = np.array([-0.8, -1.1, -0.9, 35.0, 40.0, 54.0, 417.0, 6.0, -9.0, 0.09, 0.003])
-    each = np.arange(p)
+    each = np.arange(p, dtype=np.int32)
     return (
         np.tile(camera, (n, 1)), np.tile([7.0, 0.1, 3.0], (m, 1)), np.full(p, 0.6), np.tile([272.0, 828.0], (p, 1)),
         each % n, each % m,

@@ -50,16 +50,21 @@ def jacobian(cameras, points, weights, features, camera, point):
     _, pullback = vjp(lambda *x: reprojection_errors(*x, features), cameras[camera], points[point], weights)
     rows = [np.column_stack(pullback(np.tile(unit, (p, 1)))) for unit in np.eye(2)]
     diagonal = grad(lambda w: np.sum(regularisation(w)))(weights)
-    own = width * n + size * m + np.arange(p)
+    own = width * n + size * m + counted(p)
     columns = np.column_stack([
-        width * camera[:, None] + np.arange(width), width * n + size * point[:, None] + np.arange(size), own
+        width * camera[:, None] + counted(width), width * n + size * point[:, None] + counted(size), own
     ])  # fmt: skip
     count = columns.shape[1]
     return (
         np.concatenate([np.stack(rows, axis=1).ravel(), diagonal]),
         np.concatenate([np.stack([columns, columns], axis=1).ravel(), own]),
-        np.concatenate([np.arange(0, 2 * p * count, count), 2 * p * count + np.arange(p + 1)]),
+        np.concatenate([count * counted(2 * p), 2 * p * count + counted(p + 1)]),
     )
+
+
+def counted(n):
+    """Numbers from 0 on, of the 32 bits that SciPy's sparse matrices have for their indices, as C++ does."""
+    return np.arange(n, dtype=np.int32)
 
 
 FUNCTIONS = {"objective": objective, "jacobian": jacobian}
@@ -68,7 +73,7 @@ FUNCTIONS = {"objective": objective, "jacobian": jacobian}
 def read(source):
     n, m, p = (integer(source, name) for name in "nmp")
     weight = number(field(source, "w"), "w")
-    each = np.arange(p)
+    each = counted(p)
     return (
         np.tile(array(source, "cam", 11), (n, 1)), np.tile(array(source, "x", 3), (m, 1)), np.full(p, weight),
         np.tile(array(source, "feat", 2), (p, 1)), each % n, each % m,

@@ -7,15 +7,20 @@ import numpy
 def csr(rows, diagonal, cameras, points, camera, point):
     """The sparse Jacobian of bundle adjustment, from the two rows of each observation."""
     p, n, m = len(diagonal), 11 * len(cameras), 3 * len(points)
-    own = n + m + numpy.arange(p)
+    own = n + m + counted(p)
     columns = numpy.column_stack([
-        11 * camera[:, None] + numpy.arange(11), n + 3 * point[:, None] + numpy.arange(3), own
+        11 * camera[:, None] + counted(11), n + 3 * point[:, None] + counted(3), own
     ])  # fmt: skip
     return (
         numpy.concatenate([numpy.stack(rows, axis=1).ravel(), diagonal]),
         numpy.concatenate([numpy.stack([columns, columns], axis=1).ravel(), own]),
-        numpy.concatenate([numpy.arange(0, 30 * p, 15), 30 * p + numpy.arange(p + 1)]),
+        numpy.concatenate([15 * counted(2 * p), 30 * p + counted(p + 1)]),
     )
+
+
+def counted(n):
+    """Numbers from 0 on, of the 32 bits that the indices of sparse matrices have."""
+    return numpy.arange(n, dtype=numpy.int32)
 
 
 def runge_kutta(slope, y, h):

@@ -8,7 +8,11 @@ import math
 
 
 def split(length: int, snapshots: int) -> int:
-    """How many steps to advance before the next snapshot, so that reversing `length` steps runs the fewest."""
+    """How many steps to advance before the next snapshot, so that reversing `length` steps runs the fewest.
+
+    >>> split(10, snapshots=3)
+    4
+    """
     if snapshots == 1:
         return length - 1
     times = 1
@@ -19,5 +23,9 @@ def split(length: int, snapshots: int) -> int:
 
 
 def default_memory(length: int) -> int:
-    """Carries to keep, unless told otherwise: as many as let every step be run at most three times."""
+    """Carries to keep, unless told otherwise: as many as let every step be run at most three times.
+
+    >>> default_memory(200)
+    20
+    """
     return max(2, math.ceil(math.sqrt(2 * length)))

@@ -37,7 +37,7 @@ def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
         at=lambda: chosen & (count > 1),
         left=lambda: first_of_ties(chosen, axis, last=True),
         right=lambda: first_of_ties(chosen, axis, last=False),
-        default=chosen / count,
+        default=chosen * (1 / count),  # as chosen / count, with one division for all elements
     )
 
 
@@ -101,6 +101,8 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
             result = primitive(a, axis=axis)
+        if dtype is not None and np.result_type(plain(result)) != dtype:  # small integers, added up in 64 bits
+            result = result.astype(dtype)
         if initial is not None:
             kind = np.result_type(plain(result))
             result = combine(result, initial.astype(kind) if type(initial) in KINDS else kind.type(initial))

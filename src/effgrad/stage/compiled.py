@@ -7,6 +7,7 @@ when it is first taken, and found again by the answers that the guards gave.
 import contextlib
 import functools
 import gc
+import operator
 import os
 import threading
 import time
@@ -96,12 +97,14 @@ def _collection_paused() -> Iterator[None]:
 
 
 class Path:
-    """One path: its program, what the guards answer on it, and the structure of its result."""
+    """One path: its program, what the guards answer on it, and what makes the result."""
 
-    __slots__ = ("answers", "graph", "program", "seconds", "tree")
+    __slots__ = ("answers", "graph", "program", "result", "seconds")
 
     def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
-        self.graph, self.program, self.tree, self.seconds = graph, program, graph.tree, seconds
+        self.graph, self.program, self.seconds = graph, program, seconds
+        # What makes the result of the outputs.
+        self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
 
 
@@ -194,7 +197,7 @@ class Compiled:
         found = paths.run(inputs)
         if found is not None:
             path, outputs = found
-            return path.tree.unflatten(outputs)
+            return path.result(outputs)
         leaves, tree = (leaves, tree) if tree is not None else flatten((leaves, {}))
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
@@ -241,13 +244,13 @@ class Compiled:
 
 
 def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
-    """The leaves of arguments and their structure: None where all are inputs by their place, their own leaves."""
-    if not kwargs and _INPUTS.issuperset(map(type, args)):
+    """The leaves of arguments and their structure: None where they are their own leaves."""
+    if not kwargs and _LEAVES.issuperset(map(type, args)):
         return args, None
     return flatten((args, kwargs))
 
 
-_INPUTS = {np.ndarray, float, np.float64}
+_LEAVES = {np.ndarray, float, np.float64, int, bool, str}
 
 
 def _array_type(leaf: Any) -> tuple[Any, ...]:
@@ -257,16 +260,13 @@ def _array_type(leaf: Any) -> tuple[Any, ...]:
 
 def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """What arguments must have in common to run as one program, and those of them that are its inputs."""
-    if tree is None:
-        kinds = [_array_type(leaf) if type(leaf) is np.ndarray else type(leaf) for leaf in leaves]
-        return tuple(kinds), leaves
     key, inputs = [tree], []
     for leaf in leaves:
         kind = type(leaf)
         if kind is np.ndarray:
             key.append(_array_type(leaf))
             inputs.append(leaf)
-        elif is_dynamic(leaf):
+        elif kind is float or kind is np.float64 or is_dynamic(leaf):
             key.append(kind)
             inputs.append(leaf)
         else:

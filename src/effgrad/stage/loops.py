@@ -23,7 +23,7 @@ from effgrad.stage.stage import Stage, Staged, record
 TYPES = {np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)}
 
 
-class Body(Stage):
+class LoopStage(Stage):
     """Stage the body of a loop: a value from around it becomes one of the loop's constants."""
 
     def enter(self) -> None:
@@ -39,7 +39,7 @@ class Body(Stage):
 
 def body(step: Callable[..., Sequence[Any]], *groups: Sequence[Any]) -> tuple[list[Any], Graph]:
     """The graph of `step(*groups)` at examples, and the values that it closes over: the graph's first inputs."""
-    with Body() as stage:
+    with LoopStage() as stage:
         inputs = [[stage.variable(example(leaf)) for leaf in group] for group in groups]
         outputs = [stage.argument(leaf) for leaf in step(*inputs)]
     values = [value for value, _ in stage.lifted.values()]

@@ -59,7 +59,6 @@ class Native:
         self.slots = np.zeros(max((len(tape.slots) for tape in self.tapes.values()), default=0))
         names, bodies = _texts(kernels, self.tapes, products.KERNEL in keys)
         self.kernels = len(bodies)
-        self.driver = engine.driver()
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
         table = []
@@ -102,10 +101,10 @@ class Native:
 
     def run(self, first: int, last: int) -> Callable[[], None]:
         """Steps of machine code, one after the other."""
-        driver, table = self.driver, address_of(self.table)
+        steps = engine.driver(address_of(self.table), first, last, self.control is not None)
 
         def segment() -> None:
-            failed = driver(table, first, last)
+            failed = steps()
             if failed:
                 raise GuardFailed(failed - 1, self.value(self.plan.checked[failed - 1])[()])
 
@@ -220,7 +219,7 @@ class Native:
     def __call__(self, *leaves: Any) -> list[Any]:
         with self.lock:
             _kept, direct = self.prepare(leaves)
-            if self.calls or self.control:
+            if self.calls:
                 self.settled(self.segments)
             else:
                 for segment in self.segments:
@@ -230,7 +229,7 @@ class Native:
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
     def settled(self, segments: Sequence[Callable[[], None]]) -> None:
-        """Run segments with the floating-point settings that they need, and put the caller's back."""
+        """Run segments with the floating-point settings that calls of NumPy need, and put the caller's back."""
         before = self.control[0]() if self.control else 0
         try:
             with np.errstate(all="ignore"):

@@ -6,12 +6,8 @@ import operator
 from effgrad.stage.native.storage import Buffer
 
 ALIGNMENT = 64
-
-
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
-
-
 # So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
 MOST_FITTED = 256
 

@@ -20,7 +20,7 @@ from effgrad.smooth.structure import (
 from effgrad.stage.graph import Node, shape_of
 from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.native.kernels import MOVES
-from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal, supported
+from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
 
 _MOVING = {reshape, transpose, broadcast_to, getitem, setitem, concatenate, stack}
 _REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
@@ -80,7 +80,7 @@ class Elements:
 
     def combined(self, name: str, kind: str, a: str, b: str) -> str:
         if name == "add":
-            return self.body.do(f"{'add' if kind == 'i64' else 'fadd'} {kind} {a}, {b}")
+            return self.body.do(f"{'add' if kind in INTEGERS else 'fadd'} {kind} {a}, {b}")
         return self.body.intrinsic(name, kind, a, b)
 
     def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
@@ -98,7 +98,7 @@ class Elements:
         axes = reduced_axes(node.params["axis"], rank)
         kept = [i for i in range(rank) if i not in axes]
         numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
-        if not numbers.shape[1] or kind == "i1" or (kind == "i64" and node.primitive.name != "sum"):
+        if not numbers.shape[1] or kind == "i1" or (kind in INTEGERS and node.primitive.name != "sum"):
             raise Unsuited
         combine = functools.partial(self.combined, _REDUCING[node.primitive.name], kind)
         return [functools.reduce(combine, [self.typed(elements[i], arg, kind) for i in row]) for row in numbers]

@@ -7,9 +7,11 @@ compiled again.
 import contextlib
 import ctypes
 import ctypes.util
+import functools
 import hashlib
 import os
 import pathlib
+import struct
 import tempfile
 import threading
 import warnings
@@ -19,7 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from effgrad.stage.native.kernels import INTERLEAVED
-from effgrad.stage.native.scalars import Body
+from effgrad.stage.native.scalars import GUESSED, Body
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -64,6 +66,31 @@ done:
 }
 """
 
+# The driver as a method of a bytes object, which holds its arguments: Python calls it in a tenth of the time that a
+# call by ctypes takes. Other threads run meanwhile.
+_METHOD = """
+define ptr @NAME(ptr %self, ptr %none) {
+  %data = call ptr @PyBytes_AsString(ptr %self)
+  %b = getelementptr i64, ptr %data, i64 1
+  %c = getelementptr i64, ptr %data, i64 2
+  %steps = load ptr, ptr %data
+  %first = load i64, ptr %b
+  %last = load i64, ptr %c
+  %thread = call ptr @PyEval_SaveThread()
+  BEFORE
+  %code = call i64 @DRIVER(ptr %steps, i64 %first, i64 %last)
+  AFTER
+  call void @PyEval_RestoreThread(ptr %thread)
+  %result = call ptr @PyLong_FromLongLong(i64 %code)
+  ret ptr %result
+}
+"""
+_DECLARED = (
+    "declare ptr @PyBytes_AsString(ptr)", "declare ptr @PyEval_SaveThread()",
+    "declare void @PyEval_RestoreThread(ptr)", "declare ptr @PyLong_FromLongLong(i64)",
+)  # fmt: skip
+_CALLED = [text.partition("@")[2].partition("(")[0] for text in _DECLARED]
+
 # Reads and sets the processor's control word; bits 6 and 15 let subnormal operands and results be zero.
 _CONTROL = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
@@ -85,6 +112,26 @@ define void @effgrad_restore(i32 %before) {
 }
 """
 X86 = os.uname().machine == "x86_64"
+
+
+class _Definition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+_WITHOUT_ARGUMENTS = 4
+
+
+@functools.cache
+def _definition(address: int) -> _Definition:
+    """What makes a method of a function. The methods point to it as long as they live, without a reference that counts,
+    and may live until the process ends: so it is never freed."""
+    definition = _Definition(b"effgrad_run", address, _WITHOUT_ARGUMENTS, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
 
 
 class Engine:
@@ -171,6 +218,10 @@ def cache_folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "effgrad"
 
 
+def _method(name: str, before: str = "", after: str = "") -> str:
+    return _METHOD.replace("NAME", name).replace("BEFORE", before).replace("AFTER", after)
+
+
 def _module(kernels: dict[str, Body]) -> str:
     """One module of all the kernels, with the declarations and the vector variants that they use."""
     declared: set[str] = set()
@@ -194,8 +245,9 @@ def _module(kernels: dict[str, Body]) -> str:
         attributes.append(f'attributes #{number} = {{ "vector-function-abi-variant"="{",".join(variants)}" }}')
         text = text.replace(f"#{symbol}#", f"#{number}")
     kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
-    interleaved = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
-    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *interleaved])
+    metadata = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
+    metadata += [GUESSED[1]] if f"!prof !{GUESSED[0]}" in text else []
+    return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *metadata])
 
 
 _engines: list[Engine] = []
@@ -206,13 +258,19 @@ def engine() -> Engine:
     """The process's engine, and with the first call its driver."""
     with _start:
         if not _engines:
+            for name in _CALLED:
+                llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
             made = Engine()
-            body = Body()
-            body.lines = [_DRIVER.replace("DRIVER", "KERNEL"), _CONTROL if X86 else ""]
-            made.load({"effgrad_driver": body})
+            methods = [_method("effgrad_run")]
             if X86:
-                for name in ("effgrad_flush", "effgrad_restore"):
-                    made.addresses[name] = made.compiler.get_function_address(name)
+                before, after = "%before = call i32 @effgrad_flush()", "call void @effgrad_restore(i32 %before)"
+                methods += [_CONTROL, _method("effgrad_run_flushing", before, after)]
+            body = Body()
+            body.lines = ["\n".join([*_DECLARED, _DRIVER, *methods]).replace("@DRIVER", "@KERNEL")]
+            made.load({"effgrad_driver": body})
+            flushing = ("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ()
+            for name in ("effgrad_run", *flushing):
+                made.addresses[name] = made.compiler.get_function_address(name)
             _engines.append(made)
         return _engines[0]
 
@@ -238,7 +296,10 @@ def flushed() -> Iterator[None]:
         restore(before)
 
 
-def driver() -> Callable[[int, int, int], int]:
-    """The function that runs the steps from one number to another: 0, or what a step returned that was not."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    return kind(engine().addresses["effgrad_driver"])
+def driver(table: int, first: int, last: int, flush_subnormals: bool) -> Callable[[], int]:
+    """A function that runs the steps of a table from one number to another: 0, or what a step returned that was not."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p)
+    address = engine().addresses["effgrad_run_flushing" if flush_subnormals and X86 else "effgrad_run"]
+    method: Callable[[], int] = make(_definition(address), struct.pack("qqq", table, first, last), None)
+    return method

@@ -1,14 +1,16 @@
 """Joins, which put pieces next to each other: each piece is written to its place by the kernel that computes it."""
 
 import math
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.structure import getitem, reshape, scatter_add, stack
+from effgrad.smooth.structure import concatenate, getitem, reshape, scatter_add, stack
 from effgrad.stage.graph import Graph, Node, shape_of
 from effgrad.stage.indexing import as_tuple, basic
-from effgrad.stage.native.fusion import COPY, JOINS, Fusion
+from effgrad.stage.native.fusion import COPY, JOINS, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, contiguous, viewable
@@ -33,22 +35,20 @@ class Joins:
         """Pieces put next to each other: each is written to its place by the kernel that computes it."""
         if node.primitive not in JOINS or not node.size or node.slots or not typed(node, *node.args):
             return False
-        parts = self.parts(node)
-        if parts is None:
+        if self.parts(node) is None:
             return False
         room = self.room(node)
         last = self.cleared[node]
         ends = [last, *(self.plan.available[zero] for zero in self.zeros.get(node, ()))]
-        for piece, (shape, index) in zip(node.args, parts, strict=True):
-            view = room.view[index]
+        for piece, view in self.placed(node, room.buffer, room.view):
             if not view.size:
                 continue
             if type(piece) is Node and self.lies(piece, room.buffer, view):
                 ends.append(self.plan.available[piece])
                 continue
-            group = self.plan.group((piece,), shape, after=last)
+            group = self.plan.group((piece,), view.shape, after=last)
             place = Storage(room.buffer, view)
-            group.collected.append((piece, place, operand(node.dtype, place.strides(shape)), None))
+            group.collected.append((piece, place, operand(node.dtype, place.strides(view.shape)), None))
             ends.append(group.number)
         self.plan.settle(node, room, max(ends))
         return True
@@ -57,6 +57,15 @@ class Joins:
         if node not in self.joined:
             self.joined[node] = pieces(node)
         return self.joined[node]
+
+    def placed(self, node: Node, buffer: Buffer, view: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+        """What a join puts into memory, and where: of a join that is put to several places, its pieces."""
+        for piece, (_, index) in zip(node.args, self.parts(node) or (), strict=True):
+            part = view[index]
+            if spread(piece) and not self.lies(piece, buffer, part):
+                yield from self.placed(piece, buffer, part)
+            else:
+                yield piece, part
 
     def room(self, node: Node) -> Storage:
         """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
@@ -126,8 +135,6 @@ class Joins:
         if vector is None or storage is None or vector not in self.plan.member:
             return None
         before, after = self.plan.margins[vector]
-        if storage.buffer.size != (before + vector.size + after) * vector.dtype.itemsize:
-            return None
         self.begun[node] = self.plan.available[vector]
         around = contiguous((before + vector.size + after,), vector.dtype)
         return Storage(storage.buffer, around[before - by :][: node.size])
@@ -155,8 +162,6 @@ def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
         given = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
         return list(zip(shapes, places, strict=True)) if taken.max() <= 1 and shapes == given else None
     axis = node.params["axis"]
-    if axis is None:
-        return None
     before = (slice(None),) * (axis % len(node.shape))
     shapes = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
     if node.primitive is stack:
@@ -196,9 +201,13 @@ def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> li
 
 
 def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
-    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece."""
+    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece.
+
+    What is put piece by piece to several places lies in one of them.
+    """
     uses: dict[Node, int] = {}
     joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    put = Counter(piece for node in joins for piece in node.args if spread(piece))
     for node in graph if joins else ():
         for used in node.args:
             if type(used) is Node:
@@ -213,6 +222,15 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
         for number, piece in enumerate(node.args):
             while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
                 piece = piece.args[0]
-            if type(piece) is Node and uses[piece] == 1 and piece.primitive in JOINS and piece.dtype == node.dtype:
-                inside[piece] = node, number
+            if type(piece) is Node and piece.primitive in JOINS and piece.dtype == node.dtype:
+                if uses[piece] == 1 or uses[piece] == put[piece]:
+                    inside.setdefault(piece, (node, number))
     return inside
+
+
+def spread(value: Any) -> bool:
+    """Whether a value is a join of a few long pieces, which are rather put to each of its places than copied there."""
+    if type(value) is not Node or value.primitive not in (stack, concatenate) or value.slots:
+        return False
+    whole = value.params["axis"] is not None and len(value.args) <= STREAMS and typed(value, *value.args)
+    return whole and all(math.prod(shape_of(a)) >= LARGE_ARRAY for a in value.args)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.graph import Node
-from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit, literal
+from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal
 
 BLOCK = 1024
 
@@ -316,7 +316,7 @@ class _Writer:
     def combined(self, reduction: str, dtype: np.dtype[Any], a: str, b: str) -> str:
         kind = TYPES[dtype]
         if reduction in _ADDING:
-            return self.body.do(f"add i64 {a}, {b}" if kind == "i64" else f"fadd reassoc {kind} {a}, {b}")
+            return self.body.do(f"{'add' if kind in INTEGERS else 'fadd reassoc'} {kind} {a}, {b}")
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 
     def combine_in_memory(self, number: int, value: str, offsets: dict[int, str]) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from effgrad.smooth.elementwise import add, maximum, minimum
 from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
-from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack
 from effgrad.stage.graph import Graph, Node, Slot, shape_of
-from effgrad.stage.indexing import as_tuple, everything, expanded, permutation, reduced_axes
+from effgrad.stage.indexing import as_tuple, everything, expanded, reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 from effgrad.stage.passes import RULES, dead, repeated, simplified
@@ -76,7 +76,7 @@ def _chosen(graph: Graph) -> set[Node]:
 
 def _mixes(node: Node) -> bool:
     """Whether an operation relates the elements of a row to each other, or to one number for the row."""
-    if node.primitive in (reshape, transpose) or (node.primitive is getitem and node.slots):
+    if node.primitive is reshape or (node.primitive is getitem and node.slots):
         return False
     lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
     if node.primitive in _REDUCTIONS:
@@ -165,7 +165,7 @@ def _rule(node: Node) -> Rule | None:
     rule = _RULES.get(node.primitive)
     if rule is None and node.shape and (supported(node) or node.primitive.name in MOVES):
         return _elementwise if _short(node) else None
-    if rule is _reduction and (node.dtype.kind != "f" or not _short(node.args[0]) or node.args[0].dtype != node.dtype):
+    if rule is _reduction and (node.dtype.kind != "f" and node.primitive is not sum_ or not _short(node.args[0])):
         return None
     return rule if node.dtype in TYPES else None
 
@@ -236,14 +236,6 @@ def _reshaped(split: _Splitter, node: Node, value: Any, shape: tuple[int, ...]) 
     return value if shape_of(value) == shape else split.make(node, reshape, [value], shape, shape=shape)
 
 
-def _transpose(split: _Splitter, node: Node) -> Any:
-    axes = permutation(node.params["axes"], len(node.shape))
-    if axes[-1] != len(axes) - 1:
-        return None
-    shape = node.shape[:-1]
-    return split.each(node, lambda i: split.make(node, transpose, [split.lane(node.args[0], i)], shape, axes=axes[:-1]))
-
-
 def _broadcast_to(split: _Splitter, node: Node) -> Any:
     shape = node.shape[:-1]
 
@@ -254,7 +246,7 @@ def _broadcast_to(split: _Splitter, node: Node) -> Any:
 
 
 def _join(split: _Splitter, node: Node) -> Any:
-    if node.params["axis"] is None or not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
+    if not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
         return None
     axis, last = node.params["axis"] % len(node.shape), len(node.shape) - 1
     if axis < last:
@@ -299,7 +291,7 @@ _REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
 def _reduction(split: _Splitter, node: Node) -> Any:
     (source,) = node.args
     axes, last = reduced_axes(node.params["axis"], len(source.shape)), len(source.shape) - 1
-    lanes = [split.lane(source, i) for i in range(source.shape[-1])]
+    lanes = [_as_type(split, split.lane(source, i), node) for i in range(source.shape[-1])]
     others = tuple(i for i in axes if i != last)
     if last not in axes:
         return [split.make(node, node.primitive, [lane], node.shape[:-1], axis=others) for lane in lanes]
@@ -308,7 +300,14 @@ def _reduction(split: _Splitter, node: Node) -> Any:
     return split.make(node, node.primitive, [total], node.shape, axis=others) if others else total
 
 
+def _as_type(split: _Splitter, lane: Any, like: Node) -> Any:
+    """A lane in the type of a sum: truth values and small integers are added up in 64 bits."""
+    if dtype_of(lane) == like.dtype:
+        return lane
+    return split.make(like, astype, [lane], shape_of(lane), dtype=like.dtype)
+
+
 _RULES: dict[Any, Rule] = {
-    getitem: _getitem, reshape: _reshape, transpose: _transpose, broadcast_to: _broadcast_to, concatenate: _join,
+    getitem: _getitem, reshape: _reshape, broadcast_to: _broadcast_to, concatenate: _join,
     stack: _join, scatter_add: _scatter_add, sum_: _reduction, maximum_of: _reduction, minimum_of: _reduction,
 }  # fmt: skip

@@ -22,6 +22,7 @@ class Buffer:
         self.place = 0  # in the arena; of arguments and constants, in their own memory
 
     def used(self, step: int) -> None:
+        """Say that a step needs the value."""
         self.first = step if self.first < 0 else self.first
         self.last = max(self.last, step)
 
@@ -67,6 +68,7 @@ def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether an array can be seen in another shape where it lies."""
     try:
         view.view().shape = shape
     except AttributeError:

@@ -19,7 +19,7 @@ from effgrad.stage.iterate import iterate, iterate_back
 from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.elements import Elements, Unsuited, Values
-from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.scalars import COMPARING, TYPES, Body, dtype_of, literal
 from effgrad.stage.native.storage import address_of
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
@@ -45,31 +45,55 @@ class Whole:
 
     def __init__(self, loop: Loop, wanted: tuple[int, ...] | None) -> None:
         nodes = loop.graph.inputs
-        self.types = [TYPES[node.dtype] for node in nodes]
-        sizes = [node.size for node in nodes]
+        types, self.shapes = [TYPES[node.dtype] for node in nodes], [node.shape for node in nodes]
         if wanted is not None:
-            self.types.append("double")
-            sizes.append(sum(map(math.prod, loop.shapes)))
-        self.places = np.cumsum([0, *sizes]).tolist()
+            types.append("double")
+            self.shapes.append((sum(map(math.prod, loop.shapes)),))
+        self.floating = [kind in ("double", "float") for kind in types]
         writer = _Writer()
-        self.size = writer.function(loop, wanted, self.types, sizes)
+        self.size = writer.function(loop, wanted, types, list(map(math.prod, self.shapes)))
+        self.room = ROOM if any("ptr %scratch," in line for line in writer.body.lines) else 0
         digest = hashlib.sha256("\n".join(writer.body.lines).encode()).hexdigest()
         address = engine.engine().load({f"effgrad_{digest[:32]}": writer.body})[f"effgrad_{digest[:32]}"]
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         # Python's lock is kept: where the function asks, an interrupt becomes an exception of this call.
         self.run = ctypes.PYFUNCTYPE(number, pointer, pointer, pointer, number, pointer)(address)
+        self.unused: list[_Workspace] = []
 
     def __call__(self, *leaves: Any) -> np.ndarray | None:
         """The result; None if the scratch memory does not suffice."""
-        given, result = np.empty(self.places[-1]), np.empty(self.size)
-        integers, scratch = given.view(np.int64), np.empty(ROOM)
-        for kind, leaf, start, end in zip(self.types, leaves, self.places, self.places[1:], strict=False):
-            target = given if kind in ("double", "float") else integers
-            target[start:end] = leaf if end == start + 1 else np.ravel(leaf)
-        code = self.run(*map(address_of, (given, result, scratch)), ROOM, address_of(_SERVICES))
-        if code == _INEXACT:
-            raise OverflowError("a compiled loop carries an integer beyond 2**53; turn compilation off for this loop")
-        return None if code == _FULL else result
+        # Two runs at once, of threads or of what an interrupt calls, have memories of their own.
+        try:
+            workspace = self.unused.pop()
+        except IndexError:
+            workspace = _Workspace(self)
+        try:
+            for view, leaf in zip(workspace.views, leaves, strict=True):
+                view[...] = leaf
+            code = self.run(*workspace.addresses)
+            if code == _INEXACT:
+                raise OverflowError(
+                    "a compiled loop carries an integer beyond 2**53; turn compilation off for this loop"
+                )
+            return None if code == _FULL else workspace.result.copy()
+        finally:
+            self.unused.append(workspace)
+
+
+class _Workspace:
+    """The memory of a run: a view of each argument, the result, and what the function is called with."""
+
+    def __init__(self, whole: Whole) -> None:
+        ends = np.cumsum([0, *map(math.prod, whole.shapes)]).tolist()
+        given, scratch = np.empty(ends[-1]), np.empty(whole.room)
+        integers = given.view(np.int64)
+        self.views = [
+            (given if floating else integers)[start:end].reshape(shape)
+            for floating, shape, start, end in zip(whole.floating, whole.shapes, ends, ends[1:], strict=False)
+        ]
+        self.result = np.empty(whole.size)
+        self.kept = given, scratch
+        self.addresses = *map(address_of, (given, self.result, scratch)), whole.room, address_of(_SERVICES)
 
 
 # What a long loop calls now and then: see whether there was an interrupt, and let other threads run.
@@ -298,7 +322,7 @@ class _Writer:
         kept: dict[Any, tuple[str, str] | None] = {
             _run(n.params["loop"], n.args[:-1]): None for n in graph if n.primitive is iterate_back
         }
-        together = _together(graph)
+        together, going = _together(graph), _conjuncts(graph.outputs[-1])
 
         def arguments(node: Node) -> list[Any]:
             return [values[id(a)] if type(a) is Node else _literals(a) for a in node.args]
@@ -324,7 +348,10 @@ class _Writer:
                 run = _run(loop, node.args[:-1])
                 values[id(node)] = self.back(loop, self.fitted(args, node), args[-1], wanted, kept[run], top)
             else:
-                values[id(node)] = self.elements.operation(node, arguments(node))
+                args = arguments(node)
+                if node.primitive.name == "where" and (node.args[0] in going or _counts(node.args[0])):
+                    self.body.guessed.update(args[0])
+                values[id(node)] = self.elements.operation(node, args)
 
         for node in graph:
             if id(node) not in values:
@@ -337,6 +364,22 @@ class _Writer:
         """The arguments of a loop in the types of its inputs."""
         pairs = zip(args, node.args, node.params["loop"].graph.inputs, strict=False)
         return [[self.elements.typed(v, a, TYPES[n.dtype]) for v in part] for part, a, n in pairs]
+
+
+def _conjuncts(condition: Any) -> set[Any]:
+    """What must hold for the condition of a loop to hold: it does in all steps but the last."""
+    if type(condition) is not Node or condition.dtype.kind != "b":
+        return set()
+    if condition.primitive.name in ("and_", "bitwise_and", "logical_and"):
+        return set.union({condition}, *map(_conjuncts, condition.args))
+    return {condition}
+
+
+def _counts(condition: Any) -> bool:
+    """Whether a condition compares integers, which in a loop of numbers count its steps."""
+    if type(condition) is not Node or condition.primitive.name not in COMPARING:
+        return False
+    return all(dtype_of(a).kind == "i" for a in condition.args)
 
 
 def _run(loop: Loop, args: Sequence[Any]) -> tuple[Any, ...]:
