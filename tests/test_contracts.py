@@ -126,7 +126,7 @@ MUTANTS = [
     Mutant(
         "dropped accumulation",
         "taped",
-        "collected[source] = before + part\n",
+        "cotangents.accumulate(collected, source, part)\n",
         "collected[source] = part\n",
         CONTRACTS,
     ),
@@ -276,8 +276,8 @@ MUTANTS = [
     Mutant(
         "confused perturbation",
         "forward",
-        "if isinstance(value, Traced) and value.owner is self else",
-        "if isinstance(value, Traced) else",
+        "if type(a) in KINDS and a.owner is self else None",
+        "if type(a) in KINDS else None",
         REPRESENTS,
     ),
     Mutant(

@@ -11,6 +11,7 @@ import scipy
 from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
+from effgrad.modes.columns import Columns
 from effgrad.modes.ends import check_outputs, check_scalar, entered, is_floating
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
@@ -37,7 +38,7 @@ from effgrad.smooth.traced import (
     plain,
     released,
 )
-from effgrad.trees import DISCRETE, Structure, flatten
+from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
 
 
 def grad(
@@ -194,8 +195,8 @@ def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any,
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
     """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
-    `mode` is "forward" (a run for each input element), "reverse" (a pass back for each output element), or None: the
-    cheaper of the two by the number of elements.
+    `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
+    the cheaper of the two by the number of elements.
 
     Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
     differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. With respect to a
@@ -217,6 +218,11 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
             return f(*rebuild(inputs), **kwargs)
 
         leaves, tree = _flatten_inputs(chosen)
+        at_once = bool(leaves) and not handled(Smooth) and all(type(x) is float or _is_real_array(x) for x in leaves)
+        if mode == "forward" and at_once:
+            output_tree, blocks = _columns(g, leaves, tree)
+            parts = [_outside(tree, row) for row in blocks]
+            return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
         pullback: Any = None
         if mode == "forward":  # no record of the whole program, which may be why forward mode was chosen
             value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
@@ -226,7 +232,9 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         shapes, output_shapes = [np.shape(plain(x)) for x in leaves], [np.shape(plain(y)) for y in outputs]
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         holomorphic = any(map(is_complex, leaves))
-        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
+        if at_once and mode is None and sum(sizes) < sum(output_sizes):
+            output_tree, blocks = _columns(g, leaves, tree)
+        elif mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
             columns = [
                 [_column(g, chosen, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
                 for k in range(len(leaves))
@@ -248,6 +256,47 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
 
     return matrix
+
+
+# How many columns of a Jacobian are computed at once: each takes the memory of a tangent of every value.
+WIDTH = 32
+
+
+def _columns(f: Any, leaves: list[Any], tree: Structure) -> tuple[Structure, list[list[Any]]]:
+    """The structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
+    sizes = [np.size(leaf) for leaf in leaves]
+    ends = np.cumsum(sizes).tolist()
+    strips: list[list[Any]] = []
+    for start in range(0, max(ends[-1], 1), WIDTH):
+        numbers = np.arange(start, min(start + WIDTH, ends[-1]))
+        with intercepted(), Columns(len(numbers)) as activation:
+            inputs = []
+            for leaf, size, end in zip(leaves, sizes, ends, strict=True):
+                basis = (numbers[:, None] - (end - size) == np.arange(size)).astype(np.result_type(leaf))
+                inputs.append(activation.variable(entered(leaf), basis.reshape(len(numbers), *np.shape(leaf))))
+            outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
+            check_outputs(outputs)
+            values = [released(activation.primal(o)) for o in outputs]
+            tangents = [o.shadow if isinstance(o, Traced) and o.owner is activation else None for o in outputs]
+            strips.append([
+                np.zeros((len(numbers), *np.shape(value))) if t is None else t
+                for t, value in zip(tangents, values, strict=True)
+            ])  # fmt: skip
+    rows = [np.concatenate(parts) for parts in zip(*strips, strict=True)]
+    return output_tree, [
+        [_block(part[end - size : end], value, leaf) for leaf, size, end in zip(leaves, sizes, ends, strict=True)]
+        for part, value in zip(rows, values, strict=True)
+    ]
+
+
+def _block(rows: Any, value: Any, leaf: Any) -> Any:
+    """The derivatives of one output with respect to one leaf, from those with respect to its elements."""
+    if not np.shape(leaf):
+        return _like(rows[0], value)
+    if is_complex(rows) and not is_complex(value):
+        rows = rows.real
+    dtype = np.result_type(plain(value) if len(rows) else leaf)
+    return np.array(np.moveaxis(rows, 0, -1), dtype, order="C").reshape(np.shape(value) + np.shape(leaf))
 
 
 def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomorphic: bool) -> list[Any]:
@@ -285,9 +334,9 @@ def hessian(
     Arguments:
         f: a function that returns one real number.
         argnums: as for `grad`.
-        mode: None for forward over reverse, a run for each input element, in the structure of `jacobian(grad(f))`; or
-            "hessian" for one reverse pass that pushes edges, which needs one array (or number) as its input and pays
-            where the Hessian is sparse.
+        mode: None for forward over reverse, a run for every 32 input elements, in the structure of
+            `jacobian(grad(f))`; or "hessian" for one reverse pass that pushes edges, which needs one array (or number)
+            as its input and pays where the Hessian is sparse.
         sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
 
     Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
@@ -514,7 +563,14 @@ def _reverse(
             activation.seed(output, _beside(cotangent, value))
     pulled = activation.cotangents(shadows)
     given: set[int] = set()
-    return value, [_like(cotangents.dense(c), leaf, given) for c, leaf in zip(pulled, leaves, strict=True)]
+    derivatives = []
+    for place, leaf in enumerate(leaves):
+        # What nothing else refers to may be the caller's as it is.
+        own = type(leaf) is np.ndarray and cotangents.own_array(pulled, place)
+        derivative = cotangents.dense(pulled[place])
+        alike = own and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
+        derivatives.append(derivative if alike else _like(derivative, leaf, given))
+    return value, derivatives
 
 
 def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -553,7 +609,7 @@ def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
 
 def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
-        if isinstance(primal, DISCRETE):
+        if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
             entered(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
     return _flattened(primals)
 
@@ -561,7 +617,7 @@ def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
 def _flattened(value: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree as programs and rules take them."""
     leaves, tree = flatten(value)
-    return [taken(leaf) for leaf in leaves], tree
+    return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
 
 
 def _outside(tree: Structure, leaves: Sequence[Any]) -> Any:
@@ -573,6 +629,10 @@ def _beside(direction: Any, value: Any) -> Any:
     """A tangent or cotangent in the library of the value that it belongs to."""
     inner = plain(value)
     return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
+
+
+def _is_real_array(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.dtype.kind == "f"
 
 
 def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
@@ -606,6 +666,8 @@ def _numbers(argnums: int | Sequence[int]) -> int | list[int]:
 
 
 def _split(args: tuple[Any, ...], argnums: int | list[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+    if type(argnums) is int and 0 <= argnums < len(args):
+        return (args[argnums],), lambda inputs: [*args[:argnums], inputs[0], *args[argnums + 1 :]]
     numbers = [argnums] if isinstance(argnums, int) else argnums
     for n in numbers:
         if not -len(args) <= n < len(args):

@@ -24,8 +24,20 @@ class Structure:
 
     def __init__(self, tree: Any) -> None:
         self.leaves: list[Any] = []
+        # A tuple of the most common leaves, which the arguments of a function are, takes no walk.
+        self.flat = type(tree) is tuple and PLAIN.issuperset(map(type, tree))
+        if self.flat:
+            self.leaves += tree
+            return
         leaves, self.spec = optree.tree_flatten(tree)
         self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "spec":
+            return optree.tree_structure(tuple(self.leaves))  # type: ignore[arg-type]
+        if name == "parts":
+            return [None] * len(self.leaves)
+        raise AttributeError(name)
 
     def _part(self, leaf: Any, alone: bool) -> Any:
         if type(leaf) in PLAIN:
@@ -41,8 +53,7 @@ class Structure:
         return None
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        remaining = iter(leaves)
-        return self._rebuild(remaining)
+        return tuple(leaves) if self.flat else self._rebuild(iter(leaves))
 
     def _rebuild(self, remaining: Iterator[Any]) -> Any:
         return self.spec.unflatten([self._restored(part, remaining) for part in self.parts])

@@ -3,6 +3,7 @@
 from typing import Any
 
 from effgrad.modes.checkpointed import Checkpointed
+from effgrad.modes.columns import Columns
 from effgrad.modes.comparison import compare
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Delta
@@ -29,7 +30,7 @@ REVERSE: dict[str, Any] = {
 }
 
 __all__ = [
-    "REVERSE", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
+    "REVERSE", "Checkpointed", "Columns", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
     "HigherOrderCheckpointed", "Reverse", "SecondOrder",
     "Taped", "Taylor", "Watch", "compare",
 ]  # fmt: skip

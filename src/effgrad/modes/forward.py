@@ -8,7 +8,8 @@ from typing import Any
 
 from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
-from effgrad.smooth.traced import Smooth, Traced
+from effgrad.smooth.mutable import as_plain
+from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
 class Dual(Traced):
@@ -25,12 +26,14 @@ class Forward(Handler[Smooth]):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
         result = primitive(*primals, **params)  # performed in the handlers below
-        tangents = [a.shadow if p is not a else None for p, a in zip(primals, args, strict=True)]
+        tangents = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
         return self.value(self, result, primitive.push_all(tangents, result, primals, params))
 
     def primal(self, value: Any) -> Any:
         """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if isinstance(value, Traced) and value.owner is self else value
+        if type(value) not in KINDS:
+            return value
+        return value.primal if value.owner is self else as_plain(value)
 
     def variable(self, primal: Any, tangent: Any) -> Traced:
         """An input of the program and its tangent."""

@@ -19,6 +19,7 @@ from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
+from effgrad.smooth.primitive import NUMBERS
 from effgrad.smooth.protection import KEPT, LARGE, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
@@ -157,24 +158,26 @@ class Taped(Handler[Smooth, Checkpoint]):
                 self._walk_region(collected, *entry)
             else:
                 primitive, params, result, primals, names = entry
-                pulls = primitive.pulls_of(cotangent)
+                kind = type(cotangent)
+                pulls = (
+                    primitive.array_pulls if kind is np.ndarray
+                    else primitive.number_pulls if kind in NUMBERS
+                    else primitive.pulls
+                )  # fmt: skip
                 if not pulls:
                     wanted = [index for index, source in enumerate(names) if source is not None]
                     parts = primitive.pull_all(wanted, cotangent, result, primals, params)
                     for index, part in zip(wanted, parts, strict=True):
                         if part is not None:
-                            collected[names[index]] = cotangents.add(collected[names[index]], part)
+                            cotangents.accumulate(collected, names[index], part)
                     continue
                 for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
                     if source is not None and pull is not None:
                         part = pull(cotangent, result, *primals, **params)
-                        before = collected[source]
-                        if before is None:
+                        if collected[source] is None:
                             collected[source] = part
-                        elif type(part) is type(before) is np.ndarray:
-                            collected[source] = before + part
                         elif part is not None:
-                            collected[source] = cotangents.add(before, part)
+                            cotangents.accumulate(collected, source, part)
 
     def _walk_region(self, collected: list[Any], region: Region, names: list[int]) -> None:
         """Record a checkpointed part at the end of the tape, walk back over it, and forget it."""
@@ -196,19 +199,20 @@ def light(primitive: Any, params: Any, result: Any, primals: Sequence[Any], name
 
     So their memory is free for what comes next as soon as the program drops them.
     """
-    traced = [index for index, name in enumerate(names) if name is not None]
-    result, *primals = (
-        _hollow(value)
-        if type(value) is np.ndarray and not any(primitive.reads(index, place) for index in traced)
-        else value
-        for place, value in enumerate((result, *primals))
-    )
+    kept = primitive.kept(tuple([name is not None for name in names]))
+    result, *primals = [
+        value if keep or type(value) is not np.ndarray else _hollow(value)
+        for value, keep in zip((result, *primals), kept, strict=True)
+    ]
     return [primitive, params, result, primals, names]
 
 
 def _hollow(array: Any) -> Any:
     """An array of the shape and type of another, all of whose elements are one."""
-    return np.broadcast_to(np.empty((), array.dtype), array.shape)
+    if array.dtype.hasobject:
+        return array
+    # Half a microsecond; np.broadcast_to of np.empty takes ten, and inside a derivative they are intercepted.
+    return np.ndarray(array.shape, array.dtype, np.ndarray((), array.dtype), 0, (0,) * array.ndim)
 
 
 def _sources(entry: Any) -> list[int]:

@@ -14,6 +14,8 @@ from effgrad.smooth.kinks import kink
 from effgrad.smooth.primitive import elementwise
 from effgrad.smooth.traced import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
 
+NUMBERS = frozenset((int, float))
+
 
 def _positive(x: Any) -> Any:
     return plain(x) > 0
@@ -24,7 +26,7 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
     flat = plain(n) == 0
     if decided(flat):
         try:
-            return 0.0 if flat else n * a ** (n - 1)
+            return 0.0 if flat else n * (a if type(n) in NUMBERS and n == 2 else a ** (n - 1))
         except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
             return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)

@@ -156,6 +156,9 @@ class _Replacements:
         self.modules: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
         self.classes: list[tuple[type, str, Any, Any]] = []
         self.asleep: set[types.ModuleType] = set()
+        # The names of modules that see another NumPy, and that one.
+        self.sheltered: list[dict[str, Any]] = []
+        self.plain = types.ModuleType("numpy")
 
     def extend(self, rules: Sequence[tuple[Any, str, Any]], first: Sequence[tuple[Any, Any, str]] = ()) -> None:
         chosen: dict[Any, dict[str, Any]] = {}
@@ -177,16 +180,16 @@ class _Replacements:
 
     def shelter(self, modules: Sequence[Any]) -> None:
         """Let compiled modules, whose calls show no frame and which take memory by its address, see NumPy as it is."""
-        plain = types.ModuleType("numpy")
-        vars(plain).update(vars(np))
-        self.modules += [
-            (vars(module), {"np": plain}, {"np": np}) for module in modules if vars(module).get("np") is np
-        ]
+        vars(self.plain).update(vars(np))
+        self.sheltered = [vars(module) for module in modules if vars(module).get("np") is np]
 
     def put(self) -> None:
         for module in self.waiting:
             module.__class__ = _Waiting
         self.asleep = set(self.waiting)
+        plain = self.plain
+        for known in self.sheltered:
+            known["np"] = plain
         for known, changed, _ in self.modules:
             known.update(changed)
         for owner, name, replacement, _ in self.classes:
@@ -205,6 +208,8 @@ class _Replacements:
             else:
                 vars(module).update(before)
         self.asleep = set()
+        for known in self.sheltered:
+            known["np"] = np
         for known, _, before in self.modules:
             known.update(before)
         for owner, name, _, original in self.classes:
@@ -212,7 +217,8 @@ class _Replacements:
 
     def __len__(self) -> int:
         functions = [replacements for replacements, _ in self.waiting.values()]
-        return len(self.classes) + sum(map(len, functions + [replacements for _, replacements, _ in self.modules]))
+        functions += [replacements for _, replacements, _ in self.modules]
+        return len(self.classes) + len(self.sheltered) + sum(map(len, functions))
 
 
 class _Imports(MetaPathFinder):

@@ -110,6 +110,11 @@ def buffer(value: Any) -> Any:
     return result
 
 
+def as_plain(value: Any) -> Any:
+    """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
+    return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
+
+
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 

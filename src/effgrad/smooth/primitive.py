@@ -37,7 +37,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "read",
+        "push_jointly", "pull_jointly", "read", "kept_of",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -52,6 +52,8 @@ class Primitive:
         self.pull_jointly: Any = None
         # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
         self.read: tuple[Any, ...] = ()
+        # What `kept` has answered.
+        self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     __call__ = perform
 
@@ -108,6 +110,15 @@ class Primitive:
         if self.kind == "linear":
             return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
         return True
+
+    def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Whether the pulls to the traced arguments read elements of the result, and of each argument."""
+        known = self.kept_of.get(traced)
+        if known is None:
+            wanted = [index for index, one in enumerate(traced) if one]
+            known = tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
+            self.kept_of[traced] = known
+        return known
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -207,9 +218,13 @@ def _array_pull(index: int, *partials: Any) -> Any:
         return pull_of_two
 
     def pull(g: Any, y: Any, *args: Any) -> Any:
-        part = g * partial(y, *args) if callable(partial) else g if partial == 1 else g * partial
         arg = args[index]
-        return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+        alike = type(arg) is np.ndarray and g.shape == arg.shape
+        if not callable(partial):
+            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
+            return total if partial == 1 else total * partial
+        part = g * partial(y, *args)
+        return part if alike and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 
     return pull
 

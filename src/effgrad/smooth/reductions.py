@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.smooth import cotangents
 from effgrad.smooth.kinks import first_of_ties, kink
 from effgrad.smooth.primitive import general, linear
-from effgrad.smooth.structure import reshape
+from effgrad.smooth.structure import PLAIN, reshape
 from effgrad.smooth.traced import FUNCTIONS, KINDS, decided, plain
 
 
@@ -59,7 +59,7 @@ def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
 
 
 sum_ = linear(
-    lambda x, axis: np.add.reduce(x, axis=axis),  # which is what np.sum does, after some questions
+    lambda x, axis: cotangents.total_over(x, axis) if type(x) is np.ndarray else np.add.reduce(x, axis=axis),
     lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
 )  # fmt: skip
 cumsum = linear(
@@ -76,10 +76,30 @@ prod = general(
 def _extremum(function: Any, name: str) -> Any:
     return general(
         lambda x, axis: function(x, axis=axis),
-        jvp=lambda t, y, x, axis: np.sum(t * _share(name, x, y, axis), axis=axis),
-        vjp=lambda g, y, x, axis: _against(g, x, axis) * _share(name, x, y, axis),
+        jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
+        vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
         name=name,
     )
+
+
+def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
+    """The tangent of a maximum from the weights of its elements."""
+    last = axis is None or axis in (-1, np.ndim(share) - 1)
+    if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
+        return t[share].reshape(np.shape(plain(y)))[()]
+    return np.sum(t * share, axis=axis)
+
+
+def _placed(g: Any, share: Any) -> Any:
+    """The cotangents of elements, from their weights in a maximum and its cotangent."""
+    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in PLAIN:
+        return g * share
+    if np.size(g) == 1 and share.ndim:
+        place = np.unravel_index(int(np.argmax(share)), share.shape)
+        return cotangents.block(share.shape, tuple(map(int, place)), np.reshape(g, ())[()])
+    result = np.zeros(share.shape, np.result_type(g))
+    np.copyto(result, g, where=share)
+    return result
 
 
 maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")

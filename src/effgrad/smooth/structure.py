@@ -1,5 +1,6 @@
 """Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from effgrad.smooth.traced import (
 
 # What a basic index is made of.
 BASIC = {int, slice, type(None), type(...)}
+PLAIN = frozenset((float, np.float64, np.ndarray))
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -81,7 +83,11 @@ def _cast_back(g: Any, dtype: Any) -> Any:
 
 
 def _at(g: Any, shape: Any, index: Any) -> Any:
-    return cotangents.Scattered(shape, [(index, g)]) if shape else np.sum(g)
+    if not shape:
+        return np.sum(g)
+    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
+        return cotangents.block(shape, index, g)
+    return cotangents.Scattered(shape, [(index, g)])
 
 
 laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
@@ -119,9 +125,9 @@ scatter_add = moving(
 
 
 def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
-    ends = np.cumsum([np.shape(plain(a))[axis] for a in arrays]).tolist()
+    ends = [0, *accumulate([np.shape(plain(a))[axis] for a in arrays])]
     before = (slice(None),) * (axis % np.ndim(plain(g)))
-    return [g[(*before, slice(ends[i - 1] if i else 0, ends[i]))] for i in wanted]
+    return [g[(*before, slice(ends[i], ends[i + 1]))] for i in wanted]
 
 
 def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
@@ -360,7 +366,7 @@ def _written(target: Any, name: str) -> Any:
     return target
 
 
-OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out)
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out, scatter_add=scatter_add)
 FUNCTIONS.update({
     np.reshape: lambda a, shape, order="C", *, copy=None: (
         _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),

@@ -190,6 +190,8 @@ def _number(value: Any) -> Any:
 def _copied(value: Any) -> Any:
     if type(value) is cotangents.Scattered:
         return cotangents.Scattered(value.shape, [(index, _copied(piece)) for index, piece in value.pieces])
+    if type(value) is cotangents.Block:
+        return cotangents.Block(value.shape, value.index, _copied(value.value))
     if type(value) is cotangents.Masked:
         return cotangents.Masked(_number(value.value), _number(value.mask))
     value = plain(value)
