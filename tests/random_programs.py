@@ -35,6 +35,53 @@ def written(x):
 UNARY.append(written)
 
 
+# Of an array of at least one axis of length at least one.
+INDICES = [slice(None, None, -1), slice(1, None), slice(None, None, 2), -1, ..., None, (slice(None), None), (0, ...),
+           [0, -1], [-1], [True], (..., slice(None, None, -1)), (..., -1)]  # fmt: skip
+
+
+def _index(random, shape):
+    index = INDICES[random.integers(len(INDICES))]
+    return random.random(shape) > 0.5 if index == [True] else index
+
+
+def random_writes(seed, steps=12):
+    """A program of a matrix that makes views and copies of its arrays, and writes to them; polynomials and sines."""
+
+    def f(x):
+        random = np.random.default_rng(seed)
+        arrays = [x * 1.0, np.zeros((3, 4)), x[0] * 2.0, x.T * x[0, 0]]
+        for _ in range(steps):
+            a, b = (arrays[k] for k in random.integers(len(arrays), size=2))
+            index, kind = _index(random, a.shape), random.integers(9)
+            if kind < 4 and a[index].shape != ():
+                value = b * 0.5 if b.shape == a[index].shape else np.sin(np.sum(b))
+                if kind == 0:
+                    a[index] = value
+                elif kind == 1:
+                    a[index] += value
+                elif kind == 2:
+                    a[index] *= value
+                else:
+                    np.sin(a, out=a)
+            elif kind == 4:
+                taken = a[index]
+                arrays.append(taken.copy() if isinstance(index, list | np.ndarray) else taken)
+            elif kind == 5:
+                arrays.append(a.T)
+            elif kind == 6:
+                arrays.append(a.reshape(-1))
+            elif kind == 7:
+                arrays.append(np.ravel(a))
+            else:
+                arrays.append(np.cumsum(a)[:6])
+            if arrays[-1].ndim == 0 or not 0 < arrays[-1].size < 50:
+                arrays[-1] = x[-1] * 3.0
+        return sum(np.sum(np.sin(a) * (k + 1)) for k, a in enumerate(arrays))
+
+    return f
+
+
 def random_program(seed):
     """A program of a dozen operations on matrices, ending in a sum."""
     random = np.random.default_rng(seed)

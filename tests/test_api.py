@@ -8,7 +8,24 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from effgrad import Detached, NotDifferentiable, errors, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad import (
+    Detached,
+    EscapedValue,
+    NotDifferentiable,
+    check_grad,
+    compare,
+    errors,
+    explain,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    second_order,
+    taylor,
+    value_and_grad,
+    vjp,
+)
 from effgrad.smooth import Traced
 
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -143,6 +160,68 @@ def test_trees_of_another_structure_are_errors():
         vjp(lambda x: (x, x), 3.0)[1]((1.0, 1.0, 1.0))
 
 
+def twice(x, y=3.0):
+    return np.sum(x) * y
+
+
+# What a user may get wrong, and the words of the error that they need.
+WRONG_CALLS = {
+    "an argument twice": (ValueError, "twice", lambda: grad(twice, argnums=(0, 0))(2.0, 3.0)),
+    "an argument twice, once from the end": (ValueError, "twice", lambda: hessian(twice, (0, -2))(2.0, 3.0)),
+    "no argnums": (ValueError, "argnums is None", lambda: grad(twice, argnums=None)),
+    "a name in argnums": (ValueError, "sequence of numbers", lambda: jacobian(twice, argnums="x")),
+    "no such argument": (ValueError, "1 positional", lambda: grad(twice, argnums=1)(2.0)),
+    "jvp without tuples": (NotDifferentiable, "tuples", lambda: jvp(twice, 2.0, 1.0)),
+    "jvp of arrays, whose elements would be the arguments": (
+        NotDifferentiable, "tuples", lambda: jvp(twice, np.ones(1), np.ones(1)),
+    ),
+    "a tangent that is a text": (NotDifferentiable, "a str in the place of", lambda: jvp(twice, (2.0,), ("1",))),
+    "a tangent that is None": (NotDifferentiable, "structure", lambda: jvp(twice, (2.0,), (None,))),
+    "a cotangent that is a text": (NotDifferentiable, "a str in the place", lambda: vjp(twice, 2.0)[1]("1")),
+    "a complex cotangent of a real output": (NotDifferentiable, "complex", lambda: vjp(twice, 2.0)[1](1j)),
+    "an auxiliary output that is missing": (NotDifferentiable, "pair", lambda: grad(twice, has_aux=True)(2.0)),
+    "a pair that is an array": (
+        NotDifferentiable, "pair", lambda: grad(lambda x: np.array([x, x]), has_aux=True)(2.0),
+    ),
+    "a series without coefficients": (NotDifferentiable, "coefficients", lambda: taylor(np.exp, [])),
+    "a series from a number": (NotDifferentiable, "coefficients", lambda: taylor(np.exp, 0.0)),
+    "a negative order": (ValueError, "order", lambda: taylor(np.exp, [0.0, 1.0], order=-1)),
+    "differences in a dictionary": (NotDifferentiable, "dict", lambda: check_grad(lambda d: d["x"], {"x": 1.0})),
+    "differences in complex numbers": (NotDifferentiable, "real", lambda: check_grad(twice, np.array([1j]))),
+    "an array explained": (NotDifferentiable, "one real number", lambda: explain(lambda x: np.ones(1) * x, 2.0)),
+    "arrays compared": (NotDifferentiable, "one real number", lambda: compare(lambda x: np.ones(2) * x, 2.0)),
+    "tuples compared": (NotDifferentiable, "one real number", lambda: compare(lambda x: (x, x), 2.0)),
+    "an integer explained": (NotDifferentiable, "type int", lambda: explain(lambda x: x * x, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_a_wrong_call_is_told_what_is_wrong(name):
+    error, words, call = WRONG_CALLS[name]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_integers_stand_for_numbers_in_directions():
+    assert jvp(lambda x: x**3, (2.0,), (1,)) == (8.0, 12.0)
+    assert jvp(lambda t: t["x"] ** t["n"], ({"x": 2.0, "n": 3},), ({"x": 1, "n": 3},)) == (8.0, 12.0)
+    assert hvp(lambda x: x**3, 2.0, 1) == 12.0
+    assert vjp(lambda x: x**3, 2.0)[1](2) == (24.0,)
+    assert second_order(lambda x: x**3, 2.0, 1) == (8.0, 12.0, 12.0)
+    assert taylor(lambda x: x**3, [2.0, 1]) == [8.0, 12.0]
+    assert grad(twice, argnums=np.int64(1))(2.0, 3.0) == 2.0
+
+
+def test_derivatives_that_are_arrays_made_inside_are_plain():
+    """The tangent of `np.ones(3) * x` is an array that could have absorbed traced values, and was returned as that."""
+    f = lambda x: np.ones(3) * x  # noqa: E731
+    for tangent in (
+        jvp(f, (2.0,), (1.0,))[1], second_order(f, 2.0, 1.0)[1], taylor(f, [2.0, 1.0])[1], jacobian(f)(2.0),
+    ):  # fmt: skip
+        assert type(tangent) is np.ndarray and tangent.flags.writeable
+        np.testing.assert_array_equal(tangent, np.ones(3))
+
+
 UNSUPPORTED = {
     "byteswap", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes", "tofile",
 }  # fmt: skip
@@ -175,6 +254,15 @@ def test_methods_that_write_in_place():
     np.testing.assert_allclose(grad(f)(x), differences, rtol=1e-7)
 
 
+@pytest.mark.parametrize("use", [float, int, np.asarray, lambda kept: np.mean([kept]), lambda kept: kept + 1.0])
+def test_a_value_that_was_kept_is_told_to_be_returned(use):
+    """A list of losses to plot was said to be an assignment into an array, and to want np.sin for math.sin."""
+    kept = []
+    grad(lambda x: (kept.append(x * x), x * x)[1])(2.0)
+    with pytest.raises(EscapedValue, match="has already ended"):
+        use(kept[0])
+
+
 def test_errors_have_a_code_a_section_and_the_line_of_the_user():
     def f(x):
         return float(x) * 2
@@ -188,6 +276,23 @@ def test_errors_have_a_code_a_section_and_the_line_of_the_user():
     assert len({c.code for c in classes}) == len(classes) > 5
     for c in classes:
         assert f"{{ #{c.code.lower()} }}" in page
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [grad, hessian, lambda f: vjp(f, 1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: taylor(f, [1.0, 1.0])],
+)
+def test_a_number_written_into_an_array_made_outside(derivative):
+    """NumPy put "setting an array element with a sequence" in the place of the error."""
+    outside = np.zeros(3)
+
+    def f(x):
+        outside[0] = x
+        return np.sum(outside)
+
+    with pytest.raises(Detached, match="an array made outside"):
+        result = derivative(f)
+        result(1.0)
 
 
 def test_an_error_inside_the_standard_library_points_at_the_line_that_called_it():

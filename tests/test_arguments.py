@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy_cases import CASES, X
 
-from effgrad import EffgradError, grad
+from effgrad import EffgradError, compile, grad
 from effgrad.smooth.traced import plain
 
 pytestmark = [pytest.mark.eager, pytest.mark.filterwarnings("ignore")]
@@ -222,3 +222,22 @@ def test_what_flatten_gives_is_a_copy():
 def test_an_argument_without_rule_is_named():
     with pytest.raises(EffgradError, match="numpy.clip called like this .* 'where'"):
         grad(lambda x: np.clip(x, 0.3, 0.5, where=x > 0.4).sum())(X)
+
+
+ORDERS = {
+    "copy": lambda x: np.ravel(x.T.copy(), "K"),
+    "copy F": lambda x: np.ravel(x.copy("F"), "K"),
+    "np.copy": lambda x: np.ravel(np.copy(x.T), "K"),
+    "asfortranarray": lambda x: np.ravel(np.asfortranarray(x) + 1.0, "K"),
+    "ascontiguousarray": lambda x: np.ravel(np.ascontiguousarray(x.T)[:, ::-1], "A"),
+    "array F": lambda x: np.ravel(np.array(x, order="F"), "K"),
+    "flatten": lambda x: np.ravel(x[::-1].T).strides[0] * x,
+}
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("name", ORDERS)
+def test_copies_lie_in_memory_as_those_of_numpy(name, layout):
+    array = np.array(X, order=layout)
+    agree(traced_result(ORDERS[name], [array]), ORDERS[name](array))
+    np.testing.assert_allclose(compile(ORDERS[name])(array), ORDERS[name](array), rtol=1e-14)

@@ -1,13 +1,16 @@
 """Compiled functions: as the function, in results, paths and errors."""
 
+import copy
 import gc
 import io
+import pickle
 import re
 import warnings
 import weakref
 
 import numpy as np
 import pytest
+import scipy
 
 import effgrad
 from effgrad import grad, loop
@@ -259,3 +262,106 @@ def test_compiling_leaves_the_search_for_garbage_as_it_was():
     del cycle
     gc.collect()
     assert watched() is None
+
+
+SYMMETRIC = np.array([[2.0, 0.3, 0.1], [0.3, 3.1, 0.2], [0.1, 0.2, 4.2]])
+
+# Functions with several results, and functions that are given functions.
+SEVERAL = {
+    "eigh": lambda x: np.linalg.eigh(x).eigenvectors ** 2 @ np.linalg.eigh(x)[0],
+    "eig": lambda x: np.linalg.eig(x)[0],
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "qr": lambda x: np.linalg.qr(x)[1] ** 2,
+    "lstsq": lambda x: np.linalg.lstsq(x, x[:, 0] ** 2, rcond=None)[0],
+    "polar": lambda x: scipy.linalg.polar(x)[0],
+    "gradient": lambda x: np.gradient(x)[1],
+    "polydiv": lambda x: np.polydiv(x[0], x[1, :2])[1],
+    "average": lambda x: np.average(x, weights=x * x, returned=True)[0],
+    "histogram": lambda x: np.histogram(x, 3)[0] * x[0, 0] + np.histogram(x, 3)[1][1],
+    "histogram2d": lambda x: np.histogram2d(x[0], x[1], 2, [[0, 5], [0, 5]])[0] * x[0, 0],
+    "where": lambda x: x[np.where(x > 0.25)],
+    "unravel_index": lambda x: x[np.unravel_index(np.argmax(x), x.shape)],
+    "divmod": lambda x: np.divmod(x, 0.7)[1] + np.modf(x)[0],
+    "apply_along_axis": lambda x: np.apply_along_axis(lambda row: row * x[0, 0], 0, x),
+    "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x, [0, 1]),
+    "piecewise": lambda x: np.piecewise(x, [x < 1, x >= 1], [lambda t: t * x[0, 1], np.exp]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_and_arguments_that_are_functions(name, backend):
+    f = SEVERAL[name]
+    compiled = compile(f, backend=backend)
+    source = effgrad.stage(f)(SYMMETRIC).to_python()
+    for x in (SYMMETRIC, SYMMETRIC + 0.1 * np.eye(3), SYMMETRIC * 1.1):
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-10)
+    names = {}
+    exec(source, names)
+    np.testing.assert_allclose(names["program"](SYMMETRIC), f(SYMMETRIC), rtol=1e-10)
+
+
+LAYOUTS = {
+    "ravel": lambda x: np.ravel(x, "K"),
+    "strides": lambda x: x * x.strides[0],
+    "flags": lambda x: x * 2 if x.flags.c_contiguous else x * 3,
+    "reshape": lambda x: np.reshape(x * 2, (3, 2), order="A"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_order_in_memory_is_a_part_of_an_array_s_type(name, backend):
+    f = LAYOUTS[name]
+    x = np.arange(6.0).reshape(2, 3)
+    compiled = compile(f, backend=backend)
+    for y in (x, np.asfortranarray(x), np.arange(6.0).reshape(3, 2).T, np.arange(12.0).reshape(2, 6)[:, ::2], x):
+        np.testing.assert_array_equal(compiled(y), f(y))
+
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    @compile
+    def times(self, x):
+        return self.scale * x
+
+
+def test_a_method_is_compiled_for_each_object():
+    assert [Scaled(2.0).times(3.0), Scaled(5.0).times(3.0)] == [6.0, 15.0]
+
+
+def test_a_compiled_function_is_copied_and_pickled_as_what_it_is_made_of():
+    compiled = compile(newton, backend="numpy")
+    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert other.backend == "numpy" and other(2.0) == pytest.approx(1.0)
+
+
+def test_arrays_given_are_copies_to_the_function(backend):
+    def f(a, b):
+        a[0] = 7.0
+        return a + b
+
+    compiled, x = compile(f, backend=backend), np.array([1.0, 2.0])
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(x, x), [8.0, 4.0])
+        np.testing.assert_array_equal(x, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "argument", [np.array(["a"]), np.array([1.0, None]), np.array(["2026-01-01"], "M8[D]"), np.array(3.0, dtype=object)]
+)
+def test_arrays_that_are_not_of_numbers_are_refused(argument):
+    """They took the places of the inputs after them."""
+    with pytest.raises(NotStaged, match="array of"):
+        compile(lambda x, y: y * 2.0)(argument, 1.0)
+
+
+def test_arrays_of_objects_made_inside_are_refused(backend):
+    with pytest.raises(NotStaged, match="array of objects"):
+        compile(lambda x: np.sum(np.array([x[0], x[1]], dtype=object)), backend=backend)(np.ones(2))
+
+
+def test_integers_are_shifted(backend):
+    compiled, x = compile(lambda x: (x << 2) + (x >> 1), backend=backend), np.array([3, -8])
+    for y in (x, x + 1):
+        np.testing.assert_array_equal(compiled(y), (y << 2) + (y >> 1))

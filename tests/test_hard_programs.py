@@ -211,7 +211,7 @@ def test_a_compiled_function_keeps_the_values_outside_it():
     scale[0] = 3.0
     assert f(np.ones(1)) == 2.0
     assert f(np.ones((1, 1))) == 3.0  # another shape is staged anew
-    assert "closes over are constants" in " ".join(compile.__doc__.split())
+    assert "(what it closes over, globals, random numbers) is constant" in " ".join(compile.__doc__.split())
 
 
 @shows("E1", "a float32 point and a float64 constant", "a float32 gradient")

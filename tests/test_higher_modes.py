@@ -109,6 +109,35 @@ def test_edge_pushing_of_floats_and_matrices():
     np.testing.assert_allclose(hessian(f, mode="hessian")(m), hessian(f)(m), rtol=1e-12)
 
 
+# Where a branch is not taken, its derivatives are infinite or undefined.
+EXCLUDED = {
+    "where": lambda x: np.sum(np.where(x > 0, np.sqrt(x), x**3)),
+    "where of logarithms": lambda x: np.sum(np.where(x > 0, np.log(x) ** 2, 0.0)),
+    "mask": lambda x: np.sum(np.sqrt(x)[x > 0] ** 3),
+    "place": lambda x: np.sqrt(x)[0] * x[1],
+    "nansum": lambda x: np.nansum(np.log(x) * x),
+    "minimum": lambda x: np.sum(np.minimum(1 / x, 3.0) ** 2),
+    "numbers": lambda x: sum(np.where(v > 0, np.sqrt(v) * v, v * v) for v in x),
+    "weighted": lambda x: np.sum(np.where(x > 0, np.sqrt(x), 1.0) * x[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", EXCLUDED)
+def test_edge_pushing_leaves_out_what_is_not_chosen(name):
+    x = np.array([0.25, -0.2, 0.0, 1.3])
+    with np.errstate(all="ignore"):
+        expected = hessian(EXCLUDED[name])(x)
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(hessian(EXCLUDED[name], mode="hessian")(x), expected, rtol=1e-12)
+
+
+def test_edge_pushing_refuses_complex_numbers():
+    # Their derivatives were multiplied as if every operation were holomorphic.
+    for f in (lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2), lambda x: np.sum(np.exp(1j * x).real * x)):
+        with pytest.raises(NotDifferentiable, match="real numbers"):
+            hessian(f, mode="hessian")(X)
+
+
 @pytest.mark.eager
 def test_a_sparse_hessian_has_only_the_pairs_that_interact():
     def rosenbrock(x):

@@ -203,6 +203,11 @@ REFUSED = {
     "integrate.odeint": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1])[-1],
     "sparse.linalg.cg": lambda x: scipy.sparse.linalg.cg(M, x)[0],
     "sparse.linalg.eigsh": lambda x: scipy.sparse.linalg.eigsh(M * x[0], 1)[0],
+    "chararray": lambda x: x.view(np.char.chararray),
+    "recarray": lambda x: np.sum(x.view(np.recarray)),
+    "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),
+    "ma.core.masked_where": lambda x: np.ma.masked_where(x > 0, x).sum(),
+    "plain number": lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0] * t - x[1], 0, 5),
     "optimize.nnls": lambda x: scipy.optimize.nnls(M, x)[0],
     "spatial.distance.directed_hausdorff": lambda x: scipy.spatial.distance.directed_hausdorff(M * x[0], M)[0],
 }

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_programs import random_writes
 
 from effgrad import Detached, check_grad, compile, grad, hessian, jvp
 from effgrad.modes import REVERSE
@@ -134,7 +135,35 @@ def written_where_memory_goes_by_columns(x):
     return np.sum(np.sin(a))
 
 
+def written_everywhere_twice(x):
+    a, b = x[:2] * 1.0, np.outer(x[:2], x[:3])
+    a[:], b[:] = 2.0, x[0]
+    total = np.sum(a) + np.sum(b) * x[1]
+    a[:], b[:] = 3.0, 4.0
+    b[1, 0], a[1] = 5.0, 6.0
+    return total + a @ x[:2] + np.sum(b * x[:3])
+
+
+def gathered_from_one_write(x):
+    a = x * 1.0
+    a[1:2] -= 0.3
+    a[2:4] = np.array([2.0, 3.0])
+    b, c = a[[1, 1]], a[[2, 3]]
+    b[0], c[0] = x[0], x[1]
+    return np.sum(a * WEIGHTS) + b @ c
+
+
+def raveled_where_a_copy_is_needed(x):
+    a = np.reshape(x * 1.0, (2, 3))
+    v = a[:, ::2]
+    v[0, 0] += 1.0
+    flat, seen = np.ravel(v[::-1, :1]), v[:, :1].reshape(-1)
+    v[...] = x[0] * v
+    return flat @ x[:2] + seen @ x[2:4] + np.sum(a * WEIGHTS.reshape(2, 3))
+
+
 PROGRAMS = [
+    written_everywhere_twice, gathered_from_one_write, raveled_where_a_copy_is_needed,
     written_where_memory_goes_by_columns,
     the_written_array_changes_later,
     through_a_view, into_the_base_under_a_view, reshaped_and_transposed, filled, recurrence, stencil, swapped, masked,
@@ -199,10 +228,23 @@ def test_random_writes_through_random_views(writes, made_empty):
     np.testing.assert_allclose(grad(f)(X) @ WEIGHTS, exact, rtol=1e-9, atol=1e-9)
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 10**6))
+def test_random_programs_of_views_and_writes(seed):
+    f = random_writes(seed)
+    x, direction = np.random.default_rng(seed).normal(size=(2, 1 + seed % 3, 1 + seed % 4))
+    value, tangent = jvp(f, (x,), (direction,))
+    np.testing.assert_allclose(value, f(x), rtol=1e-10)
+    exact = _complex(f, x + 1e-30j * direction).imag / 1e-30
+    np.testing.assert_allclose(tangent, exact, rtol=1e-8, atol=1e-8)
+    for mode in ("taped", "reverse", "delta"):
+        np.testing.assert_allclose(np.sum(grad(f, mode=mode)(x) * direction), exact, rtol=1e-8, atol=1e-8)
+
+
 def _complex(f, x):
     zeros = np.zeros
     try:
-        np.zeros = lambda shape: zeros(shape, complex)
+        np.zeros = lambda shape, dtype=complex: zeros(shape, dtype)
         return f(x)
     finally:
         np.zeros = zeros

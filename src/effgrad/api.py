@@ -1,5 +1,6 @@
 """Derivatives of functions on pytrees: what users call. Every function here is a handler around one run of `f`."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
 from effgrad.modes.columns import Columns
+from effgrad.modes.ends import check_outputs, check_scalar, entered, is_floating
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
 from effgrad.modes.higher_order import Function, function
@@ -88,18 +90,21 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
+    numbers = _numbers(argnums)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen, rebuild = _split(args, argnums)
+        chosen, rebuild = _split(args, numbers)
         aux: list[Any] = []
 
         def scalar(*inputs: Any) -> Any:
             output = f(*rebuild(inputs), **kwargs)
             if has_aux:
+                if not isinstance(output, tuple) or len(output) != 2:
+                    raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
                 output, extra = output
                 aux.append(extra)
             output = taken(output)
-            _check_scalar(output, "c" if holomorphic else "f")
+            check_scalar(output, "c" if holomorphic else "f")
             return output
 
         leaves, tree = _flatten_inputs(chosen)
@@ -110,7 +115,7 @@ def value_and_grad(
         else:
             pulled = [conj(leaf) for leaf in pulled]
         parts = _outside(tree, pulled)
-        derivative = parts[0] if isinstance(argnums, int) else parts
+        derivative = parts if isinstance(numbers, list) else parts[0]
         value = value if handled(Smooth) else given_back(value)
         return ((value, _release(aux[0])) if has_aux else value), derivative
 
@@ -126,10 +131,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (9.0, 6.0)
     """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise NotDifferentiable("jvp takes tuples of arguments and of their tangents: jvp(f, (x,), (t,))")
     leaves, tree = _flatten_inputs(tuple(primals))
-    directions, tangent_tree = flatten(tuple(tangents))
-    if tree.shape() != tangent_tree.shape():
-        raise NotDifferentiable(f"the tangents have the structure {tangent_tree.spec}, the primals {tree.spec}")
+    directions = tree.flatten_up_to(tuple(tangents))
     with intercepted(), Forward() as forward:
         inputs = []
         for leaf, direction in zip(map(ordinary, leaves), map(ordinary, directions), strict=True):
@@ -139,9 +144,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
                 )
             if is_complex(direction) and not is_complex(leaf):
                 raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
-            inputs.append(forward.variable(_input(leaf), _beside(direction, plain(leaf))))
+            inputs.append(forward.variable(entered(leaf), _beside(direction, plain(leaf))))
         outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
-        _check_outputs([o for o in outputs if type(o) is not Function])
+        check_outputs([o for o in outputs if type(o) is not Function])
         values: list[Any] = [released(forward.primal(o)) for o in outputs]
         parts = [o.shadow if isinstance(o, Traced) and o.owner is forward else None for o in outputs]
         derivatives = [
@@ -204,9 +209,10 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     """
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
+    numbers = _numbers(argnums)
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        chosen, rebuild = _split(args, argnums)
+        chosen, rebuild = _split(args, numbers)
 
         def g(*inputs: Any) -> Any:
             return f(*rebuild(inputs), **kwargs)
@@ -247,7 +253,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
                 for j, out in enumerate(output_shapes)
             ]
         parts = [_outside(tree, row) for row in blocks]
-        return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
+        return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
 
     return matrix
 
@@ -267,9 +273,9 @@ def _columns(f: Any, leaves: list[Any], tree: Structure) -> tuple[Structure, lis
             inputs = []
             for leaf, size, end in zip(leaves, sizes, ends, strict=True):
                 basis = (numbers[:, None] - (end - size) == np.arange(size)).astype(np.result_type(leaf))
-                inputs.append(activation.variable(_input(leaf), basis.reshape(len(numbers), *np.shape(leaf))))
+                inputs.append(activation.variable(entered(leaf), basis.reshape(len(numbers), *np.shape(leaf))))
             outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
-            _check_outputs(outputs)
+            check_outputs(outputs)
             values = [released(activation.primal(o)) for o in outputs]
             tangents = [o.shadow if isinstance(o, Traced) and o.owner is activation else None for o in outputs]
             strips.append([
@@ -345,20 +351,21 @@ def hessian(
         raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
     if mode is None and not sparse:
         return jacobian(grad(f, argnums), argnums, mode="forward")
-    if not isinstance(argnums, int):
+    numbers = _numbers(argnums)
+    if isinstance(numbers, list):
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 
     def pushed(*args: Any, **kwargs: Any) -> Any:
-        (x,), rebuild = _split(args, argnums)
+        (x,), rebuild = _split(args, numbers)
         if sparse and of_another_library(x):
             raise NotDifferentiable(
                 "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
             )
         with intercepted(), EdgePushing() as activation:
-            variable = activation.variable(_input(x))
+            variable = activation.variable(entered(x))
             name = variable.shadow
             output = taken(f(*rebuild([variable]), **kwargs))
-            _check_scalar(output)
+            check_scalar(output)
             owned = isinstance(output, Traced) and output.owner is activation
             block = activation.second_derivatives(output, name) if owned else None
         value = plain(taken(x))
@@ -393,7 +400,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
     (8.0, 12.0, 12.0)
     """
     if direction is None:
-        if np.ndim(plain(x)) or not _is_floating(x):
+        if np.ndim(plain(x)) or not is_floating(x):
             raise NotDifferentiable("second_order at an array or a pytree needs a direction: second_order(f, x, u)")
         direction = 1.0
     return _along(SecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)
@@ -413,7 +420,13 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
     >>> list(map(float, taylor(np.exp, [0.0, 1.0], order=4)))
     [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]
     """
-    last = len(coefficients) - 1 if order is None else order
+    if not isinstance(coefficients, tuple | list) or not coefficients:
+        raise NotDifferentiable(
+            "taylor takes a list of coefficients, the first of which is the point: taylor(f, [x0, x1])"
+        )
+    last = len(coefficients) - 1 if order is None else operator.index(order)
+    if last < 0:
+        raise ValueError(f"order is {order}; the order of a series is 0 or more")
     first, *others = coefficients
 
     def derivatives(series: Any) -> list[Any]:
@@ -451,7 +464,7 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     def watched(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten(args)
         with np.errstate(all="ignore"), intercepted(), Watch() as watch:
-            inputs = [watch.variable(constant(leaf)) if _is_floating(leaf) else leaf for leaf in leaves]
+            inputs = [watch.variable(constant(leaf)) if is_floating(leaf) else leaf for leaf in leaves]
             outputs, output_tree = _flattened(f(*tree.unflatten(inputs), **kwargs))
             values = [released(watch.primal(o)) for o in outputs]
         return _outside(output_tree, values)
@@ -480,8 +493,8 @@ def kinks(choice: str) -> Kinks:
     return Kinks(choice)
 
 
-def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
-    """Compare `grad(f)` at the first argument with central differences, in every coordinate.
+def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
+    """Compare `grad(f)` at `x` with central differences, in every coordinate.
 
     Returns a report. Raises `EffgradError` with the same report if a coordinate differs by more than `tolerance`,
     relative to the larger of 1 and the derivative.
@@ -489,13 +502,15 @@ def check_grad(f: Callable[..., Any], *args: Any, step: float = 1e-5, tolerance:
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06
     """
-    if of_another_library(args[0]):
+    if of_another_library(x):
         raise NotDifferentiable("check_grad takes differences of NumPy arrays: give it the function at one of those")
-    x = np.asarray(args[0], float)
-    exact = np.asarray(grad(f)(x, *args[1:]))
+    if np.asarray(x).dtype.kind not in "fiu":
+        raise NotDifferentiable(f"check_grad takes differences in a real number or array, not {type(x).__name__}")
+    x = np.asarray(x, float)
+    exact = np.asarray(grad(f)(x, *args))
     wrong = []
     for basis, place in zip(_basis(x.shape), np.ndindex(x.shape), strict=True):
-        difference = (f(x + step * basis, *args[1:]) - f(x - step * basis, *args[1:])) / (2 * step)
+        difference = (f(x + step * basis, *args) - f(x - step * basis, *args)) / (2 * step)
         if not abs(difference - exact[place]) <= tolerance * max(1.0, float(abs(exact[place]))):
             wrong.append(f"  at {place}: gradient {exact[place]:.9g}, differences {difference:.9g}")
     if wrong:
@@ -518,9 +533,11 @@ def _along(mode: Any, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> t
                     f"a direction has shape {np.shape(plain(part))}, its input {np.shape(plain(leaf))}"
                 )
     with intercepted(), mode as activation:
-        inputs = [activation.variable(*make(_input(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)]
+        inputs = [
+            activation.variable(*make(entered(leaf), *parts)) for leaf, *parts in zip(leaves, *moved, strict=True)
+        ]
         outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
-        _check_outputs(outputs)
+        check_outputs(outputs)
         values = [released(activation.primal(o)) for o in outputs]
         parts = [
             derivatives(o.shadow) if isinstance(o, Traced) and o.owner is activation else [None] * count
@@ -537,7 +554,7 @@ def _reverse(
     if mode not in REVERSE:
         raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
     with intercepted(), explained(), REVERSE[mode]() as activation:
-        inputs = [activation.variable(_input(leaf)) for leaf in leaves]
+        inputs = [activation.variable(entered(leaf)) for leaf in leaves]
         # As they are now: an input that the program writes to names another value later.
         shadows = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
@@ -560,11 +577,11 @@ def _record(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple
     """Run `f` once under a reverse mode: its value, and a function that pulls a cotangent back, any number of times."""
     leaves, tree = _flatten_inputs(primals)
     with intercepted(), explained(), REVERSE[mode]() as recorded:
-        inputs = [recorded.variable(_input(leaf)) for leaf in leaves]
+        inputs = [recorded.variable(entered(leaf)) for leaf in leaves]
         sources = [x.shadow for x in inputs]
         output = f(*tree.unflatten(inputs))
         outputs, output_tree = _flattened(output)
-        _check_outputs(outputs)
+        check_outputs(outputs)
         values = [constant(recorded.primal(o)) for o in outputs]
         names = [o.shadow if isinstance(o, Traced) and o.owner is recorded else None for o in outputs]
 
@@ -585,13 +602,15 @@ def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
             raise NotDifferentiable(
                 f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
             )
+        if is_complex(one) and not is_complex(value):
+            raise NotDifferentiable("a cotangent is complex and its output is not: take its real part")
     return given
 
 
 def _flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
     for primal in primals:
         if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
-            _input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
+            entered(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
     return _flattened(primals)
 
 
@@ -612,26 +631,8 @@ def _beside(direction: Any, value: Any) -> Any:
     return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
 
 
-def _input(leaf: Any) -> Any:
-    """A leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
-    if type(leaf) is float:
-        return leaf
-    leaf = ordinary(leaf)
-    value = plain(leaf)
-    if not _is_floating(value):
-        dtype = getattr(value, "dtype", None)
-        name = dtype if dtype is not None else type(value).__name__
-        raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    return constant(leaf)
-
-
 def _is_real_array(leaf: Any) -> bool:
     return type(leaf) is np.ndarray and leaf.dtype.kind == "f"
-
-
-def _is_floating(leaf: Any) -> bool:
-    value = plain(leaf)
-    return isinstance(value, float | complex) or getattr(getattr(value, "dtype", None), "kind", "") in ("f", "c")
 
 
 def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
@@ -639,6 +640,7 @@ def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     value = plain(primal)
     if type(value) is LibraryArray:
         return value.owner.like(derivative, value, given)
+    derivative = released(derivative)
     if derivative is None:
         return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
     if is_complex(derivative) and not is_complex(value):
@@ -655,13 +657,23 @@ def _like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     return value.__class__(derivative)
 
 
-def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+def _numbers(argnums: int | Sequence[int]) -> int | list[int]:
+    given: Any = argnums
+    try:
+        return operator.index(given) if np.ndim(given) == 0 else [operator.index(n) for n in given]
+    except TypeError:
+        raise ValueError(f"argnums is {argnums!r}; it has to be a number, or a sequence of numbers") from None
+
+
+def _split(args: tuple[Any, ...], argnums: int | list[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
     if type(argnums) is int and 0 <= argnums < len(args):
         return (args[argnums],), lambda inputs: [*args[:argnums], inputs[0], *args[argnums + 1 :]]
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    numbers = [argnums] if isinstance(argnums, int) else argnums
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ValueError(f"argnums has {n}, but the function was called with {len(args)} positional arguments")
+    if len(numbers) > 1 and len({n % len(args) for n in numbers}) < len(numbers):
+        raise ValueError(f"argnums is {argnums}, which names an argument twice")
 
     def rebuild(inputs: Sequence[Any]) -> list[Any]:
         full = list(args)
@@ -670,26 +682,6 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[tuple[A
         return full
 
     return tuple(args[n] for n in numbers), rebuild
-
-
-def _check_outputs(outputs: list[Any]) -> None:
-    for output in outputs:
-        if not isinstance(plain(output), float | complex | int | np.generic | np.ndarray):
-            what = "a function; mark it with effgrad.function" if callable(output) else f"a {type(output).__name__}"
-            raise NotDifferentiable(f"an output is {what}: only numbers and arrays have derivatives")
-
-
-def _check_scalar(output: Any, kind: str = "f") -> None:
-    value = plain(output)
-    if kind == "f" and type(value) in (float, np.float64):
-        return
-    shape = np.shape(value) if isinstance(value, float | int | np.generic | np.ndarray | complex) else None
-    if shape is None or shape != () or np.result_type(value).kind != kind:
-        what = f"an array of shape {shape}" if shape else f"{value!r} of type {type(value).__name__}"
-        if kind == "c":
-            raise NotDifferentiable(f"with holomorphic=True, f has to return one complex number; it returned {what}")
-        hint = "; take its real part, or holomorphic=True" if shape == () and is_complex(value) else ""
-        raise NotDifferentiable(f"grad needs a function that returns one real number; it returned {what}{hint}")
 
 
 def _check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:

@@ -71,13 +71,26 @@ class Structure:
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The leaves of a tree of this structure; raises `NotDifferentiable` if it has another."""
-        given = Structure(tree)
-        if given.shape() != self.shape():
-            raise NotDifferentiable(f"a pytree has the structure {given.spec}; it should be {self.spec}")
-        return given.leaves
+        given, spec = optree.tree_flatten(tree)
+        if spec != self.spec:
+            raise NotDifferentiable(f"a pytree has the structure {spec}; it should be {self.spec}")
+        return [leaf for part, other in zip(self.parts, given, strict=True) for leaf in self._matching(part, other)]
 
-    def shape(self) -> Any:
-        return self.spec, [part and (type(part[0]), part[1] and part[1].shape()) for part in self.parts]
+    def _matching(self, part: Any, given: Any) -> list[Any]:
+        """The leaves of what is given for one part; for a number, an integer may be."""
+        kept: Any
+        kept, inner = part or (0.0, None)
+        if part is None:
+            if type(given) in (int, bool):
+                return [float(given)]
+            if type(given) not in DISCRETE and not dataclasses.is_dataclass(given):
+                return [given]
+        elif type(given) is type(kept):
+            fields = dataclasses.fields(kept) if inner else ()
+            return inner.flatten_up_to({f.name: getattr(given, f.name) for f in fields}) if inner else []
+        raise NotDifferentiable(
+            f"a pytree of the right structure has a {type(given).__name__} in the place of a {type(kept).__name__}"
+        )
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

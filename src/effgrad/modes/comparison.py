@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import NotDifferentiable
+from effgrad.modes.ends import check_scalar, entered
 from effgrad.modes.explain import Counting
 from effgrad.modes.hessian import EdgePushing
 from effgrad.smooth import cotangents
@@ -48,6 +49,7 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
         raise NotDifferentiable("compare measures programs over NumPy arrays: give it one of those")
     print(f"{'mode':26}{'derivative':>12}{'operations':>12}{'time':>13}{'peak':>12}")
     rows = []
+    x = entered(x)
     for mode, run in _modes(f, np.ones_like(x)).items():
         with intercepted(), Counting() as counting:
             run(counting.variable(x))
@@ -70,18 +72,23 @@ def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any],
     from effgrad import api
     from effgrad.modes import REVERSE
 
+    def scalar(x: Any) -> Any:
+        output = f(x)
+        check_scalar(output)
+        return output
+
     def reverse(mode: str) -> Callable[[Any], Any]:
         return lambda x: np.sum(api.grad(f, mode=mode)(x))
 
     def hessian(x: Any) -> Any:
         with intercepted(), EdgePushing() as activation:
             variable = activation.variable(x)
-            name, output = variable.shadow, f(variable)
+            name, output = variable.shadow, scalar(variable)
             cotangent = activation.pull(output)[0][name] if type(output) in KINDS else None
         return 0.0 if cotangent is None else np.sum(cotangents.dense(cotangent))
 
     return {
-        "evaluate": f,
+        "evaluate": scalar,
         "forward": lambda x: api.jvp(f, (x,), (direction,))[1],
         **{mode: reverse(mode) for mode in REVERSE},
         "second_order": lambda x: api.second_order(f, x, direction)[1],

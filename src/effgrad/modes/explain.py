@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.effects import Handler, around
+from effgrad.modes.ends import check_scalar, entered
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.region import Checkpoint
 from effgrad.modes.reverse import Cell, Reverse
@@ -91,11 +92,12 @@ def explain(f: Callable[..., Any], *args: Any) -> None:
       d/dx1 = 12
     """
     with intercepted(), Counting() as counting, Explain(counting) as explaining:
-        inputs = [explaining.variable(counting.variable(arg)) for arg in args]
+        inputs = [explaining.variable(counting.variable(entered(arg))) for arg in args]
         for number, value in enumerate(inputs, 1):
             explaining.name(value.shadow, f"x{number}")
         cells = [value.shadow for value in inputs]
         output = f(*inputs)
+        check_scalar(output)
         if isinstance(output, Traced) and output.owner is explaining:
             explaining.reverse.append(f"<{explaining.names[id(output.shadow)]}> := 1")
             explaining.seed(output, 1.0)

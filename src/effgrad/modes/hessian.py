@@ -18,9 +18,11 @@ import numpy as np
 import scipy
 
 from effgrad.effects import Handler
+from effgrad.errors import NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.region import Checkpoint
 from effgrad.smooth import cotangents
+from effgrad.smooth.complexes import is_complex
 from effgrad.smooth.structure import scatter_add
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
 
@@ -60,24 +62,29 @@ class EdgePushing(Handler[Smooth, Checkpoint]):
         pairs: dict[int, dict[int, Any]] = defaultdict(dict)
         for name in range(output.shadow, -1, -1):
             result, operation = self.tape[name]
-            if operation is None or (collected[name] is None and name not in pairs):
+            if operation is None:
+                continue
+            if collected[name] is None:  # what the output does not depend on has no second derivatives either
+                pairs.pop(name, None)
                 continue
             primitive, params, primals, names = operation
-            local = _Local(primitive, params, primals, names, result)
+            cotangent, collected[name] = cotangents.settled(collected[name]), None
+            local = _Local(primitive, params, primals, names, result, cotangent)
             self._push_edges(pairs, name, local)
-            if collected[name] is not None:
-                cotangent, collected[name] = cotangents.dense(collected[name]), None
-                for first, second, block in local.curvature(cotangent):
-                    _add_pair(pairs, first, second, block)
-                parts = primitive.pull_all(local.wanted, cotangent, result, primals, params)
-                for index, part in zip(local.wanted, parts, strict=True):
-                    if part is not None:
-                        source = names[index]
-                        collected[source] = cotangents.add(collected[source], part)
+            for first, second, block in local.curvature():
+                _add_pair(pairs, first, second, block)
+            parts = primitive.pull_all(local.wanted, cotangent, result, primals, params)
+            for index, part in zip(local.wanted, parts, strict=True):
+                if part is not None:
+                    source = names[index]
+                    collected[source] = cotangents.add(collected[source], part)
         return collected, pairs
 
     def second_derivatives(self, output: Traced, variable: int) -> Any:
         """The Hessian of the output with respect to one variable, as a matrix; None where it is zero."""
+        if any(is_complex(result) for result, _ in self.tape):
+            # The derivative of a complex value has two directions, and a block has one.
+            raise NotDifferentiable("edge pushing takes programs of real numbers: leave out mode= and sparse=")
         block = self.pull(output)[1].get(variable, {}).get(variable)
         return block if block is None or not _is_number(block) else np.reshape(block, (1, 1))
 
@@ -110,19 +117,24 @@ def _add_pair(pairs: Any, first: int, second: int, block: Any) -> None:
 
 
 class _Local:
-    """The derivatives of one operation: blocks for each of its traced arguments."""
+    """The derivatives of one operation: blocks for each of its traced arguments.
 
-    def __init__(self, primitive: Any, params: Any, primals: Any, names: Any, result: Any) -> None:
+    They are left out where the cotangent of the result is structurally zero, which excludes infinite ones there.
+    """
+
+    def __init__(self, primitive: Any, params: Any, primals: Any, names: Any, result: Any, cotangent: Any) -> None:
         self.primitive, self.params, self.primals, self.names, self.result = primitive, params, primals, names, result
+        self.cotangent = cotangent
         # Of one number, elementwise: a block is a number, and nothing has a place.
         self.number = primitive.kind == "elementwise" and np.ndim(plain(result)) == 0
         self.wanted = [index for index, source in enumerate(names) if source is not None]
         self._jacobians: list[tuple[int, Any]] | None = None
 
     def jacobians(self) -> list[tuple[int, Any]]:
-        """For each traced argument, its name and the Jacobian of the result."""
+        """For each traced argument that the result depends on, its name and the Jacobian."""
         if self._jacobians is None:
-            self._jacobians = [(self.names[index], self._jacobian(index)) for index in self.wanted]
+            blocks = [(self.names[index], self._jacobian(index)) for index in self.wanted]
+            self._jacobians = [(source, block) for source, block in blocks if block is not None]
         return self._jacobians
 
     def _jacobian(self, index: int) -> Any:
@@ -155,8 +167,12 @@ class _Local:
 
     def _diagonal(self, index: int, values: Any) -> Any:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
+        if values is None:
+            return None
+        if type(self.cotangent) is cotangents.Masked:
+            values = np.where(self.cotangent.mask, values, 0.0)
         if self.number:
-            return 0.0 if values is None else values
+            return values
         size, places = np.size(self.primals[index]), self._places(index)
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
@@ -164,7 +180,7 @@ class _Local:
         primal = self.primals[index]
         return np.broadcast_to(np.arange(np.size(primal)).reshape(np.shape(primal)), np.shape(self.result)).ravel()
 
-    def curvature(self, cotangent: Any) -> Any:
+    def curvature(self) -> Any:
         """Triples of two names and the second derivatives of the result with respect to them, times the cotangent.
 
         A pair of one name with itself is halved, since it is added with its transpose.
@@ -174,26 +190,29 @@ class _Local:
             return
         for i, first in enumerate(self.wanted):
             for second in self.wanted[: i if linear else i + 1]:
-                block = self._second(first, second, cotangent)
+                block = self._second(first, second)
                 if block is not None:
                     a, b = self.names[first], self.names[second]
                     yield a, b, _halved(block) if first == second else block
 
-    def _second(self, first: int, second: int, cotangent: Any) -> Any:
+    def _second(self, first: int, second: int) -> Any:
         """The derivative with respect to argument `second` of the cotangent that argument `first` receives."""
         if self.primitive.kind == "elementwise":
             partial = self.primitive.partials[first]
             if not callable(partial):
                 return None
             weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
-            if weight is None or self.number:
-                return weight if weight is None else weight * cotangent
+            if weight is None:
+                return None
+            weight = cotangents.dense(cotangents.scale(self.cotangent, weight))
+            if self.number:
+                return weight
             places, shape = (self._places(first), self._places(second)), np.shape(self.result)
             sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
-            return _scattered(weight * cotangent, *places, sizes, shape)
+            return _scattered(weight, *places, sizes, shape)
         columns = []
         for basis in _basis(np.shape(self.primals[second])):
-            moved = self._moved(second, basis, lambda y, xs: self._pull(first, cotangent, xs, y))
+            moved = self._moved(second, basis, lambda y, xs: self._pull(first, self.cotangent, xs, y))
             columns.append(_flat(moved, np.size(self.primals[first])))
         return _matrix(columns, (np.size(self.primals[first]), np.size(self.primals[second])))
 
@@ -232,9 +251,8 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
 def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
     """A matrix with the values at places, those at one place added."""
     if shape == (1, 1):
-        summed = values if values is None or broadcast == () else np.sum(np.broadcast_to(values, broadcast))
-        return 0.0 if summed is None else np.reshape(summed, ())[()]
-    values = np.zeros(len(rows)) if values is None else np.ravel(np.broadcast_to(values, broadcast))
+        return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
+    values = np.ravel(np.broadcast_to(values, broadcast))
     if type(values) in KINDS:
         return scatter_add(values, shape=shape, indices=((rows, columns),))
     return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))

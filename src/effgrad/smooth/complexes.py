@@ -48,7 +48,7 @@ def conj(x: Any) -> Any:
 
 def _conjugated(x: Any) -> Any:
     """`np.conjugate`, which gives a new array also of a real one."""
-    return conjugate(x) if is_complex(x) else x.copy()
+    return conjugate(x) if is_complex(x) else x.copy("K")
 
 
 def squared(x: Any) -> Any:

@@ -474,11 +474,11 @@ def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 composed({
-    np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh, np.linalg.eig: _eig, np.linalg.eigvals: _eigvals,
-    np.linalg.svd: _svd, np.linalg.svdvals: _svdvals, np.linalg.qr: _qr, np.linalg.pinv: _pinv,
-    np.linalg.lstsq: _lstsq, np.linalg.cond: _cond,
+    np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: _eigvals, np.linalg.svdvals: _svdvals, np.linalg.pinv: _pinv,
+    np.linalg.cond: _cond,
 })  # fmt: skip
 FUNCTIONS.update({
+    np.linalg.eigh: _eigh, np.linalg.eig: _eig, np.linalg.svd: _svd, np.linalg.qr: _qr, np.linalg.lstsq: _lstsq,
     np.linalg.matrix_power: _matrix_power, np.linalg.multi_dot: _multi_dot, np.linalg.tensorinv: _tensorinv,
     np.linalg.tensorsolve: _tensorsolve, np.linalg.norm: _norm, np.linalg.vector_norm: _linalg_vector_norm,
     np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims),

@@ -208,7 +208,7 @@ CONSTANT.update({
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:
-        return np.where(plain(condition))
+        return np.nonzero(condition)
     return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
 
 

@@ -34,12 +34,12 @@ def nested(value: Any) -> Any:
     return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
 
 
-def _array(value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any) -> Any:
+def _array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
     if type(value) is Mutable and not depends(value) and by_library():
         return np.array(value.__array__(), dtype, copy=copy, ndmin=ndmin)
     if type(value) in KINDS:
-        result = value.copy() if copy in (True, np._CopyMode.ALWAYS) else value
+        result = value.copy(order) if copy in (True, np._CopyMode.ALWAYS) else value
     else:
         result = nested(value)
     if dtype is not None and np.dtype(dtype) != result.dtype:
@@ -56,7 +56,7 @@ def _contiguous(order: str) -> Any:
 
     def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
         result = _array(a, dtype, copy=None, ndmin=1)
-        return result if example(result).flags[order] else result.copy()
+        return result if example(result).flags[order] else result.copy(order)
 
     return rule
 

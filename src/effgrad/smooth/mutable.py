@@ -20,7 +20,19 @@ import numpy as np
 from effgrad.errors import Detached, Irreproducible
 from effgrad.smooth import cotangents
 from effgrad.smooth.primitive import moving
-from effgrad.smooth.traced import KINDS, LAYERS, OPERATORS, Traced, as_index, getitem, held, plain, plain_tree
+from effgrad.smooth.traced import (
+    KINDS,
+    LAYERS,
+    OPERATORS,
+    Traced,
+    as_index,
+    contiguous,
+    getitem,
+    held,
+    outline,
+    plain,
+    plain_tree,
+)
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -133,8 +145,11 @@ class Storage:
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
         if self.addresses is None:
-            shape = np.shape(plain(self.base))
-            self.addresses = np.arange(np.size(plain(self.base))).reshape(shape)
+            addresses = np.arange(np.size(plain(self.base))).reshape(np.shape(plain(self.base)))
+            if not contiguous(self.base):  # what is a view depends on the order in memory
+                addresses, laid = np.empty_like(outline(self.base), int), addresses
+                addresses[...] = laid
+            self.addresses = addresses
         addresses = self.addresses
         for step in path:
             addresses = step(addresses)
@@ -212,7 +227,8 @@ class Storage:
             if self.settled < Part.latest:
                 before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
                 self.settled, self.history = next(_clock), before
-            self.base = self.read(self.addresses)
+            # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
+            self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element = [], None, None
         return self.base
 
@@ -404,12 +420,20 @@ class Mutable(Traced):
             Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
             return result
         value = handle.elements(addresses)
+        if np.ndim(addresses):
+            value = value.copy("K")  # of what was written, where all is from one write
         return value if type(value) in KINDS else buffer(value)
 
     def plain(self) -> Any:
         """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+
+    def contiguous(self) -> bool:
+        return contiguous(self.handle.outline())
+
+    def addresses(self) -> Any:
+        return self.handle.located()
 
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow
@@ -488,7 +512,7 @@ def write(array: Traced, index: Any, value: Any) -> None:
     if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if np.ndim(plain(value)):
-        value = value.copy()  # it may be written to later
+        value = value.copy("K")  # it may be written to later
     handle.write(addresses, value)
 
 

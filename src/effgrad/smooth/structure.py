@@ -16,6 +16,7 @@ from effgrad.smooth.traced import (
     OPERATORS,
     Traced,
     always_view,
+    contiguous,
     ordinary,
     outline,
     plain,
@@ -89,6 +90,7 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
     return cotangents.Scattered(shape, [(index, g)])
 
 
+laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
 reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
 transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
@@ -158,6 +160,13 @@ def _reshape(a: Any, shape: Any) -> Any:
         return reshape(value, shape=shape)
 
     return view(step(a), a, step)
+
+
+def _ravel(a: Any, order: Any = "C") -> Any:
+    if order != "C":
+        return _moved(np.ravel)(a, order=order)
+    # Unlike a reshape, it copies whatever is not contiguous.
+    return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
 
 def _permuted(function: Any) -> Any:
@@ -365,11 +374,11 @@ def _written(target: Any, name: str) -> Any:
     return target
 
 
-OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, scatter_add=scatter_add)
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out, scatter_add=scatter_add)
 FUNCTIONS.update({
     np.reshape: lambda a, shape, order="C", *, copy=None: (
         _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
-    np.ravel: lambda a, order="C": _reshape(a, (-1,)) if order == "C" else _moved(np.ravel)(a, order=order),
+    np.ravel: _ravel,
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
@@ -383,7 +392,7 @@ FUNCTIONS.update({
     np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
-    np.copy: lambda a, **_: a.copy(), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip

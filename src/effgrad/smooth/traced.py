@@ -102,6 +102,7 @@ class Traced:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if depends(self):
+            _check_alive(self)
             name = library_call()[0]
             if name is not None:
                 raise NoRule(refusal(name))
@@ -113,7 +114,8 @@ class Traced:
         return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
-        return float(_released(self, "float(x) or a function of the math module", "np.sin for math.sin"))
+        what = "a plain number (float(x), a function of the math module, a write into an array made outside)"
+        return float(_released(self, what, "np.sin for math.sin, and make arrays inside the function"))
 
     def __int__(self) -> int:
         return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
@@ -144,11 +146,18 @@ class Traced:
         """The value that this one stands for."""
         return self.primal
 
+    def contiguous(self) -> bool:
+        return contiguous(self.primal)
+
+    def addresses(self) -> Any:
+        """Where the elements lie, of an array that was written to."""
+        return None
+
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
 
     def __pos__(self) -> Any:
-        return self.copy()
+        return self.copy("K")
 
     def __abs__(self) -> Any:
         return OPERATORS["absolute"](self)
@@ -160,8 +169,15 @@ class Traced:
         return self.__copy__()
 
     def copy(self, order: str = "C") -> "Traced":
-        """A copy, as `numpy.ndarray.copy`."""
-        return self.__copy__()
+        """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        result = self.__copy__()
+        if order == "K" or not self.ndim or (order != "F" and contiguous(result)):
+            return result
+        laid: Any = outline(result)
+        if order == "A":
+            order = "F" if laid.flags.f_contiguous else "C"
+        there = laid.flags.f_contiguous and order == "F"
+        return result if there or type(example(result)) in KINDS else OPERATORS["laid_out"](result, order=order)
 
     def __reduce__(self) -> Any:
         return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
@@ -215,8 +231,10 @@ class Traced:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
     def view(self, dtype: Any = None) -> Any:
-        if isinstance(dtype, type) and issubclass(dtype, np.ndarray) and dtype is not np.ndarray:
-            raise _no_subclass(dtype)
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+            if dtype is not np.ndarray:
+                raise _no_subclass(dtype)
+            dtype = None
         if dtype is not None and np.dtype(dtype) != self.dtype:
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
@@ -353,7 +371,10 @@ def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
     whole: Any = plain(source)
-    if type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
+    if type(source) in KINDS and (addresses := source.addresses()) is not None:
+        # The value of an array that was written to may lie in another order than its memory.
+        whole, memory = addresses, step(addresses)
+    elif type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
         # Of another library's array, what NumPy would share.
         whole = np.empty(whole.shape, bool)
         memory = step(whole)
@@ -478,6 +499,13 @@ def outline(value: Any) -> Any:
     return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
 
 
+def contiguous(value: Any) -> bool:
+    """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
+    if type(value) in KINDS:
+        return bool(value.contiguous())
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
+
+
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
     return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
@@ -511,7 +539,7 @@ def as_index(index: Any) -> Any:
     index = plain_tree(index)
     if type(index) is tuple:
         return tuple(map(as_index, index))
-    return index.copy() if type(index) is np.ndarray or type(index) in KINDS else index
+    return index.copy("K") if type(index) is np.ndarray or type(index) in KINDS else index
 
 
 def plain_tree(tree: Any) -> Any:
@@ -542,7 +570,7 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy() if depends(value) else value.owner.constant(value)
+        return value.copy("K") if depends(value) else value.owner.constant(value)
     return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
@@ -561,11 +589,20 @@ def released(value: Any) -> Any:
 def _released(value: Any, what: str, instead: str) -> Any:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
     if depends(value):
+        _check_alive(value)
         name = library_asks()
         if name is not None:
             raise NoRule(refusal(name))
         raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
     return value.primal
+
+
+def _check_alive(value: Any) -> None:
+    if not value.owner.alive:
+        raise EscapedValue(
+            "a value of a derivative that has already ended was used as a plain one; return it from the differentiated "
+            "function (has_aux=True), or keep effgrad.stop_gradient(x)"
+        )
 
 
 def no_rule(function: Any) -> NoRule:

@@ -11,6 +11,7 @@ import operator
 import os
 import threading
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -175,6 +176,13 @@ class Compiled:
         with self.lock:
             return self._run(leaves, tree)
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A compiled method takes its object as an argument, as a function does."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return compile, (self.function, self.backend, self.flush_subnormals)
+
     def _run(self, leaves: Sequence[Any], tree: Any) -> Any:
         key, inputs = _typed(leaves, tree)
         try:
@@ -245,13 +253,18 @@ def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[
 _LEAVES = {np.ndarray, float, np.float64, int, bool, str}
 
 
+def _array_type(leaf: Any) -> tuple[Any, ...]:
+    # What a program does may depend on the order in memory (np.ravel with order="K", copies, flags).
+    return (leaf.shape, leaf.dtype) if leaf.flags.c_contiguous else (leaf.shape, leaf.dtype, leaf.strides)
+
+
 def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """What arguments must have in common to run as one program, and those of them that are its inputs."""
     key, inputs = [tree], []
     for leaf in leaves:
         kind = type(leaf)
         if kind is np.ndarray:
-            key.append((leaf.shape, leaf.dtype))
+            key.append(_array_type(leaf))
             inputs.append(leaf)
         elif kind is float or kind is np.float64 or is_dynamic(leaf):
             key.append(kind)
@@ -266,8 +279,8 @@ def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bo
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
     Python's control flow is followed: a path is compiled when it is first taken. What `f` does besides returning a
-    value (printing, writing to arrays given to it) happens when a path is staged, not when it runs. Arrays that `f`
-    closes over are constants.
+    value (printing) happens when a path is staged, not when it runs. All that `f` reads besides its arguments (what it
+    closes over, globals, random numbers) is constant; arrays given to it are copies, which it may write to.
 
     Arguments:
         f: a function of pytrees, in plain NumPy; derivatives may be taken in it or be it.

@@ -25,6 +25,16 @@ NONE: dict[str, Any] = {}
 UNRULED = "unruled"
 
 
+class Part:
+    """One of the results of a function that has several."""
+
+    def __init__(self, function: Any, number: int) -> None:
+        self.function, self.number = function, number
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return self.function(*args, **params)[self.number]
+
+
 class Slot:
     """The place in a parameter of an operation (an index) where the value of a node goes."""
 

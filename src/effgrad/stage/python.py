@@ -16,7 +16,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, Slot, check_shape
+from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, Part, Slot, check_shape
 
 WIDTH = 96
 
@@ -230,7 +230,11 @@ class Printer:
             text = _FORMS[name](*args, **params)
             return f"{text}[()]" if name == "where" and not node.shape else text
         listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
-        return f"{self.callable(node)}({listed})"
+        called = f"{self.callable(node)}({listed})"
+        parts, function = "", node.primitive.function
+        while type(function) is Part and self.bound is None:
+            parts, function = f"[{function.number}]{parts}", function.function
+        return called + parts
 
     def function(self, graph: Graph) -> str:
         """The name of a function that runs a graph, such as the body of a loop."""
@@ -273,6 +277,8 @@ class Printer:
         if self.bound is not None:
             self.bound[name := f"f{len(self.bound)}"] = function
             return name
+        while type(function) is Part:
+            function = function.function
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):
             found = getattr(module, name, None)

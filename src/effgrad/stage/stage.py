@@ -9,6 +9,7 @@ graph is the program of one path, and says when it is.
 """
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -28,8 +29,8 @@ from effgrad.smooth.primitive import Primitive
 from effgrad.smooth.structure import broadcast_to, getitem, scatter_add, setitem
 from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.stage import later
-from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Slot
-from effgrad.stage.later import LARGE, computed, share_memory, small
+from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
+from effgrad.stage.later import LARGE, Later, computed, share_memory, small
 from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.
@@ -65,6 +66,12 @@ def unruled_primitive(function: Any) -> Primitive:
     return Primitive(function.__name__, function, UNRULED, (), ())
 
 
+@functools.cache
+def part_primitive(primitive: Primitive, number: int) -> Primitive:
+    """The primitive that gives one of the results of a function that has several."""
+    return Primitive(primitive.name, Part(primitive.function, number), primitive.kind, (), ())
+
+
 def _under_derivative(tree: Any) -> bool:
     """Whether a derivative looks at an argument: then a function needs a rule."""
     if type(tree) in (tuple, list):
@@ -93,9 +100,12 @@ class Staged(Traced):
         if function in CONSTANT:
             return record(constant_primitive(function), *args, **kwargs)
         # As an operation of its own, it takes staged values by their place.
-        direct = (function not in FUNCTIONS or function in COMPOSED) and traced.staging(args) is not None
+        ruled = function in FUNCTIONS
+        direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
         if direct and not _under_derivative((args, tuple(kwargs.values()))):
-            return record(unruled_primitive(function), *args, **kwargs)
+            # What a function that is an argument closes over would not be seen.
+            if not (ruled and any(map(inspect.isroutine, args))):
+                return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:
@@ -134,6 +144,10 @@ class Staged(Traced):
     def inside(self) -> Any:
         return computed(self.primal)
 
+    def contiguous(self) -> bool:
+        value = self.primal
+        return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
+
     def plain(self) -> "Staged":
         """What `plain` finds: to a rule, a staged value is plain."""
         return self
@@ -160,7 +174,10 @@ def _recording(function: Any, reflected: bool = False) -> Any:
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
-for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
+for _name, _function in (
+    ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
+    ("lshift", np.left_shift), ("rshift", np.right_shift),
+):  # fmt: skip
     setattr(Staged, f"__{_name}__", _recording(_function))
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
@@ -259,7 +276,13 @@ class Stage(Handler[Smooth, Recompute]):
         slots: tuple[Node, ...] = (),
     ) -> Any:  # fmt: skip
         """The value of a new node, for which the example's is `result`."""
+        if isinstance(result, np.ndarray) and result.dtype.kind == "O":
+            raise NotStaged(f"{primitive.name} returns an array of objects; a program has arrays of numbers")
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
+            if isinstance(result, tuple | list) and primitive.kind in ("constant", UNRULED):
+                parts = [part_primitive(primitive, i) for i in range(len(result))]
+                taken = [self.recorded(p, r, args, params, slots) for p, r in zip(parts, result, strict=True)]
+                return type(result)(*taken) if hasattr(result, "_fields") else type(result)(taken)
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]
@@ -408,6 +431,9 @@ def staged(
     f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray) and not is_dynamic(leaf):
+            raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
     with intercepted(), Stage(recorder) as stage:
