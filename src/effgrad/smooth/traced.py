@@ -356,7 +356,11 @@ def ordinary(value: Any) -> Any:
 
 
 def _no_subclass(kind: type) -> NotDifferentiable:
-    instead = "np.asarray(x) and @" if issubclass(kind, np.matrix) else "x.filled(value), or np.where(mask, 0, x)"
+    instead = (
+        "np.asarray(x) and @" if issubclass(kind, np.matrix)
+        else "x.filled(value), or np.where(mask, 0, x)" if issubclass(kind, np.ma.MaskedArray)
+        else "np.asarray(x)"
+    )  # fmt: skip
     return NotDifferentiable(
         f"a {kind.__name__} of NumPy has other operations than arrays, and no derivative rules: write {instead}"
     )

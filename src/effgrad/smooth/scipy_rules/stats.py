@@ -8,6 +8,7 @@ A point outside the support has no part in the derivative. A count has none eith
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.integrate
 import scipy.special as sp
 import scipy.stats
 from scipy._lib import array_api_compat, array_api_extra
@@ -200,6 +201,12 @@ def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, n
     return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
 
 
+def _normal_inverse_gaussian_sf(self: Any, x: Any, a: Any, b: Any) -> Any:
+    """SciPy's own goes through arguments that have one shape, which only it gives them."""
+    sf = np.vectorize(lambda x, a, b: scipy.integrate.quad(self._pdf, x, np.inf, args=(a, b))[0])
+    return sf(x, a, b)
+
+
 def _exponents(points: Any, xi: Any, factor: Any) -> Any:
     """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
     inverse = np.linalg.inv(factor).T
@@ -227,6 +234,7 @@ RULES: list[tuple[Any, str, Any]] = [
     (array_api_extra, "apply_where", _apply_where),
     (array_api_compat.numpy, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
+    (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
     (scipy.stats, "pearsonr", _pearsonr),
     (scipy.stats, "f_oneway", _f_oneway),
     (scipy.stats, "boxcox_llf", _boxcox_llf),
