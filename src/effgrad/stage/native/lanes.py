@@ -60,9 +60,9 @@ def _chosen(graph: Graph) -> set[Node]:
         return node
 
     for node in graph:
-        rule = _rule(node)
         values = [value for value in (node, *node.args) if _short(value)]
-        if rule is None or not values:
+        rule = _rule(node) if values else None
+        if rule is None:
             continue
         for value in values:
             parent[root(value)] = root(values[0])
