@@ -131,9 +131,14 @@ REFUSED = {
         r"scipy\.optimize\.minimize",
     ),
     "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], r"scipy\.integrate\.quad_vec"),
-    "quad of a singularity": (
+    "quad of a pole": (
         lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(t), 0, 1)[0],
-        r"integrands without singularities",
+        "neither jump nor have poles",
+    ),
+    "quad of a jump": (lambda x: scipy.integrate.quad(lambda t: t * (t < x[0]) * x[0], 0, 1)[0], "neither jump nor"),
+    "quad of a kink, twice": (
+        lambda x: grad(lambda a: scipy.integrate.quad(lambda t: np.maximum(t - a, 0), 0, 1)[0])(x[0]),
+        "two integrals, to and from there",
     ),
 }
 

@@ -3,11 +3,12 @@
 import laws
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 from scipy.stats._distr_params import distcont
 from scipy_cases import CASES, LONG, X
 
-from effgrad import check_grad, grad
+from effgrad import check_grad, grad, value_and_grad
 from effgrad.errors import Detached, NoRule
 from effgrad.smooth import scipy_rules
 
@@ -80,6 +81,17 @@ def test_a_distribution_of_scipy_has_its_derivative_or_says_that_it_has_no_rule(
         return
     differences = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
     np.testing.assert_allclose(derivative, differences, rtol=1e-3, atol=1e-5)
+
+
+def test_an_integrand_with_a_kink_that_moves_is_differentiated_once():
+    def of_kink(a):
+        return scipy.integrate.quad(lambda t: abs(t - a), 0, 1)[0]
+
+    value, derivative = value_and_grad(of_kink)(0.3)
+    assert value == of_kink(0.3)
+    np.testing.assert_allclose(derivative, 2 * 0.3 - 1, rtol=1e-9)
+    with pytest.raises(NoRule, match=r"near 0\.3"):
+        grad(grad(of_kink))(0.3)
 
 
 @pytest.mark.parametrize("name", [n for names in scipy_rules.WRITTEN_IN_NUMPY.items() for n in [
