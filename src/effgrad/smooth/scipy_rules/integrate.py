@@ -77,7 +77,7 @@ def _smooth_parts(term: Any, intervals: list[tuple[float, float]]) -> Iterator[t
         if (short and np.ptp(fine) > 1e-4 * usual) or (halved > SMOOTH and of_second_order):
             raise NoRule(
                 "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
-                f"second one for smooth ones; not near {start:.6g}: write it as two integrals, to and from there"
+                f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"
             )
         if short:
             yield start, end, terms
