@@ -1,11 +1,12 @@
 """Charts of the figures: time against the size of the input, the ratio to the best peer, and how they grow."""
 
 import math
+import re
 
 import matplotlib
 import numpy as np
 
-from workloads import SCALING, WORKLOADS
+from workloads import WORKLOADS
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402 (after the choice of a backend)
@@ -19,7 +20,7 @@ def size(evaluation, workload):
             return sum(map(count, value))
         return np.size(value) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else 0
 
-    return max(1, count({**SCALING.get(evaluation, {}), **WORKLOADS[evaluation]}[workload]()))
+    return max(1, count(WORKLOADS[evaluation][workload]()))
 
 
 def draw(figures, folder, ours):
@@ -82,7 +83,7 @@ def _save(canvas, path):
 
 
 def scaling(figures):
-    """A table of the exponents with which time and grown memory follow the size of the input."""
+    """A table of the exponents with which time and grown memory follow the number that grows in the workload's name."""
     lines = [
         "| evaluation | tool | sizes | time grows as | R² | memory grows as | R² |",
         "| --- | --- | --- | --- | ---: | --- | ---: |",
@@ -92,7 +93,7 @@ def scaling(figures):
             own = [f for f in figures if (f.evaluation, f.tool) == (evaluation, tool) and f.median is not None]
             if len(own) < 3:
                 continue
-            sizes = [size(evaluation, f.workload) for f in own]
+            sizes = _growing([f.workload for f in own])
             time, memory = _power(sizes, [f.median for f in own]), _power(sizes, [max(f.grown, 0.1) for f in own])
             ends = f"{own[0].workload} to {own[-1].workload}"
             lines.append(
@@ -100,6 +101,12 @@ def scaling(figures):
                 f"{memory[1]:.3f} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _growing(workloads):
+    """Of the numbers in the names, the last that is not the same in all."""
+    columns = zip(*(map(int, re.findall(r"\d+", workload)) for workload in workloads), strict=True)
+    return [column for column in columns if len(set(column)) > 1][-1]
 
 
 def _power(sizes, values):
