@@ -195,7 +195,7 @@ REFUSED = {
     "signal.find_peaks": lambda x: scipy.signal.find_peaks(x)[0] * x[0],
     "ndimage.generic_filter": lambda x: scipy.ndimage.generic_filter(x, np.sum, 3),
     "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
-    "stats.siegelslopes": lambda x: scipy.stats.siegelslopes(x)[0],
+    "stats.weightedtau": lambda x: scipy.stats.weightedtau(x, range(4))[0],
     "interpolate.Akima1DInterpolator": lambda x: scipy.interpolate.Akima1DInterpolator(range(4), x)(0.3),
     "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.integrate
 import scipy.special as sp
 import scipy.stats
-from scipy._lib import array_api_compat, array_api_extra
+from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
-from scipy.stats import _kde, _multivariate
+from scipy.stats import _continuous_distns, _kde, _multivariate
 
 from effgrad.errors import NoRule
 from effgrad.smooth import makers
@@ -231,8 +231,8 @@ RULES: list[tuple[Any, str, Any]] = [
     *((scipy.stats.rv_discrete, name, _counted(name)) for name in DISCRETE),
     (scipy.stats._distn_infrastructure.rv_generic, "stats", _moments),
     (scipy.stats._distn_infrastructure.rv_generic, "entropy", _entropy),
-    (array_api_extra, "apply_where", _apply_where),
-    (array_api_compat.numpy, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
+    (_continuous_distns.xpx, "apply_where", _apply_where),
+    (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
     (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
     (scipy.stats, "pearsonr", _pearsonr),

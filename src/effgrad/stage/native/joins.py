@@ -77,9 +77,7 @@ class Joins:
                 around = self.room(outer)
                 part = around.view[parts[number][1]]
                 if viewable(part, node.shape):
-                    part = part.view()
-                    part.shape = node.shape
-                    self.rooms[node] = Storage(around.buffer, part)
+                    self.rooms[node] = Storage(around.buffer, part.reshape(node.shape, copy=False))
                     self.cleared[node] = self.cleared[outer]
             if not self.cleared.get(node):
                 self.cleared[node] = self.clear(node)

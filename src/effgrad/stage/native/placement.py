@@ -68,8 +68,7 @@ class Placement(Fusion):
         base = self.stored(source)
         view = base.view
         if node.primitive is reshape:
-            view = view.view()
-            view.shape = node.shape
+            view = view.reshape(node.shape, copy=False)
         elif node.primitive is transpose:
             view = np.transpose(view, node.params["axes"])
         elif node.primitive is broadcast_to:

@@ -70,8 +70,8 @@ def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
     """Whether an array can be seen in another shape where it lies."""
     try:
-        view.view().shape = shape
-    except AttributeError:
+        view.reshape(shape, copy=False)
+    except ValueError:
         return False
     return True
 
