@@ -126,6 +126,10 @@ class _Definition(ctypes.Structure):
 
 
 _WITHOUT_ARGUMENTS = 4
+# A type of its own: that of `ctypes.pythonapi` is everybody's.
+_method_of = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
 
 
 @functools.cache
@@ -301,8 +305,6 @@ def flushed() -> Iterator[None]:
 
 def driver(table: int, first: int, last: int, flush_subnormals: bool) -> Callable[[], int]:
     """A function that runs the steps of a table from one number to another: 0, or what a step returned that was not."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p)
     address = engine().addresses["effgrad_run_flushing" if flush_subnormals and X86 else "effgrad_run"]
-    method: Callable[[], int] = make(_definition(address), struct.pack("qqq", table, first, last), None)
+    method: Callable[[], int] = _method_of(_definition(address), struct.pack("qqq", table, first, last), None)
     return method
