@@ -103,3 +103,9 @@ def test_a_tangent_of_zero_wins_over_an_infinite_partial_of_numbers():
 
 def test_single_precision_stays():
     assert jacobian(lambda x: x @ A[0].astype(np.float32), mode="forward")(np.ones(4, np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", None])
+def test_the_number_of_an_argument_may_be_numpys(mode):
+    matrix = jacobian(lambda y, x: np.sin(x) * y, argnums=np.int64(1), mode=mode)(2.0, X[0])
+    np.testing.assert_array_equal(matrix, np.diag(2.0 * np.cos(X[0])))

@@ -219,10 +219,13 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
 
         leaves, tree = _flatten_inputs(chosen)
         at_once = bool(leaves) and not handled(Smooth) and all(type(x) is float or _is_real_array(x) for x in leaves)
-        if mode == "forward" and at_once:
-            output_tree, blocks = _columns(g, leaves, tree)
+
+        def assembled(output_tree: Structure, blocks: list[list[Any]]) -> Any:
             parts = [_outside(tree, row) for row in blocks]
-            return output_tree.unflatten([p[0] if isinstance(argnums, int) else p for p in parts])
+            return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
+
+        if mode == "forward" and at_once:
+            return assembled(*_columns(g, leaves, tree))
         pullback: Any = None
         if mode == "forward":  # no record of the whole program, which may be why forward mode was chosen
             value = jvp(g, chosen, tree.unflatten([_like(None, leaf) for leaf in leaves]))[0]
@@ -233,8 +236,8 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         sizes, output_sizes = [int(np.prod(s)) for s in shapes], [int(np.prod(s)) for s in output_shapes]
         holomorphic = any(map(is_complex, leaves))
         if at_once and mode is None and sum(sizes) < sum(output_sizes):
-            output_tree, blocks = _columns(g, leaves, tree)
-        elif mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
+            return assembled(*_columns(g, leaves, tree))
+        if mode == "forward" or (mode is None and sum(sizes) < sum(output_sizes)) or holomorphic:
             columns = [
                 [_column(g, chosen, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
                 for k in range(len(leaves))
@@ -252,8 +255,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
                 [joined([r[k] for r in rows[j]], 0, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
-        parts = [_outside(tree, row) for row in blocks]
-        return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
+        return assembled(output_tree, blocks)
 
     return matrix
 
