@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.effects import Handler
+from effgrad.modes.forward import Forward
 from effgrad.smooth import cotangents, linalg, mutable, reductions, structure
-from effgrad.smooth.mutable import as_plain
-from effgrad.smooth.traced import KINDS, Smooth, Traced
+from effgrad.smooth.traced import KINDS, Traced
 
 
-class Columns(Handler[Smooth]):
+class Columns(Forward):
     """Forward mode along several directions; a traced value's shadow is its tangents, one after another, or None."""
+
+    value = Traced
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -31,16 +32,6 @@ class Columns(Handler[Smooth]):
         if all(t is None for t in tangents):
             return Traced(self, result, None)
         return Traced(self, result, self.push(primitive, tangents, result, primals, params))
-
-    def primal(self, value: Any) -> Any:
-        """A value as it is below this activation: what is not owned here is a constant."""
-        if type(value) not in KINDS:
-            return value
-        return value.primal if value.owner is self else as_plain(value)
-
-    def variable(self, primal: Any, tangents: Any) -> Traced:
-        """An input of the program and its tangents."""
-        return Traced(self, primal, tangents)
 
     def push(self, primitive: Any, tangents: list[Any], result: Any, primals: list[Any], params: Any) -> Any:
         """The tangents of a result, of shape `(n, *shape)`, or None."""

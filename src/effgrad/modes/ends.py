@@ -19,8 +19,6 @@ def entered(leaf: Any) -> Any:
         dtype = getattr(value, "dtype", None)
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    if isinstance(value, np.ma.MaskedArray | np.matrix):
-        raise NotDifferentiable(f"an input is a {type(value).__name__}; pass np.asarray(x), or x.filled(value)")
     return constant(leaf)
 
 

@@ -19,8 +19,9 @@ from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.smooth import cotangents
+from effgrad.smooth.cotangents import LARGE
 from effgrad.smooth.primitive import NUMBERS
-from effgrad.smooth.protection import KEPT, LARGE, Protected
+from effgrad.smooth.protection import KEPT, Protected
 from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
 
 
@@ -159,7 +160,7 @@ class Taped(Handler[Smooth, Checkpoint]):
             else:
                 primitive, params, result, primals, names = entry
                 kind = type(cotangent)
-                pulls = (
+                pulls = (  # `primitive.pulls_of(cotangent)` without the call, once for every operation
                     primitive.array_pulls if kind is np.ndarray
                     else primitive.number_pulls if kind in NUMBERS
                     else primitive.pulls

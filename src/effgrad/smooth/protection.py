@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import Overwritten
+from effgrad.smooth.cotangents import LARGE
 from effgrad.smooth.library import BORROWED, LibraryArray
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 15
 # A prime, so that moving rows of a matrix changes the sums.
 _COLUMNS = 997
 KEPT = frozenset((np.ndarray, LibraryArray))
