@@ -22,8 +22,8 @@ import numpy as np
 from rich.progress import Progress
 
 from effgrad import grad, hessian, jvp, second_order, taylor
+from effgrad.arrays.value import Traced
 from effgrad.modes import REVERSE, Evaluate, Forward, Taped
-from effgrad.smooth.traced import Traced
 
 # Tables 6.1 to 6.4 of the thesis: linear R^2, quadratic R^2, order, ratio to evaluation.
 THESIS = {

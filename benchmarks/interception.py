@@ -9,7 +9,7 @@ import statistics
 import timeit
 
 from effgrad import grad
-from effgrad.smooth import interception
+from effgrad.program import interception
 
 MODULES = ("linalg", "fft", "signal", "interpolate", "ndimage", "sparse.linalg", "spatial.distance", "stats")
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
+from effgrad.arrays.value import Traced
 from effgrad.errors import Detached, NoRule
 from effgrad.modes import REVERSE, Taped, taped
-from effgrad.smooth.traced import Traced
 
 U, V = np.cos(np.arange(24.0).reshape(2, 3, 4))
 

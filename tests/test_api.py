@@ -26,7 +26,7 @@ from effgrad import (
     value_and_grad,
     vjp,
 )
-from effgrad.smooth import Traced
+from effgrad.arrays.value import Traced
 
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

@@ -10,7 +10,7 @@ import pytest
 from numpy_cases import CASES, X
 
 from effgrad import EffgradError, compile, grad
-from effgrad.smooth.traced import plain
+from effgrad.arrays.value import plain
 
 pytestmark = [pytest.mark.eager, pytest.mark.filterwarnings("ignore")]
 

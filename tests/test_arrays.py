@@ -18,8 +18,8 @@ from scipy_cases import CASES as SCIPY
 
 import effgrad
 from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
+from effgrad.arrays.namespace import NUMBERS, Library, LibraryArray
 from effgrad.modes import REVERSE
-from effgrad.smooth.library import NUMBERS, Library, LibraryArray
 
 
 class Strict:
@@ -470,7 +470,7 @@ def test_what_stays_numpys_says_so(library):
 def test_the_package_that_is_missing_is_named(monkeypatch):
     x = Strict().array(X)
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
-    monkeypatch.setattr("effgrad.smooth.library._libraries", {})
+    monkeypatch.setattr("effgrad.arrays.namespace._libraries", {})
     with pytest.raises(effgrad.EffgradError, match=r"pip install 'effgrad\[arrays\]'"):
         grad(np.sum)(x)
 

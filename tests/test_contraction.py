@@ -5,7 +5,7 @@ import optree
 import pytest
 
 import effgrad
-from effgrad.smooth.linalg import einsum, matmul
+from effgrad.primitives.product import einsum, matmul
 from effgrad.stage import stage
 from effgrad.stage.contraction import inner, joined, paired
 from effgrad.stage.passes import dead, optimised

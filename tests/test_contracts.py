@@ -15,10 +15,10 @@ from test_spec import PROGRAMS, denotation
 
 import effgrad
 from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, second_order, vjp
+from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler, ResumedTwice, _core, control, handle
 from effgrad.modes import REVERSE
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.traced import Smooth, Traced
+from effgrad.program.interception import intercepted
 from effgrad.spec import (
     MODES,
     ContractBroken,
@@ -410,7 +410,7 @@ class Twice(Handler[Smooth]):
 
 def test_a_mode_that_resumes_twice_is_caught():
     def program():
-        return Smooth.apply(effgrad.smooth.elementwise.add, 1.0, 2.0)
+        return Smooth.apply(effgrad.primitives.elementwise.add, 1.0, 2.0)
 
     with pytest.raises(ResumedTwice):
         handle(Twice(), program)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effgrad import grad, jacobian, vjp
-from effgrad.smooth import cotangents
+from effgrad.primitives import cotangents
 
 LARGE = np.linspace(0.5, 1.5, 10_000)
 

@@ -29,7 +29,7 @@ from effgrad import (
     value_and_grad,
 )
 from effgrad.modes import REVERSE
-from effgrad.smooth.primitive import elementwise
+from effgrad.primitives.primitive import elementwise
 
 
 def forward(f):

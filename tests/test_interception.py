@@ -26,7 +26,7 @@ from scipy.linalg import expm as bound_before
 
 from effgrad import check_grad, grad, jvp
 from effgrad.errors import Detached, NoRule
-from effgrad.smooth import interception
+from effgrad.program import interception
 
 ORIGINALS = np.array, scipy.special.logsumexp, scipy.linalg.expm, scipy.stats.rv_continuous.logpdf
 A = np.array([[1.0, 2.0], [0.5, 3.0]])

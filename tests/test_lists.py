@@ -5,7 +5,7 @@ import pytest
 
 from effgrad import check_grad, grad
 from effgrad.errors import Detached
-from effgrad.smooth.interception import OF_LISTS
+from effgrad.program.interception import OF_LISTS
 
 X = np.array([0.3, 0.5, 0.7])
 

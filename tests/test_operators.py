@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effgrad.arrays.value import KINDS, Traced
 from effgrad.modes import Forward, Taped
-from effgrad.smooth.cotangents import dense
-from effgrad.smooth.traced import KINDS, Traced
+from effgrad.primitives.cotangents import dense
 
 
 class ByClause(Taped):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from effgrad import check_grad, grad
-from effgrad.smooth.elementwise import BINARY, UNARY
+from effgrad.primitives.elementwise import BINARY, UNARY
 
 # Where a function is not defined on all of (0.2, 0.8), a map into its domain.
 SHIFTS = {np.arccosh: 1.5}

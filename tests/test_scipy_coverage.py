@@ -10,7 +10,7 @@ from scipy_cases import CASES, LONG, X
 
 from effgrad import check_grad, grad, value_and_grad
 from effgrad.errors import Detached, NoRule
-from effgrad.smooth import scipy_rules
+from effgrad.functions import scipy as scipy_rules
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP: dict[str, float] = {}

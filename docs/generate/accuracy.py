@@ -21,8 +21,8 @@ import scipy.special as sp
 from mpmath import mp, mpf
 
 from effgrad import grad, jvp
-from effgrad.smooth.special import PARTS, SPECIAL
-from effgrad.smooth.traced import UFUNCS
+from effgrad.arrays.value import UFUNCS
+from effgrad.primitives.special.elementary import PARTS, SPECIAL
 
 DIGITS = 50
 

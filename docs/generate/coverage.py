@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from effgrad.smooth import scipy_rules
-from effgrad.smooth.interception import CREATORS, RULES
-from effgrad.smooth.traced import CONSTANT, FUNCTIONS, UFUNCS
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS
+from effgrad.functions import scipy as scipy_rules
+from effgrad.program.interception import CREATORS, RULES
 
 NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 

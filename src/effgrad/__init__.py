@@ -1,6 +1,6 @@
 """effgrad: derivatives as effect handlers, for plain NumPy code."""
 
-from effgrad import loop
+from effgrad import functions, loop  # noqa: F401 (functions registers the rules)
 from effgrad.api import (
     check_grad,
     debug_nans,

@@ -8,24 +8,9 @@ import numpy as np
 import optree
 import scipy
 
-from effgrad.effects import handled
-from effgrad.errors import EffgradError, NotDifferentiable
-from effgrad.modes import REVERSE
-from effgrad.modes.columns import Columns
-from effgrad.modes.ends import check_outputs, check_scalar, entered, is_floating
-from effgrad.modes.forward import Forward
-from effgrad.modes.hessian import EdgePushing
-from effgrad.modes.higher_order import Function, function
-from effgrad.modes.second_order import SecondOrder
-from effgrad.modes.taylor import Taylor
-from effgrad.modes.watch import Watch
-from effgrad.smooth import cotangents
-from effgrad.smooth.complexes import conj, is_complex
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.kinks import Kinks
-from effgrad.smooth.library import LibraryArray, given_back, of_another_library, taken
-from effgrad.smooth.protection import explained
-from effgrad.smooth.traced import (
+from effgrad.arrays.namespace import LibraryArray, given_back, of_another_library, taken
+from effgrad.arrays.record import explained
+from effgrad.arrays.value import (
     KINDS,
     LAYERS,
     Smooth,
@@ -38,6 +23,21 @@ from effgrad.smooth.traced import (
     plain,
     released,
 )
+from effgrad.effects import handled
+from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.modes import REVERSE
+from effgrad.modes.columns import Columns
+from effgrad.modes.ends import check_outputs, check_scalar, entered, is_floating
+from effgrad.modes.forward import Forward
+from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.higher_order import Function, function
+from effgrad.modes.second_order import SecondOrder
+from effgrad.modes.taylor import Taylor
+from effgrad.modes.watch import Watch
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.kinks import Kinks
+from effgrad.program.interception import intercepted
 from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
 
 

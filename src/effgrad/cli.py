@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from effgrad.calculus.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
-from effgrad.calculus.syntax import CalculusError, pointed
+from effgrad.papers.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
+from effgrad.papers.syntax import CalculusError, pointed
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gmm.py"
 RESTARTS = 4
@@ -109,9 +109,9 @@ def run_verify(options: argparse.Namespace) -> None:
     for name in ("programs", "jobs", "size"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name} must be at least 1, not {getattr(options, name)}")
-    progress = _extra("rich.progress", "calculus")
-    from effgrad.calculus.verify.means import MEANS, PUBLIC
-    from effgrad.calculus.verify.verification import shrunk, verify
+    progress = _extra("rich.progress", "papers")
+    from effgrad.papers.verify.means import MEANS, PUBLIC
+    from effgrad.papers.verify.verification import shrunk, verify
 
     with progress.Progress() as bar:
         task = bar.add_task("programs", total=options.programs)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.api import directions, joined, vjp
+from effgrad.arrays.memory import Mutable, is_written
+from effgrad.arrays.value import KINDS, LAYERS, constant, perform, plain
 from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
-from effgrad.smooth.complexes import is_complex
-from effgrad.smooth.cotangents import dense
-from effgrad.smooth.mutable import Mutable, is_written
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import KINDS, LAYERS, constant, perform, plain
+from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.cotangents import dense
+from effgrad.primitives.primitive import Primitive
 from effgrad.trees import Structure, flatten
 
 

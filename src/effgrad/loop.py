@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad.arrays.value import example, plain
 from effgrad.effects import handled
 from effgrad.modes.binomial import default_memory, split
 from effgrad.modes.region import Checkpoint, Recompute, checkpoint
-from effgrad.smooth.traced import example, plain
 from effgrad.stage import loops
 from effgrad.stage.graph import Graph
 from effgrad.stage.iterate import iterate, unpacked

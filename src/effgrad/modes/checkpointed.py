@@ -8,10 +8,10 @@ part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal 
 from collections.abc import Callable, Generator
 from typing import Any
 
+from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint, Region, leaked
 from effgrad.modes.reverse import Cell, Reverse
-from effgrad.smooth.traced import Smooth, Traced
 
 
 class _Unrecorded(Cell):

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import memory
+from effgrad.arrays.value import KINDS, Traced
 from effgrad.modes.forward import Forward
-from effgrad.smooth import cotangents, linalg, mutable, reductions, structure
-from effgrad.smooth.traced import KINDS, Traced
+from effgrad.primitives import cotangents, move, product, reduction
 
 
 class Columns(Forward):
@@ -86,7 +87,7 @@ def _along(index: Any) -> Any:
     """An index of each row, or None if NumPy would move its axes to the front."""
     parts = index if type(index) is tuple else (index,)
     chosen = [place for place, part in enumerate(parts) if not isinstance(part, slice | None | type(...))]
-    if chosen and chosen[-1] - chosen[0] >= len(chosen) and not structure.BASIC.issuperset(map(type, parts)):
+    if chosen and chosen[-1] - chosen[0] >= len(chosen) and not move.BASIC.issuperset(map(type, parts)):
         return None
     return slice(None), *parts
 
@@ -181,12 +182,12 @@ def _einsum(index: int, t: Any, primals: list[Any], subscripts: str) -> Any:
 
 # Linear in all their arguments together: the rule is given the tangents of all.
 TOGETHER: dict[Any, Any] = {
-    structure.getitem: _getitem, structure.setitem: _setitem, mutable.overwrite: _overwrite,
-    structure.reshape: _reshape, structure.transpose: _transpose, structure.broadcast_to: _broadcast_to,
-    structure.concatenate: _concatenate, structure.stack: _stack, reductions.sum_: _sum,
-    structure.astype: lambda tangents, dtype: tangents[0].astype(dtype),
-    structure.tril: lambda tangents, k: np.tril(tangents[0], k),
-    structure.triu: lambda tangents, k: np.triu(tangents[0], k),
+    move.getitem: _getitem, move.setitem: _setitem, memory.overwrite: _overwrite,
+    move.reshape: _reshape, move.transpose: _transpose, move.broadcast_to: _broadcast_to,
+    move.concatenate: _concatenate, move.stack: _stack, reduction.sum_: _sum,
+    move.astype: lambda tangents, dtype: tangents[0].astype(dtype),
+    move.tril: lambda tangents, k: np.tril(tangents[0], k),
+    move.triu: lambda tangents, k: np.triu(tangents[0], k),
 }  # fmt: skip
 # Linear in each argument: the rule is given the number of one, its tangents, and all values.
-PRODUCTS: dict[Any, Any] = {linalg.matmul: _matmul, linalg.einsum: _einsum}
+PRODUCTS: dict[Any, Any] = {product.matmul: _matmul, product.einsum: _einsum}

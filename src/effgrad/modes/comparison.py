@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.namespace import of_another_library
+from effgrad.arrays.value import KINDS
 from effgrad.errors import NotDifferentiable
 from effgrad.modes.ends import check_scalar, entered
 from effgrad.modes.explain import Counting
 from effgrad.modes.hessian import EdgePushing
-from effgrad.smooth import cotangents
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.library import of_another_library
-from effgrad.smooth.traced import KINDS
+from effgrad.primitives import cotangents
+from effgrad.program.interception import intercepted
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
-from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.primitives import cotangents
 
 
 class Backpropagator:

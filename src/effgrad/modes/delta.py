@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned
 from effgrad.effects import Handler
 from effgrad.modes.region import Checkpoint, Region, leaked
-from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.primitives import cotangents
 
 
 @dataclass(slots=True)

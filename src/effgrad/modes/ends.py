@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import constant, ordinary, plain
 from effgrad.errors import NotDifferentiable
-from effgrad.smooth.complexes import is_complex
-from effgrad.smooth.traced import constant, ordinary, plain
+from effgrad.primitives.complexes import is_complex
 
 
 def entered(leaf: Any) -> Any:

@@ -1,14 +1,14 @@
 """Evaluation: every smooth operation means its own value.
 
 The smallest handler of `Smooth`, and the reference for the number of operations a program performs. Evaluation over the
-arrays of another library is the handler `effgrad.smooth.library.Library`, which lies below all others.
+arrays of another library is the handler `effgrad.arrays.namespace.Library`, which lies below all others.
 Sigal 2021, section 3.1; Sigal 2024, listing 4.3.
 """
 
 from typing import Any
 
+from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler
-from effgrad.smooth.traced import Smooth, Traced
 
 
 class Evaluate(Handler[Smooth]):

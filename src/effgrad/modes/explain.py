@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, plain
 from effgrad.effects import Handler, around
 from effgrad.modes.ends import check_scalar, entered
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.region import Checkpoint
 from effgrad.modes.reverse import Cell, Reverse
-from effgrad.smooth import cotangents
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.traced import KINDS, Smooth, Traced, plain
+from effgrad.primitives import cotangents
+from effgrad.program.interception import intercepted
 
 
 class Counting(Evaluate):

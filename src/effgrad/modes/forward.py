@@ -6,10 +6,10 @@ construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2
 
 from typing import Any
 
+from effgrad.arrays.memory import as_plain
+from effgrad.arrays.value import KINDS, Smooth, Traced
 from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
-from effgrad.smooth.mutable import as_plain
-from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
 class Dual(Traced):

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import scipy
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, plain
 from effgrad.effects import Handler
 from effgrad.errors import NotDifferentiable
 from effgrad.modes.forward import Forward
 from effgrad.modes.region import Checkpoint
-from effgrad.smooth import cotangents
-from effgrad.smooth.complexes import is_complex
-from effgrad.smooth.structure import scatter_add
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.move import scatter_add
 
 
 class EdgePushing(Handler[Smooth, Checkpoint]):

@@ -16,10 +16,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from effgrad.arrays.value import Smooth
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.modes.region import Checkpoint
 from effgrad.modes.taped import Taped
-from effgrad.smooth.traced import Smooth
 
 
 class Functions(Effect):

@@ -7,10 +7,10 @@ record of an application lives only while the reverse pass is in it. Sigal 2024,
 import contextvars
 from typing import Any
 
+from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler
 from effgrad.modes.higher_order import Functions, HigherOrder
 from effgrad.modes.region import Checkpoint
-from effgrad.smooth.traced import Smooth
 
 
 class HigherOrderCheckpointed(HigherOrder, Handler[Smooth, Checkpoint, Functions]):

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import KINDS, Smooth, Traced
 from effgrad.effects import Handler
 from effgrad.modes.delta import Delta
 from effgrad.modes.explain import Counting
-from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
 class Duals(Handler[Smooth], abc.ABC):

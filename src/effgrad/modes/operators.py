@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import add, divide, multiply, negative, subtract
-from effgrad.smooth.mutable import alias
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import BASIC
-from effgrad.smooth.traced import OPERATORS, UFUNCS, Traced, getitem
+from effgrad.arrays.memory import alias
+from effgrad.arrays.value import OPERATORS, UFUNCS, Traced, getitem
+from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
+from effgrad.primitives.move import BASIC
+from effgrad.primitives.primitive import Primitive
 
 # NumPy's values where no derivative is around, and all such values.
 ARRAYS = frozenset((np.ndarray, np.float64))

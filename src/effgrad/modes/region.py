@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.memory import PARTS, Part, memory
+from effgrad.arrays.value import KINDS, constant, example, plain
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.mutable import PARTS, Part, memory
-from effgrad.smooth.traced import KINDS, constant, example, plain
+from effgrad.program.interception import intercepted
 from effgrad.trees import flatten
 
 

@@ -9,10 +9,10 @@ de Vilhena and Pottier 2023, section 5.
 from collections.abc import Callable, Generator
 from typing import Any
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned
 from effgrad.effects import Handler, around
 from effgrad.modes.region import Checkpoint
-from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned
+from effgrad.primitives import cotangents
 
 
 class Cell:

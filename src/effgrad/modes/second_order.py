@@ -11,9 +11,9 @@ Sigal 2024, section 5.1.
 
 from typing import Any
 
+from effgrad.arrays.value import KINDS, Smooth, Traced
 from effgrad.effects import Handler
 from effgrad.modes.forward import Forward
-from effgrad.smooth.traced import KINDS, Smooth, Traced
 
 
 class SecondOrder(Handler[Smooth]):

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.record import KEPT, Protected
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned, perform, staging
 from effgrad.effects import Handler
 from effgrad.modes.operators import write_operators
 from effgrad.modes.region import Checkpoint, Region, leaked
-from effgrad.smooth import cotangents
-from effgrad.smooth.cotangents import LARGE
-from effgrad.smooth.primitive import NUMBERS
-from effgrad.smooth.protection import KEPT, Protected
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, owned, perform, staging
+from effgrad.primitives import cotangents
+from effgrad.primitives.cotangents import LARGE
+from effgrad.primitives.primitive import NUMBERS
 
 
 class TapedValue(Traced):

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, plain
 from effgrad.effects import Handler
-from effgrad.smooth.elementwise import divide, multiply, where
-from effgrad.smooth.traced import KINDS, Smooth, Traced, constant, plain
+from effgrad.primitives.elementwise import divide, multiply, where
 
 
 class Series:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import Traced, plain
 from effgrad.errors import NotFinite
 from effgrad.modes.evaluate import Evaluate
-from effgrad.smooth.traced import Traced, plain
 
 
 class Watch(Evaluate):

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import KINDS, Smooth, Traced, plain
 from effgrad.effects import Handler, observed
 from effgrad.errors import EffgradError
 from effgrad.modes.region import owned
 from effgrad.modes.taped import UNRECORDED
-from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS, Smooth, Traced, plain
+from effgrad.primitives import cotangents
 from effgrad.spec.differentiation import Number
 
 

@@ -13,13 +13,13 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from effgrad.arrays.value import KINDS
 from effgrad.effects import Handler
 from effgrad.modes import REVERSE
 from effgrad.modes.forward import Forward
 from effgrad.modes.region import Checkpoint, indistinguishable
 from effgrad.modes.second_order import SecondOrder
-from effgrad.smooth import cotangents
-from effgrad.smooth.traced import KINDS
+from effgrad.primitives import cotangents
 from effgrad.spec.expressions import Dictionary, Expression, Numbers
 
 

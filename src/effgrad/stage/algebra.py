@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.elementwise import multiply, negative, subtract, where
+from effgrad.primitives.elementwise import add as plus
+from effgrad.primitives.elementwise import multiply, negative, subtract, where
 from effgrad.stage.graph import Node
 from effgrad.stage.rules import Add, Rule, fitting, weak
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged
-from effgrad.smooth.traced import KINDS
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable

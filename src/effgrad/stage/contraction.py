@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import multiply, negative
-from effgrad.smooth.linalg import einsum, matmul
-from effgrad.smooth.reductions import sum_
-from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, transpose
+from effgrad.primitives.elementwise import multiply, negative
+from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, transpose
+from effgrad.primitives.product import einsum, matmul
+from effgrad.primitives.reduction import sum_
 from effgrad.stage.graph import GUARD, Graph, Node, dtype_of, shape_of
 from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.rules import Add

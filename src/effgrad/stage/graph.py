@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.primitive import Primitive
+from effgrad.primitives.primitive import Primitive
 
 INPUT = Primitive("input", lambda: None, "input", (), ())
 GUARD = Primitive("guard", lambda value: value, "guard", (), ())

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import plain
 from effgrad.modes.binomial import default_memory, split
-from effgrad.smooth import cotangents
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.traced import plain
+from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import dtype_of, shape_of
 from effgrad.stage.loops import Loop, floating, replay
 from effgrad.stage.stage import settled

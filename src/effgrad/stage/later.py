@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import einsum, matmul
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
-from effgrad.smooth.structure import (
+from effgrad.primitives.move import (
     BASIC,
     broadcast_to,
     concatenate,
@@ -26,6 +23,9 @@ from effgrad.smooth.structure import (
     stack,
     transpose,
 )  # fmt: skip
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.product import einsum, matmul
+from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.stage.indexing import reduced_axes
 
 # Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.

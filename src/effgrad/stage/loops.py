@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth import cotangents
-from effgrad.smooth.cotangents import flat_product
-from effgrad.smooth.traced import CONSTANT, example
+from effgrad.arrays.value import CONSTANT, example
+from effgrad.primitives import cotangents
+from effgrad.primitives.cotangents import flat_product
 from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import einsum
-from effgrad.smooth.primitive import Primitive
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.product import einsum
 from effgrad.stage.algebra import ALGEBRA, algebra
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import add as plus
-from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
+from effgrad.primitives.elementwise import add as plus
+from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
 from effgrad.stage.graph import Node, dtype_of, shape_of
 from effgrad.stage.indexing import as_tuple, everything, permutation, reduced_axes
 from effgrad.stage.rules import Add, Rule, fitting, key_of, weak

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad.arrays import value as traced
+from effgrad.arrays.namespace import LibraryArray, of_another_library
+from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.effects import Handler
 from effgrad.errors import EscapedValue, NoRule, NotStaged
 from effgrad.modes.region import Recompute
-from effgrad.smooth import traced
-from effgrad.smooth.interception import intercepted
-from effgrad.smooth.library import LibraryArray, of_another_library
-from effgrad.smooth.linalg import einsum
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, getitem, scatter_add, setitem
-from effgrad.smooth.traced import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.product import einsum
+from effgrad.program.interception import intercepted
 from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
 from effgrad.stage.later import LARGE, Later, computed, share_memory, small

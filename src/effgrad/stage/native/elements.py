@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
-from effgrad.smooth.structure import (
+from effgrad.primitives.move import (
     broadcast_to,
     concatenate,
     getitem,
@@ -17,6 +16,7 @@ from effgrad.smooth.structure import (
     stack,
     transpose,
 )  # fmt: skip
+from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Node, shape_of
 from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.native.kernels import MOVES

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.structure import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph, Node
 from effgrad.stage.indexing import permutation
 from effgrad.stage.native.steps import Fused, Step

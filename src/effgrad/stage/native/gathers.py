@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import add, multiply
-from effgrad.smooth.primitive import Primitive
-from effgrad.smooth.reductions import sum_
-from effgrad.smooth.structure import astype, getitem, reshape
+from effgrad.primitives.elementwise import add, multiply
+from effgrad.primitives.move import astype, getitem, reshape
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.reduction import sum_
 from effgrad.stage.graph import Node, Slot
 from effgrad.stage.indexing import as_tuple, everything
 from effgrad.stage.native.fusion import Fusion

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.structure import concatenate, getitem, reshape, scatter_add, stack
+from effgrad.primitives.move import concatenate, getitem, reshape, scatter_add, stack
 from effgrad.stage.graph import Graph, Node, shape_of
 from effgrad.stage.indexing import as_tuple, basic
 from effgrad.stage.native.fusion import COPY, JOINS, LARGE_ARRAY, STREAMS, Fusion

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.elementwise import add, maximum, minimum
-from effgrad.smooth.reductions import maximum_of, minimum_of, sum_
-from effgrad.smooth.structure import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack
+from effgrad.primitives.elementwise import add, maximum, minimum
+from effgrad.primitives.move import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack
+from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.stage.graph import Graph, Node, Slot, shape_of
 from effgrad.stage.indexing import as_tuple, everything, expanded, reduced_axes
 from effgrad.stage.native.kernels import MOVES

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.smooth.linalg import matmul
-from effgrad.smooth.structure import broadcast_to, getitem, reshape, transpose
+from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
+from effgrad.primitives.product import matmul
 from effgrad.stage.graph import GUARD, Graph, Node
 from effgrad.stage.indexing import basic, opened, reduced_axes
 from effgrad.stage.native import products

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from effgrad.smooth.structure import scatter_add
+from effgrad.primitives.move import scatter_add
 from effgrad.stage.graph import Node
 from effgrad.stage.indexing import basic, opened
 from effgrad.stage.native.fusion import COPY, Fusion

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.smooth.primitive import Primitive
+from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import INPUT, Node
 from effgrad.stage.native.kernels import MOVES, Kernel
 from effgrad.stage.native.scalars import ARITHMETIC, COMPARING, FLOATING, LOGICAL, TESTING, TYPES, Body, dtype_of, emit

@@ -1,0 +1,1 @@
+"""The values of a program: traced values, arrays that are written to, arrays of other libraries."""

@@ -1,0 +1,713 @@
+"""The traced value, the `Smooth` effect, and how NumPy reaches them.
+
+A traced value is owned by an activation of a handler of `Smooth`. An operation on traced values performs
+`Smooth.apply` at the innermost activation among its arguments; every other argument is a constant to it. So nested
+derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
+"""
+
+import functools
+import inspect
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.effects import Effect, operation
+from effgrad.errors import Detached, EscapedValue, NoRule, NotDifferentiable, library_asks, library_call
+
+
+class Smooth(Effect):
+    """The effect of smooth operations."""
+
+    @operation
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        """Apply a primitive to arguments, some of them traced."""
+
+
+# The tables that the modules of primitives fill: NumPy ufunc or function -> what to do with traced arguments.
+UFUNCS: dict[Any, Any] = {}
+FUNCTIONS: dict[Any, Any] = {}
+CONSTANT: set[Any] = set()
+# Functions whose rule is their definition by others: a staged program calls NumPy's where no derivative looks.
+COMPOSED: set[Any] = set()
+OPERATORS: dict[str, Any] = {}
+
+
+# The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
+KINDS: set[type] = set()
+# Those that `plain` looks through: all but the values of a staged program, which stand for plain ones.
+LAYERS: set[type] = set()
+# The classes of arguments that operations take as they are.
+ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
+
+
+# The classes that a traced value passes for.
+NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
+class Traced:
+    """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
+
+    `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
+    """
+
+    __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
+    __hash__ = object.__hash__
+    handle: Any
+
+    def __init_subclass__(cls) -> None:
+        KINDS.add(cls)
+        LAYERS.add(cls)
+        ORDINARY.add(cls)
+
+    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+        self.owner, self.primal, self.shadow = owner, primal, shadow
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
+        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
+        kind: type = self.primal.__class__
+        return kind if issubclass(kind, NUMERIC) else type(self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            primitive = UFUNCS.get(ufunc)
+            if primitive is not None:
+                return primitive(*[x if type(x) in ORDINARY else ordinary(x) for x in inputs])
+            if ufunc in CONSTANT:
+                return ufunc(*[plain(x) for x in inputs])
+        return _ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if "out" in kwargs or len(args) > 2:
+            args, kwargs, out = _without_out(function, args, kwargs)
+            if out is not None:
+                return _written(out, function(*args, **kwargs), function)
+        if len(args) > 1 and any(type(a) not in ORDINARY and hasattr(type(a), "__dlpack__") for a in args):
+            args = [ordinary(a) if hasattr(type(a), "__dlpack__") else a for a in args]
+        rule = FUNCTIONS.get(function)
+        if rule is not None:
+            try:
+                return rule(*args, **kwargs)
+            except TypeError as error:
+                raise _unexpected(function, rule, args, kwargs) or error from None
+        if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
+            return function(*plain_tree(args), **plain_tree(kwargs))
+        raise no_rule(function)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return OPERATORS["torch"](function, args, kwargs or {})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if depends(self):
+            _check_alive(self)
+            name = library_call()[0]
+            if name is not None:
+                raise NoRule(refusal(name))
+            raise Detached(
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
+            )
+        return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
+
+    def __float__(self) -> float:
+        what = "a plain number (float(x), a function of the math module, a write into an array made outside)"
+        return float(_released(self, what, "np.sin for math.sin, and make arrays inside the function"))
+
+    def __int__(self) -> int:
+        return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
+
+    def __index__(self) -> int:
+        return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(_released(self, "complex(x)", "x + 0j"))
+
+    def __bool__(self) -> bool:
+        return bool(plain(self))
+
+    def __len__(self) -> int:
+        return len(plain(self))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        index = as_index(index)
+        return view(OPERATORS["getitem"](self, index=index), self, lambda value: getitem(value, index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        OPERATORS["write"](self, index, value)
+
+    def inside(self) -> Any:
+        """The value that this one stands for."""
+        return self.primal
+
+    def contiguous(self) -> bool:
+        return contiguous(self.primal)
+
+    def addresses(self) -> Any:
+        """Where the elements lie, of an array that was written to."""
+        return None
+
+    def __neg__(self) -> Any:
+        return OPERATORS["negative"](self)
+
+    def __pos__(self) -> Any:
+        return self.copy("K")
+
+    def __abs__(self) -> Any:
+        return OPERATORS["absolute"](self)
+
+    def __copy__(self) -> "Traced":
+        return type(self)(self.owner, self.primal, self.shadow)
+
+    def __deepcopy__(self, memo: Any) -> "Traced":
+        return self.__copy__()
+
+    def copy(self, order: str = "C") -> "Traced":
+        """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        result = self.__copy__()
+        if order == "K" or not self.ndim or (order != "F" and contiguous(result)):
+            return result
+        laid: Any = outline(result)
+        if order == "A":
+            order = "F" if laid.flags.f_contiguous else "C"
+        there = laid.flags.f_contiguous and order == "F"
+        return result if there or type(example(result)) in KINDS else OPERATORS["laid_out"](result, order=order)
+
+    def __reduce__(self) -> Any:
+        return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
+
+    def __repr__(self) -> str:
+        return f"Traced({plain(self)!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(plain(self), spec) if spec else repr(self)
+
+    shape = property(lambda self: np.shape(plain(self)))
+    ndim = property(lambda self: np.ndim(plain(self)))
+    size = property(lambda self: np.size(plain(self)))
+    dtype = property(lambda self: np.result_type(plain(self)))
+    T = property(lambda self: np.transpose(self))
+    real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    flat = property(lambda self: Flat(self))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    strides = property(lambda self: plain(self).strides)
+    flags = property(lambda self: plain(self).flags)
+    base = None
+    device = "cpu"
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return np
+
+    def to_device(self, device: str, stream: Any = None) -> Any:
+        if device != "cpu":
+            raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
+        return self
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        np.put(self, indices, values, mode)  # type: ignore[arg-type]
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        self[...] = np.sort(self, axis)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        return np.compress(condition, self, axis)
+
+    def tolist(self) -> Any:
+        return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
+
+    def view(self, dtype: Any = None) -> Any:
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+            if dtype is not np.ndarray:
+                raise _no_subclass(dtype)
+            dtype = None
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
+        return self[...]
+
+    def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
+        if not copy and self.dtype == dtype:
+            return self
+        dtype = np.dtype(dtype)
+        if self.dtype.kind == "c" and dtype.kind == "f":
+            raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
+        # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
+        return OPERATORS["astype"](self if dtype.kind in "fcO" else plain(self), dtype=dtype)
+
+    def conjugate(self) -> Any:
+        return np.conjugate(self) if self.dtype.kind == "c" else self
+
+    conj = conjugate
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order).copy()
+
+    def item(self, *place: Any) -> Any:
+        if not place:
+            return np.reshape(self, ())[()]
+        if len(place) == 1:
+            return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
+        return self[place]
+
+    # Rounded numbers are constants.
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(plain(self), digits)
+
+    def __floor__(self) -> int:
+        return int(np.floor(plain(self)))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(plain(self)))
+
+    def __trunc__(self) -> int:
+        return int(np.trunc(plain(self)))
+
+    def __jax_array__(self) -> Any:
+        """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
+        return NotJax()
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(plain(self) == plain(value)))
+
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 10000
+
+
+KINDS.add(Traced)
+LAYERS.add(Traced)
+ORDINARY.add(Traced)
+
+
+class NotJax:
+    """What a traced value is to JAX."""
+
+
+class Flat:
+    """`array.flat`: the elements in C order, to read, to write and to go through."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.index = array, 0
+
+    def __len__(self) -> int:
+        return int(self.array.size)
+
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.array)[plain_tree(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
+
+
+def ordinary(value: Any) -> Any:
+    """A column of a table, or another object that hands over a plain array, as that array.
+
+    An array of another library as the value that stands for it (`effgrad.arrays.namespace`).
+    """
+    if type(value) in ORDINARY:
+        return value
+    if hasattr(type(value), "__dlpack__"):
+        value = OPERATORS["taken"](value)
+    if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        inside = getattr(value, "data", None)
+        return inside if type(inside) in KINDS else np.asarray(value)
+    if isinstance(value, np.matrix | np.ma.MaskedArray):
+        raise _no_subclass(type(value))
+    return np.asarray(value) if type(value) in (list, tuple) else value
+
+
+def _no_subclass(kind: type) -> NotDifferentiable:
+    instead = (
+        "np.asarray(x) and @" if issubclass(kind, np.matrix)
+        else "x.filled(value), or np.where(mask, 0, x)" if issubclass(kind, np.ma.MaskedArray)
+        else "np.asarray(x)"
+    )  # fmt: skip
+    return NotDifferentiable(
+        f"a {kind.__name__} of NumPy has other operations than arrays, and no derivative rules: write {instead}"
+    )
+
+
+def getitem(value: Any, index: Any) -> Any:
+    """`value[index]`, as a new value and not as a view."""
+    return OPERATORS["getitem"](value, index=index)
+
+
+def view(result: Any, source: Any, step: Any) -> Any:
+    """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
+    memory: Any = plain(result)
+    whole: Any = plain(source)
+    if type(source) in KINDS and (addresses := source.addresses()) is not None:
+        # The value of an array that was written to may lie in another order than its memory.
+        whole, memory = addresses, step(addresses)
+    elif type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
+        # Of another library's array, what NumPy would share.
+        whole = np.empty(whole.shape, bool)
+        memory = step(whole)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
+        OPERATORS["alias"](result, source, step)
+    return result
+
+
+def always_view(result: Any, source: Any, step: Any) -> Any:
+    """As `view`, where NumPy shares the memory of every array."""
+    return OPERATORS["alias"](result, source, step) if isinstance(plain(source), np.ndarray) else result
+
+
+def _binary(name: str) -> Any:
+    def forward(self: Traced, other: Any) -> Any:
+        # The common case of `perform`, without its search: numbers, or two values of one running activation.
+        owner = self.owner
+        if type(other) not in ORDINARY:
+            if hasattr(other, "tocsr"):
+                return NotImplemented  # a sparse matrix knows what it does with a dense one
+            other = ordinary(other)
+        if owner.alive and (type(other) not in KINDS or other.owner is owner):
+            return owner.apply(OPERATORS[name], self, other)
+        return perform(OPERATORS[name], self, other)
+
+    def backward(self: Traced, other: Any) -> Any:
+        return OPERATORS[name](ordinary(other), self)
+
+    def inplace(self: Traced, other: Any) -> Any:
+        result = OPERATORS[name](self, other)
+        if self.ndim == 0 and not isinstance(plain(self), np.ndarray):
+            return result  # a number is not changed in place
+        if result.shape != self.shape:
+            raise ValueError(f"in-place {name} of shapes {self.shape} and {np.shape(other)} changes the shape")
+        OPERATORS["assign"](self, result)
+        return self
+
+    return forward, backward, inplace
+
+
+for _name, _dunder in [
+    ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("power", "pow"),
+    ("mod", "mod"), ("matmul", "matmul"),
+]:  # fmt: skip
+    _forward, _backward, _inplace = _binary(_name)
+    setattr(Traced, f"__{_dunder}__", _forward)
+    setattr(Traced, f"__r{_dunder}__", _backward)
+    setattr(Traced, f"__i{_dunder}__", _inplace)
+
+
+def _comparison(compare: Any) -> Any:
+    return lambda self, other: compare(plain(self), plain(other))
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
+    setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
+setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
+
+for _name in (
+    "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
+    "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
+    "all", "any", "round", "cumprod", "choose", "take",
+):  # fmt: skip
+    setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
+
+
+def composed(rules: dict[Any, Any]) -> None:
+    """Enter rules that are definitions by other functions."""
+    FUNCTIONS.update(rules)
+    COMPOSED.update(rules)
+
+
+def perform(primitive: Any, *args: Any, **params: Any) -> Any:
+    """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
+    owner: Any = None
+    for arg in args:
+        if type(arg) in KINDS:
+            candidate = arg.owner
+            if not candidate.alive:
+                raise EscapedValue(
+                    f"{primitive.name} was applied to a value of a derivative that has already ended; "
+                    "return it from the differentiated function instead of keeping it"
+                )
+            if owner is None or candidate.serial > owner.serial:
+                owner = candidate
+        elif type(arg) not in ORDINARY and hasattr(type(arg), "__dlpack__"):
+            return perform(primitive, *map(ordinary, args), **params)
+    if params:
+        # An index may belong to the body of a loop, and what it goes into come from around it.
+        inner = staging(params.values())
+        if inner is not None and (owner is None or inner.serial > owner.serial):
+            owner = inner
+    if owner is None:
+        return primitive.function(*args, **params)
+    return owner.apply(primitive, *args, **params)
+
+
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if type(value) not in KINDS or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
+
+
+def plain(value: Any) -> Any:
+    """The number or array under any nesting of derivatives: plain, or staged where the program is."""
+    while type(value) in LAYERS:
+        value = value.primal
+    return value.plain() if type(value) in KINDS else value
+
+
+def example(value: Any) -> Any:
+    """The number or array under derivatives and staging: of a staged program, the example's."""
+    while depends(value):
+        value = value.inside()
+    return plain(value)
+
+
+def outline(value: Any) -> Any:
+    """A plain array of the value's shape, in its order in memory."""
+    value = example(value)
+    return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
+
+
+def contiguous(value: Any) -> bool:
+    """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
+    if type(value) in KINDS:
+        return bool(value.contiguous())
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
+
+
+def decided(condition: Any) -> bool:
+    """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
+    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
+
+
+def staging(values: Any) -> Any:
+    """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
+    for value in values:
+        owner = None
+        if type(value) is tuple:
+            owner = staging(value)
+        elif type(value) in KINDS:
+            value = plain(value)
+            owner = value.owner if type(value) in KINDS else None
+        if owner is not None:
+            return owner
+    return None
+
+
+def evaluated(function: Any, *args: Any) -> Any:
+    """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
+    values = [plain(a) for a in args]
+    for value in values:
+        if type(value) in KINDS:
+            return value.owner.evaluated(function, *values)
+    return function(*values)
+
+
+def as_index(index: Any) -> Any:
+    """An index as it is now: a derivative reads it again, when the program may have changed its arrays."""
+    index = plain_tree(index)
+    if type(index) is tuple:
+        return tuple(map(as_index, index))
+    return index.copy("K") if type(index) is np.ndarray or type(index) in KINDS else index
+
+
+def plain_tree(tree: Any) -> Any:
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind(plain_tree(item) for item in tree)
+    if kind is dict:
+        return {key: plain_tree(item) for key, item in tree.items()}
+    tree = plain(tree)
+    return ordinary(tree) if type(tree) not in ORDINARY and hasattr(type(tree), "__dlpack__") else tree
+
+
+def depends(value: Any) -> bool:
+    """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
+    return type(value) in KINDS and value.owner.serial >= 0
+
+
+def _leaves(tree: Any) -> Any:
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from _leaves(item)
+    elif type(tree) is dict:
+        yield from _leaves(tuple(tree.values()))
+    else:
+        yield tree
+
+
+def constant(value: Any) -> Any:
+    """A value as a constant of a recording: protected from writes that come before it is read again."""
+    if type(value) in KINDS:
+        return value.copy("K") if depends(value) else value.owner.constant(value)
+    return value.copy("K") if isinstance(value, np.ndarray) else value
+
+
+def held(owner: Any, primal: Any, shadow: Any) -> Any:
+    """A value of an activation, in the class that its values must have, if it names one."""
+    return getattr(owner, "holder", Traced)(owner, primal, shadow)
+
+
+def released(value: Any) -> Any:
+    """A value as it is outside the derivatives that have ended."""
+    while type(value) in KINDS and not value.owner.alive:
+        value = value.primal
+    return value if type(value) not in KINDS or depends(value) else value.owner.released(value)
+
+
+def _released(value: Any, what: str, instead: str) -> Any:
+    """The plain value of an array that no derivative depends on; an error for a traced value."""
+    if depends(value):
+        _check_alive(value)
+        name = library_asks()
+        if name is not None:
+            raise NoRule(refusal(name))
+        raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
+    return value.primal
+
+
+def _check_alive(value: Any) -> None:
+    if not value.owner.alive:
+        raise EscapedValue(
+            "a value of a derivative that has already ended was used as a plain one; return it from the differentiated "
+            "function (has_aux=True), or keep effgrad.stop_gradient(x)"
+        )
+
+
+def no_rule(function: Any) -> NoRule:
+    name = getattr(function, "__name__", str(function))
+    module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        if name.endswith(" (vectorized)"):
+            return NoRule(
+                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
+            )
+        module = "scipy.special"
+    return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+def _unexpected(function: Any, rule: Any, args: Any, kwargs: Any) -> NoRule | None:
+    """The error for arguments that a rule does not know."""
+    try:
+        inspect.signature(rule).bind(*args, **kwargs)
+    except TypeError as error:
+        return NoRule(f"{function.__module__}.{function.__name__} called like this has no derivative rule: {error}")
+    return None
+
+
+# Functions of libraries by their full names: why they have no rule, and those that have one.
+REASONS: dict[str, str] = {}
+RULED: set[str] = set()
+
+
+def refusal(name: str) -> str:
+    """What is said of a library's function that a traced value has reached without a rule."""
+    if name in RULED:
+        return (
+            f"{name} was looked up before the derivative began (imported by its name, or kept as a method), where its "
+            f"derivative rule does not reach: call it through its module or object inside the function"
+        )
+    reason = REASONS.get(name) or "no rule has been written for it"
+    return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"
+
+
+REDUCTIONS: dict[Any, Any] = {
+    (np.add, "reduce"): np.sum,
+    (np.multiply, "reduce"): np.prod,
+    (np.maximum, "reduce"): np.max,
+    (np.minimum, "reduce"): np.min,
+    (np.add, "accumulate"): np.cumsum,
+}
+
+
+def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
+    out = kwargs.pop("out", None)
+    target = out[0] if out is not None and len(out) == 1 else out
+    if method == "__call__":
+        if ufunc not in UFUNCS and ufunc not in CONSTANT:
+            raise no_rule(ufunc)
+        where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
+        if ufunc is np.vecdot and "axis" in kwargs:
+            axis = kwargs.pop("axis")
+            inputs = [np.moveaxis(x, axis, -1) for x in inputs]
+        if dtype is not None:
+            inputs = [x.astype(dtype) if type(x) in KINDS else np.asarray(x, dtype)[()] for x in inputs]
+        if kwargs or type(target) is tuple:
+            raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(kwargs) or 'several outputs'} has no derivative rule")
+        result = ufunc(*inputs)
+        if where is not True:
+            # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
+            result = np.where(where, result, 0.0 if target is None else target)
+    elif (ufunc, method) in REDUCTIONS:
+        # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
+        if method in ("reduce", "accumulate") and len(inputs) == 1:
+            kwargs.setdefault("axis", 0)
+        result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
+    else:
+        raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
+    return result if out is None else _written(target, result, ufunc)
+
+
+def _written(target: Any, result: Any, function: Any) -> Any:
+    """The array given as `out`, which now holds the result."""
+    if type(target) not in KINDS:
+        raise Detached(
+            f"numpy.{function.__name__} would write a traced value into a plain array (out= or an augmented "
+            "assignment); write a = a + x instead of a += x"
+        )
+    OPERATORS["assign"](target, result)
+    return target
+
+
+def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """The arguments of a call apart from `out`, which may be given by its place."""
+    if "out" in kwargs:
+        return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
+    names = _parameters(function)
+    place = names.index("out") if "out" in names else len(args)
+    if place >= len(args):
+        return args, kwargs, None
+    rest = dict(zip(names[place + 1 :], args[place + 1 :], strict=False))
+    return args[:place], {**kwargs, **rest}, args[place]
+
+
+@functools.cache
+def _parameters(function: Any) -> list[str]:
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]

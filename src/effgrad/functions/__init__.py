@@ -1,0 +1,20 @@
+"""Derivatives of public functions that are no primitives, a folder for each library.
+
+Importing this package registers every rule.
+"""
+
+from effgrad.arrays import namespace  # noqa: F401
+from effgrad.functions import torch  # noqa: F401
+from effgrad.functions.numpy import signals, statistics  # noqa: F401
+from effgrad.primitives import (  # noqa: F401
+    complexes,
+    decomposition,
+    elementwise,
+    fourier,
+    joining,
+    move,
+    product,
+    reduction,
+    ufuncs,
+)
+from effgrad.primitives.special import bessel, distributions, elementary, elliptic  # noqa: F401

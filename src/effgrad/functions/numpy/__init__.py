@@ -1,0 +1,1 @@
+"""Functions of NumPy that are defined by others."""

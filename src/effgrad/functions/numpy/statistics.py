@@ -1,0 +1,471 @@
+"""Sums, differences and order statistics, written with the reductions. Which elements they take is a constant."""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from effgrad.arrays.memory import buffer
+from effgrad.arrays.value import KINDS, composed, depends, plain
+from effgrad.errors import NoRule
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj, require_real
+from effgrad.primitives.joining import shape_of
+from effgrad.primitives.primitive import linear
+from effgrad.primitives.reduction import divided
+
+# Sums, products and differences.
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    def widened(value: Any) -> Any:
+        shape = list(shape_of(a))
+        shape[axis] = 1
+        return np.broadcast_to(value, shape) if np.ndim(plain(value)) == 0 else value
+
+    parts = [widened(p) for p in (prepend,) if p is not None] + [a] + [widened(p) for p in (append,) if p is not None]
+    if len(parts) > 1:
+        a = np.concatenate(parts, axis)
+    for _ in range(n):
+        a = np.moveaxis(np.moveaxis(a, axis, -1)[..., 1:] - np.moveaxis(a, axis, -1)[..., :-1], -1, axis)
+    return a
+
+
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    middle = np.diff(np.ravel(ary))
+    return np.concatenate(
+        [np.ravel(p) for p in (to_begin, middle, to_end) if p is not None], dtype=np.result_type(plain(middle))
+    )
+
+
+def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
+
+
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    """A product for each prefix, so that zeros are right to every order; a division where there are none."""
+    if dtype is not None:
+        a = a.astype(dtype)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    a = np.moveaxis(a, axis, 0)
+    products, total = [], None
+    for x in a:
+        total = x if total is None else total * x
+        products.append(total)
+    return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
+
+
+def _cumulative(function: Any, first: float) -> Any:
+    def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        axis = 0 if axis is None else axis
+        result = function(x, axis=axis, dtype=dtype)
+        if not include_initial:
+            return result
+        shape = list(shape_of(x))
+        shape[axis] = 1
+        return np.concatenate([np.full(shape, first, np.result_type(plain(result))), result], axis=axis)
+
+    return rule
+
+
+def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    if weights is None:
+        result = np.mean(a, axis=axis, keepdims=keepdims)
+        count = np.full_like(plain(result), np.size(plain(a)) / max(np.size(plain(result)), 1))
+        return (result, count) if returned else result
+    if shape_of(weights) != shape_of(a):
+        shape = [1] * np.ndim(plain(a))
+        for i, n in zip(np.atleast_1d(axis), shape_of(weights), strict=True):
+            shape[i] = n
+        weights = np.broadcast_to(np.reshape(weights, shape), shape_of(a))
+    total = np.sum(weights, axis=axis, keepdims=keepdims)
+    result = np.sum(a * weights, axis=axis, keepdims=keepdims) / total
+    return (result, total) if returned else result
+
+
+def _cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
+) -> Any:  # fmt: skip
+    def rows(x: Any) -> Any:
+        x = np.atleast_2d(x).astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
+        return x if rowvar or shape_of(x)[0] == 1 else x.T
+
+    require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
+    x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
+    ddof = int(not bias) if ddof is None else ddof
+    w: Any = 1.0
+    for weights in (fweights, aweights):
+        if weights is not None:
+            w = w * np.asarray(weights)
+    if isinstance(w, float):
+        total: Any = shape_of(x)[1]
+        mean, scale = np.mean(x, axis=1, keepdims=True), total - ddof
+    else:
+        total = np.sum(w)
+        mean = np.sum(x * w, axis=1, keepdims=True) / total
+        scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
+    d = x - mean
+    return np.squeeze(divided(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)), scale))
+
+
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    c = np.cov(x, y, rowvar, dtype=dtype)
+    if np.ndim(plain(c)) == 0:
+        return c / c
+    scale = np.sqrt(np.diagonal(c))
+    return c / scale[:, None] / scale
+
+
+def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    ndim = np.ndim(plain(f))
+    axes = range(ndim) if axis is None else [i % ndim for i in np.atleast_1d(axis)]
+    spacings = list(varargs) or [1.0]
+    spacings = spacings * len(list(axes)) if len(spacings) == 1 else spacings
+    dtype = np.result_type(plain(f), np.float16)
+    results = []
+    for i, h in zip(axes, spacings, strict=True):
+        g = np.moveaxis(f, i, -1)
+        if np.ndim(plain(h)) == 0:
+            first, last = (g[..., 1:2] - g[..., :1]) / h, (g[..., -1:] - g[..., -2:-1]) / h
+            middle = (g[..., 2:] - g[..., :-2]) / (2.0 * h)
+            near, far = 2.0 * middle[..., :1] - first, 2.0 * middle[..., -1:] - last
+            bend, back = 0.5, 0.5
+        else:
+            h = np.diff(h)
+            left, right = h[:-1], h[1:]
+            slope = (g[..., 1:] - g[..., :-1]) / h
+            middle = (left * slope[..., 1:] + right * slope[..., :-1]) / (left + right)
+            first, near, far, last = slope[..., :1], slope[..., 1:2], slope[..., -2:-1], slope[..., -1:]
+            bend, back = h[:1] / (h[:1] + h[1:2]), h[-1:] / (h[-1:] + h[-2:-1])
+        if edge_order == 2:
+            first, last = first - bend * (near - first), last + back * (last - far)
+        result = np.concatenate([first, middle, last], axis=-1).astype(dtype, copy=False)
+        results.append(np.moveaxis(result, -1, i))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    y = np.moveaxis(y, axis, -1)
+    if x is not None:
+        dx = np.diff(x) if np.ndim(plain(x)) == 1 else np.diff(np.moveaxis(x, axis, -1), axis=-1)
+    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+
+
+cross: Any = linear(
+    np.cross,
+    lambda g, a, b: cotangents.unbroadcast(cross(b, g), a),
+    lambda g, a, b: cotangents.unbroadcast(cross(g, a), b),
+)
+
+
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
+    if shape_of(a)[-1] == shape_of(b)[-1] == 3 and type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+        # Of a staged program, the components are operations of one kernel.
+        result = cross(a, b)
+        return result if axisc == -1 else np.moveaxis(result, -1, axisc)
+    if shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+    def three(x: Any) -> list[Any]:
+        return [x[..., i] for i in range(shape_of(x)[-1])] + [0.0] * (3 - shape_of(x)[-1])
+
+    (a0, a1, a2), (b0, b1, b2) = three(a), three(b)
+    parts = np.broadcast_arrays(a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
+
+
+# Order statistics: which elements is a constant.
+
+
+def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    lines, kept = _lines(a, axis)
+    count = shape_of(lines)[-1]
+    middle = np.mean(np.sort(lines)[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
+    nan = np.isnan(plain(lines)).any(axis=-1)
+    result = np.where(nan, np.nan, middle) if np.any(nan) else middle
+    return np.reshape(result, kept) if keepdims else result
+
+
+def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
+    """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
+    ndim = np.ndim(plain(a))
+    axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
+    rest = [i for i in range(ndim) if i not in axes]
+    shape = shape_of(a)
+    lines = np.reshape(np.transpose(a, [*rest, *axes]), (*(shape[i] for i in rest), math.prod(shape[i] for i in axes)))
+    return lines, [1 if i in axes else n for i, n in enumerate(shape_of(a))]
+
+
+def _quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
+    if weights is not None:
+        raise NoRule("numpy.quantile with weights has no derivative rule")
+    lines, kept = _lines(a, axis)
+    count = shape_of(lines)[-1]
+    values = plain(q)
+    if count == 0:
+        return np.full(np.shape(values) + (tuple(kept) if keepdims else shape_of(lines)[:-1]), np.nan)
+    numbers = np.arange(count, dtype=float)
+    if np.any(np.asarray(values) < 0) or np.any(np.asarray(values) > 1):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    # NumPy's place among the sorted elements, with its own conventions for every method.
+    place = np.quantile(numbers, values, method=method)
+    low = np.floor(place).astype(int)
+    high = np.minimum(low + 1, count - 1)
+    ordered = np.sort(lines, axis=-1)
+    below, above = ordered[..., low], ordered[..., high]
+    part = (place - low).astype(np.quantile(np.ones(1, lines.dtype), values, method=method).dtype)
+    if type(q) is not type(values):
+        # Beyond the first and the last element it stays there; at them, the methods' slopes agree for "linear" alone.
+        moves = True if method == "linear" else (place > 0) & (place < count - 1)
+        slope = {"linear": count - 1, "weibull": count + 1, "hazen": count, "median_unbiased": count + 1 / 3,
+                 "normal_unbiased": count + 1 / 4, "interpolated_inverted_cdf": count}.get(method, 0)  # fmt: skip
+        part = part + (q - values) * (slope * moves)
+    result, inner = below + (above - below) * part, np.ndim(place)
+    if inner:
+        result = np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(inner)))
+    nan = np.isnan(plain(lines)).any(axis=-1)
+    if np.any(nan):
+        result = np.where(nan, np.nan, result)
+    if keepdims:
+        result = np.reshape(result, (*np.shape(place), *kept))
+    return result[()] if np.ndim(plain(result)) == 0 else result
+
+
+def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    return np.quantile(a, q / 100 if np.ndim(plain(q)) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
+
+
+# Functions that leave out NaNs: the others, where the NaNs have no weight.
+
+
+def _without_nans(function: Any, neutral: Any) -> Any:
+    def rule(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        nan = np.isnan(plain(a))
+        result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
+        if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
+            empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
+            result = np.where(empty, np.nan, result) if np.any(empty) else result
+        return result
+
+    return rule
+
+
+def _where_numbers(function: Any) -> Any:
+    def rule(a: Any, *args: Any, where: Any = True, **kwargs: Any) -> Any:
+        nan = np.isnan(plain(a))
+        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & plain(where), **kwargs)
+
+    return rule
+
+
+def _nan_quantile(function: Any) -> Any:
+    def rule(a: Any, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+        if not np.isnan(plain(a)).any():
+            return function(a, *args, axis=axis, keepdims=keepdims, **kwargs)
+        lines, kept = _lines(a, axis)
+        rest = shape_of(lines)[:-1]
+        flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
+        results = np.stack([function(line[~np.isnan(plain(line))], *args, **kwargs) for line in flat], axis=-1)
+        return np.reshape(results, (*shape_of(results)[:-1], *(kept if keepdims else rest)))[()]
+
+    return rule
+
+
+def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    value = plain(x)
+    with np.errstate(all="ignore"):
+        replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
+    result = np.where(np.isfinite(value), x, replaced)
+    if not copy and np.ndim(value):
+        x[...] = result
+        return x
+    return result
+
+
+def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
+    return p + (np.unwrap(plain(p), discont, axis, period=period) - plain(p))
+
+
+# Weights of histograms.
+
+
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    if weights is None:
+        return np.bincount(plain(x), minlength=minlength)
+    n = max(int(np.max(plain(x), initial=-1)) + 1, minlength)
+    result = buffer(np.zeros(n))
+    np.add.at(result, plain(x), weights)
+    return result
+
+
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
+        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    low, high = np.min(a), np.max(a)
+    place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
+    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    moving = _histogram_bin_edges(a, bins, range, weights)
+    edges = plain(moving)
+    if weights is None:
+        counts: Any = np.histogram(plain(a), edges)[0]
+    else:
+        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
+        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
+        inside = (i >= 0) & (i < len(edges) - 1)
+        counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counts = counts.astype(np.result_type(plain(weights)))
+    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
+
+
+def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs.get("axis") is not None:
+        raise NoRule("numpy.unique with an axis has no derivative rule")
+    value = np.ravel(plain(ar))
+    asked = [kwargs.get(k, False) for k in ("return_index", "return_inverse", "return_counts")]
+    _, first, inverse, counts = np.unique(value, return_index=True, return_inverse=True, return_counts=True)
+    values = np.ravel(ar)[first]
+    rest = [x for x, wanted in zip((first, inverse.reshape(shape_of(ar)), counts), asked, strict=True) if wanted]
+    return (values, *rest) if rest else values
+
+
+def _histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
+    counts, edges = np.histogramdd(columns, bins, range)
+    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
+    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
+        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
+    if weights is None:
+        return np.histogramdd(columns, edges, density=density)
+    sizes = [len(e) - 1 for e in edges]
+    places, inside = np.zeros(len(columns), int), np.ones(len(columns), bool)
+    for column, edge, size in zip(columns.T, edges, sizes, strict=True):
+        i = np.where(column == edge[-1], size - 1, np.searchsorted(edge, column, side="right") - 1)
+        inside &= (i >= 0) & (i < size)
+        places = places * size + i
+    at = np.flatnonzero(inside)
+    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes) * 1.0
+    if density:
+        for axis, edge in enumerate(edges):
+            counts = counts / np.expand_dims(np.diff(edge), [i for i, _ in enumerate(edges) if i != axis])
+        counts = counts / np.sum(np.ravel(weights)[at])
+    return counts, edges
+
+
+def _histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    if np.ndim(bins) == 1 and len(bins) != 2:
+        bins = [np.asarray(bins)] * 2
+    counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
+    return counts, first, second
+
+
+def _unique_values(x: Any, /) -> Any:
+    value = np.ravel(plain(x))
+    # In NumPy's order, which need not be that of their size.
+    ordered, first = np.unique(value, return_index=True)
+    return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
+
+
+def _unique_all(x: Any, /) -> Any:
+    return UniqueAll(*_unique(x, return_index=True, return_inverse=True, return_counts=True))
+
+
+def _unique_counts(x: Any, /) -> Any:
+    return UniqueCounts(*_unique(x, return_counts=True))
+
+
+def _unique_inverse(x: Any, /) -> Any:
+    return UniqueInverse(*_unique(x, return_inverse=True))
+
+
+UniqueAll, UniqueCounts, UniqueInverse = (
+    cast(Any, type(f(np.ones(1)))) for f in (np.unique_all, np.unique_counts, np.unique_inverse)
+)
+
+
+def _union1d(ar1: Any, ar2: Any) -> Any:
+    return np.unique(np.concatenate([np.ravel(ar1), np.ravel(ar2)]))
+
+
+def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
+    values = np.ravel(ar1)[first]
+    return (values, first, second) if return_indices else values
+
+
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    values = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
+
+
+def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
+
+
+def _sort_complex(a: Any) -> Any:
+    a = np.sort(a)
+    return a if np.iscomplexobj(plain(a)) else a.astype(complex)
+
+
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    if axis is not None or np.ndim(plain(filt)) != 1:
+        raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
+    kept = np.flatnonzero(plain(filt))
+    first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
+    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
+    return filt[first:last] if len(kept) else filt[:0]
+
+
+def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    for axis in np.atleast_1d(axes):
+        result = func(a, int(axis))
+        a = result if np.ndim(plain(result)) == np.ndim(plain(a)) else np.expand_dims(result, int(axis))
+    return a
+
+
+def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    lines = np.moveaxis(arr, axis, -1)
+    many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
+    results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
+    result = np.reshape(np.stack(results), shape_of(lines)[:-1] + shape_of(results[0]))
+    inner, axis = np.ndim(plain(results[0])), axis % np.ndim(plain(arr))
+    return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
+
+
+composed({
+    np.diff: _diff, np.ediff1d: _ediff1d, np.ptp: _ptp, np.cumprod: _cumprod,
+    np.cumulative_sum: _cumulative(np.cumsum, 0.0), np.cumulative_prod: _cumulative(np.cumprod, 1.0),
+    np.average: _average,
+    np.cov: _cov, np.corrcoef: _corrcoef, np.gradient: _gradient, np.trapezoid: _trapezoid, np.cross: _cross,
+    np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis),
+    np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),
+    np.nanprod: _without_nans(np.prod, 1.0), np.nanmax: _without_nans(np.max, -np.inf),
+    np.nanmin: _without_nans(np.min, np.inf), np.nancumsum: _without_nans(np.cumsum, 0.0),
+    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _where_numbers(np.mean),
+    np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
+    np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
+    np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
+    np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.unique: _unique, np.apply_along_axis: _apply_along_axis,
+    np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
+    np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex, np.histogramdd: _histogramdd,
+    np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
+    np.setxor1d: _setxor1d, np.trim_zeros: _trim_zeros, np.apply_over_axes: _apply_over_axes,
+})  # fmt: skip

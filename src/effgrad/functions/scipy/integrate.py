@@ -1,0 +1,121 @@
+"""`scipy.integrate`: `quad` and what SciPy makes of it: integrals of functions of traced values, between traced limits.
+
+QUADPACK chooses the intervals by plain values. On these, halved where the integrand is not smooth, the integral is a
+sum by the rule of Gauss and Legendre, and the sum is differentiated: the value is QUADPACK's, and a derivative is as
+exact as that rule is for the integrand's derivative. Piessens, de Doncker-Kapenga, Uberhuber and Kahaner, QUADPACK
+(1983).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.integrate
+
+from effgrad.arrays.value import KINDS, depends, plain, plain_tree
+from effgrad.errors import NoRule
+from effgrad.functions.scipy.tables import Calling, by_matrix, require, traced_inside
+
+_quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
+POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
+COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(10))
+# An interval that QUADPACK chose is not halved more often where the integrand is smooth.
+SMOOTH = 8
+
+
+def _integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **options: Any) -> Any:
+    args = args if isinstance(args, tuple) else (args,)
+    traced = traced_inside((a, b, args))
+
+    def value(t: float) -> float:
+        nonlocal traced
+        result = func(t, *args)
+        traced = traced or depends(result)
+        return float(plain(result))
+
+    low, high = float(plain(a)), float(plain(b))
+    if options.get("weight") is not None or options.get("complex_func"):
+        require(not traced, "integrate.quad", "no weight and no complex function")
+        return _quad(func, a, b, args, full_output, **options)
+    result, error, info, *rest = _quad(value, low, high, full_output=1, **options)
+    if not traced:
+        return (result, error, info, *rest) if full_output else (result, error)
+    total: Any = (b - a) * func(a, *args) if low == high else 0.0
+    count = info["last"] if low != high else 0
+    intervals = list(zip(info["alist"][:count], info["blist"][:count], strict=True))
+
+    def term(t: float) -> Any:
+        return _term(func, t, a, b, args)
+
+    for start, end, terms in _smooth_parts(term, intervals):
+        total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
+    require(np.isrealobj(plain(total)), "integrate.quad", "no weight and no complex function")
+    total = total + (result - float(plain(total)))  # the value is QUADPACK's
+    return (total, error, info, *rest) if full_output else (total, error)
+
+
+def _smooth_parts(term: Any, intervals: list[tuple[float, float]]) -> Iterator[tuple[float, float, list[Any]]]:
+    """The intervals, halved until a polynomial is the integrand there, with its values at the points of the rule.
+
+    What is not smooth, as a kink, is left in intervals that are too short to count, also in a derivative. But where the
+    integrand jumps, the derivative depends on how the place does; and the derivative of one with a kink jumps.
+    """
+    waiting = [(start, end, 0, _at(term, start, end, POINTS)) for start, end in intervals]
+    whole = sum(abs(end - start) for start, end in intervals)
+    usual = sum(abs(end - start) * np.abs(plain_tree(terms)) @ WEIGHTS for start, end, _, terms in waiting) / (
+        whole or 1
+    )
+    while waiting:
+        start, end, halved, terms = waiting.pop()
+        fine, coarse = plain_tree(terms), plain_tree(_at(term, start, end, COARSE_POINTS))
+        rounding = 1e4 * np.finfo(np.result_type(*fine)).eps * usual
+        if abs(np.dot(fine, WEIGHTS) - np.dot(coarse, COARSE_WEIGHTS)) <= rounding:
+            yield start, end, terms
+            continue
+        short = abs(end - start) <= 1e-12 * whole
+        of_second_order = any(type(t) in KINDS and depends(t.primal) for t in terms)
+        if (short and np.ptp(fine) > 1e-4 * usual) or (halved > SMOOTH and of_second_order):
+            raise NoRule(
+                "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
+                f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"
+            )
+        if short:
+            yield start, end, terms
+        else:
+            middle = (start + end) / 2
+            waiting += [(*half, halved + 1, _at(term, *half, POINTS)) for half in ((start, middle), (middle, end))]
+
+
+def _at(term: Any, start: float, end: float, points: Any) -> list[Any]:
+    return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
+
+
+def _term(func: Any, t: float, a: Any, b: Any, args: Any) -> Any:
+    """The integrand in QUADPACK's variable: t, or where a limit is infinite 1 / (1 + the distance from the other)."""
+    low, high = float(plain(a)), float(plain(b))
+    if np.isfinite(low) and np.isfinite(high):
+        return func(a + (b - a) * ((t - low) / (high - low)), *args) * (b - a) / abs(high - low)
+    away, slope = (1 - t) / t, 1 / (t * t)
+    sign = 1.0 if high > low else -1.0
+    if np.isfinite(low):
+        return sign * slope * func(a + away * sign, *args)
+    if np.isfinite(high):
+        return sign * slope * func(b - away * sign, *args)
+    return sign * slope * (func(away, *args) + func(-away, *args))
+
+
+def _cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+    require(not traced_inside((x, dx)) and np.ndim(x) < 2, "integrate.cumulative_simpson", "y, and x of one dimension")
+    y = np.asarray(y)
+    result = by_matrix(lambda rows: _simpson(rows, x=x, dx=dx, axis=0), y, axis)
+    if initial is None:
+        return result
+    first = np.broadcast_to(initial, [1 if n == axis % y.ndim else size for n, size in enumerate(y.shape)])
+    return np.concatenate([first, result + first], axis=axis)
+
+
+RULES: list[tuple[Any, str, Any]] = [
+    (scipy.integrate, "cumulative_simpson", _cumulative_simpson),
+    (scipy.integrate, "quad", Calling(_integral)),
+    (scipy.integrate._quadpack_py, "quad", Calling(_integral)),
+]

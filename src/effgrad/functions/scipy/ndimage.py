@@ -1,0 +1,334 @@
+"""`scipy.ndimage`: linear filters, and interpolation by splines, of images of any dimension.
+
+A filter continues the image beyond its edges, which is an index of its elements, and convolves; a filter along one axis
+with given weights is found by what it does to a single 1. A spline is a sum of B-splines, whose coefficients are linear
+in the image: Unser, Splines: a perfect fit for signal and image processing (1999).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.ndimage
+
+from effgrad.arrays.value import evaluated, getitem, plain
+from effgrad.functions.scipy.ranks import RULES as OF_RANKS
+from effgrad.functions.scipy.ranks import continued, each
+from effgrad.functions.scipy.signal import _mode, convolve
+from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, traced_inside
+from effgrad.primitives.joining import shape_of
+from effgrad.primitives.reduction import root
+
+
+def _correlate(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    require(output is None, "ndimage.correlate", "output=None")
+    x, weights = np.asarray(input), np.asarray(weights)
+    reals("ndimage.correlate", weights)
+    ndim = np.ndim(plain(x))
+    axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
+    shape = [1] * ndim
+    around = [(0, 0)] * ndim
+    for axis, n, shift in zip(axes, shape_of(weights), each(origin, len(axes)), strict=True):
+        shape[axis] = n
+        around[axis] = (n // 2 + shift, n - 1 - n // 2 - shift)
+    for axis, way in zip(axes, each(mode, len(axes)), strict=True):
+        x = continued(x, [pair if i == axis else (0, 0) for i, pair in enumerate(around)], way, cval)
+    kernel = np.reshape(np.flip(weights), shape)
+    every = tuple(range(ndim))
+    return _mode(convolve(x, kernel, axes=every, method="direct"), x, kernel, "valid", every)
+
+
+def _convolve(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    sizes = shape_of(np.asarray(weights))
+    turned = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, len(sizes)), sizes, strict=True)]
+    return _correlate(input, np.flip(np.asarray(weights)), output, mode, cval, turned, axes=axes)
+
+
+def _correlate1d(
+    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:  # fmt: skip
+    return _correlate(input, weights, output, mode, cval, origin, axes=axis)
+
+
+def _convolve1d(
+    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:  # fmt: skip
+    return _convolve(input, weights, output, mode, cval, origin, axes=axis)
+
+
+def _gaussian_filter1d(
+    input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    truncate: float = 4.0, *, radius: Any = None,
+) -> Any:  # fmt: skip
+    reals("ndimage.gaussian_filter", sigma)
+    size = int(truncate * float(plain(sigma)) + 0.5) if radius is None else radius
+    if order == 0:
+        weights = np.exp(-0.5 * (np.arange(-size, size + 1) / sigma) ** 2)
+        weights = weights / np.sum(weights)
+    else:
+        require(not traced_inside(sigma), "ndimage.gaussian_filter", "sigma where order is 0")
+        one = np.zeros(2 * size + 1)
+        one[size] = 1.0
+        weights = np.flip(scipy.ndimage.gaussian_filter1d(one, sigma, order=order, mode="constant", radius=size))
+    return _correlate1d(input, weights, axis, output, mode, cval)
+
+
+def _along_axes(one: Any) -> Any:
+    """A filter along each axis in turn, from the filter along one."""
+
+    def rule(input: Any, amount: Any, *parameters: Any, axes: Any = None, mode: Any = "reflect", **options: Any) -> Any:
+        ndim = np.ndim(plain(input))
+        axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
+        for place, axis in enumerate(axes):
+            own = {key: each(value, len(axes))[place] for key, value in options.items()}
+            amount_here, way = each(amount, len(axes))[place], each(mode, len(axes))[place]
+            input = one(input, amount_here, axis, *parameters, mode=way, **own)
+        return input
+
+    return rule
+
+
+_gaussian = _along_axes(_gaussian_filter1d)
+
+
+def _gaussian_filter(
+    input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
+) -> Any:  # fmt: skip
+    options = dict(order=order, output=output, mode=mode, cval=cval, truncate=truncate, radius=radius, axes=axes)
+    return _gaussian(input, sigma, **options)
+
+
+def _uniform_filter1d(
+    input: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
+    return _correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+
+
+_uniform = _along_axes(_uniform_filter1d)
+
+
+def _uniform_filter(
+    input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    return _uniform(input, size, output=output, mode=mode, cval=cval, origin=origin, axes=axes)
+
+
+def _edges(across: list[float]) -> Any:
+    """A difference along one axis, and weights across it along the others."""
+
+    def rule(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+        ndim = np.ndim(plain(input))
+        modes = each(mode, ndim)
+        result = _correlate1d(input, [-1, 0, 1], axis, output, modes[axis], cval)
+        for other in range(ndim):
+            if other != axis % ndim:
+                result = _correlate1d(result, across, other, output, modes[other], cval)
+        return result
+
+    return rule
+
+
+def _laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+    ndim = np.ndim(plain(input))
+    chosen = range(ndim) if axes is None else np.atleast_1d(axes)
+    parts = [_correlate1d(input, [1, -2, 1], int(axis), output, way, cval)
+             for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
+    return sum(parts[1:], parts[0])
+
+
+def _second_parts(input: Any, sigma: Any, order: int, mode: Any, cval: Any, **options: Any) -> list[Any]:
+    ndim = np.ndim(plain(input))
+    return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], None, mode, cval, **options)
+            for axis in range(ndim)]  # fmt: skip
+
+
+def _gaussian_laplace(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, **options: Any
+) -> Any:
+    parts = _second_parts(input, sigma, 2, mode, cval, **options)
+    return sum(parts[1:], parts[0])
+
+
+def _gaussian_gradient_magnitude(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, **options: Any
+) -> Any:
+    parts = _second_parts(input, sigma, 1, mode, cval, **options)
+    return root(sum(part * part for part in parts))
+
+
+# Interpolation.
+
+
+def _spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
+    require(output is np.float64, "ndimage.spline_filter1d", "output=numpy.float64")
+    return by_matrix(lambda rows: scipy.ndimage.spline_filter1d(rows, order, 0, mode=mode), np.asarray(input), axis)
+
+
+def _spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+    for axis in range(np.ndim(plain(input)) if order > 1 else 0):
+        input = _spline_filter1d(input, order, axis, output, mode)
+    return input
+
+
+def _bspline(order: int, t: Any) -> Any:
+    """The B-spline of an order at a distance from its middle."""
+    powers = (np.maximum(t + (order + 1) / 2 - i, 0.0) ** order for i in range(order + 1))
+    return sum((-1) ** i * math.comb(order + 1, i) * power for i, power in enumerate(powers)) / math.factorial(order)
+
+
+def _mirrored(places: Any, n: int) -> Any:
+    around = np.abs(places) % max(2 * n - 2, 1)
+    return np.where(around < n, around, 2 * n - 2 - around)
+
+
+def _sampled(
+    input: Any, coordinates: list[Any], order: int, mode: str, cval: Any, name: str, prefilter: bool = True
+) -> Any:
+    """The image at some coordinates: of the corners around each, or the nearest one, or of a spline through all."""
+    require(mode in ("constant", "nearest"), f"ndimage.{name}", "mode 'constant' or 'nearest'")
+    reals(f"ndimage.{name}", *coordinates)
+    if order > 1 and prefilter:
+        if mode == "nearest":  # as SciPy does, so that the spline is nearly constant beyond the edges
+            input, coordinates = np.pad(input, 12, mode="edge"), [c + 12 for c in coordinates]
+        input = _spline_filter(input, order, mode=mode)
+    sizes = shape_of(input)
+    if mode == "nearest":
+        coordinates = [np.clip(c, 0, n - 1) for c, n in zip(coordinates, sizes, strict=True)]
+    outside: Any = False
+    for c, n in zip(coordinates, sizes, strict=True):
+        outside = outside | (plain(c) < 0) | (plain(c) > n - 1)
+    if order == 0:
+        places = tuple(evaluated(_nearest(n), c) for c, n in zip(coordinates, sizes, strict=True))
+        return np.where(outside, cval, getitem(input, places))
+    firsts = [evaluated(_cell(n) if order == 1 else _first(order), c) for c, n in zip(coordinates, sizes, strict=True)]
+    total: Any = 0.0
+    for corner in np.ndindex((order + 1,) * len(sizes)):
+        weight: Any = 1.0
+        for c, first, step in zip(coordinates, firsts, corner, strict=True):
+            t = c - (first + step)
+            weight = weight * (_bspline(order, t) if order > 1 else 1 + t if step else 1 - (c - first))
+        places = tuple(_mirrored(first + step, n) for first, step, n in zip(firsts, corner, sizes, strict=True))
+        total = total + weight * getitem(input, places)
+    return np.where(outside, cval, total)
+
+
+def _first(order: int) -> Any:
+    return lambda c: np.floor(c if order % 2 else c + 0.5).astype(int) - order // 2
+
+
+def _nearest(n: int) -> Any:
+    return lambda c: np.clip(np.floor(c + 0.5), 0, n - 1).astype(int)
+
+
+def _cell(n: int) -> Any:
+    return lambda c: np.clip(np.floor(c), 0, max(n - 2, 0)).astype(int)
+
+
+def _map_coordinates(
+    input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:  # fmt: skip
+    require(output is None, "ndimage.map_coordinates", "output=None")
+    coordinates = np.asarray(coordinates)
+    points = [coordinates[i] for i in range(shape_of(coordinates)[0])]
+    return _sampled(np.asarray(input), points, order, mode, cval, "map_coordinates", prefilter)
+
+
+def _affine_transform(
+    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
+    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    input, matrix = np.asarray(input), np.asarray(matrix)
+    ndim = np.ndim(plain(input))
+    if np.ndim(plain(matrix)) == 1:
+        matrix = np.diag(matrix)
+    if shape_of(matrix)[1] == ndim + 1:
+        matrix, offset = matrix[:ndim, :ndim], matrix[:ndim, ndim]
+    grid = np.indices(shape_of(input) if output_shape is None else output_shape).astype(float)
+    moved = np.tensordot(matrix, grid, axes=(1, 0))
+    offset = np.reshape(np.broadcast_to(np.asarray(offset), (ndim,)), (ndim,) + (1,) * ndim)
+    return _map_coordinates(input, moved + offset, output, order, mode, cval, prefilter)
+
+
+def _shift(
+    input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:  # fmt: skip
+    ndim = np.ndim(plain(input))
+    offset = -np.broadcast_to(np.asarray(shift), (ndim,))
+    return _affine_transform(input, np.eye(ndim), offset, None, output, order, mode, cval, prefilter)
+
+
+def _zoom(
+    input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    prefilter: bool = True, *, grid_mode: bool = False,
+) -> Any:  # fmt: skip
+    require(not traced_inside(zoom) and not grid_mode, "ndimage.zoom", "the image, with grid_mode=False")
+    sizes = shape_of(input)
+    new = [int(round(n * z)) for n, z in zip(sizes, each(zoom, len(sizes)), strict=True)]
+    steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(sizes, new, strict=True)]
+    lines = [np.minimum(np.arange(m) * step, n - 1.0) for m, n, step in zip(new, sizes, steps, strict=True)]
+    grid = np.stack(np.meshgrid(*lines, indexing="ij"))
+    return _map_coordinates(input, grid, output, order, mode, cval, prefilter)
+
+
+def _rotate(
+    input: Any, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
+    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    ndim = np.ndim(plain(input))
+    first, second = sorted(axis % ndim for axis in axes)
+    image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
+    c, s = np.cos(angle * np.pi / 180), np.sin(angle * np.pi / 180)
+    matrix = np.stack([np.stack([c, s]), np.stack([-s, c])])
+    size = new = shape_of(image)[-2:]
+    if reshape:
+        corners = np.matmul(plain(matrix), np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]]))
+        new = tuple(int(plain(n)) for n in np.ptp(corners, axis=1) + 0.5)
+    offset = (np.array(size) - 1) / 2 - np.matmul(matrix, (np.array(new) - 1) / 2)
+    planes = np.reshape(image, (-1, *size))
+    turned = [
+        _affine_transform(planes[i], matrix, offset, new, output, order, mode, cval, prefilter)
+        for i in range(shape_of(planes)[0])
+    ]
+    return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
+
+
+def _fourier(name: str) -> Any:
+    """A filter of a Fourier transform, which is a product with what it makes of ones."""
+    original = getattr(scipy.ndimage, name)
+
+    def rule(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
+        require(output is None and not traced_inside(size), f"ndimage.{name}", "the image, and output=None")
+        x = np.asarray(input)
+        return x * original(np.ones(shape_of(x), complex if name == "fourier_shift" else float), size, n, axis)
+
+    return rule
+
+
+RULES: list[tuple[Any, str, Any]] = [
+    (scipy.ndimage, name, rule)
+    for name, rule in {
+        "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d, "convolve1d": _convolve1d,
+        "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
+        "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
+        "prewitt": _edges([1, 1, 1]), "laplace": _laplace, "gaussian_laplace": _gaussian_laplace,
+        "gaussian_gradient_magnitude": _gaussian_gradient_magnitude, "map_coordinates": _map_coordinates,
+        "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom, "rotate": _rotate,
+        "spline_filter": _spline_filter, "spline_filter1d": _spline_filter1d,
+        **{name: _fourier(name) for name in (
+            "fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift")},
+        **{name: constant(getattr(scipy.ndimage, name)) for name in (
+            "label", "maximum_position", "minimum_position", "distance_transform_edt")},
+    }.items()
+] + OF_RANKS  # fmt: skip

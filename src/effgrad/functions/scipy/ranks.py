@@ -1,0 +1,152 @@
+"""Order statistics of the windows of an image: `scipy.ndimage`'s rank and grey morphology filters, `signal.medfilt`.
+
+The elements around each place are gathered along a last axis; what is left is a maximum, a minimum or a sorted place.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.ndimage
+import scipy.signal
+
+from effgrad.arrays.value import plain
+from effgrad.functions.scipy.tables import require
+from effgrad.primitives.joining import shape_of
+
+# NumPy's names of SciPy's ways to continue an image.
+BEYOND: dict[str, Any] = {
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+
+
+def each(value: Any, count: int) -> list[Any]:
+    """A parameter for each axis."""
+    return [value] * count if isinstance(value, str) or np.ndim(plain(value)) == 0 else list(value)
+
+
+def continued(x: Any, around: Any, mode: str, cval: Any) -> Any:
+    beyond = BEYOND[mode]
+    return np.pad(x, around, constant_values=cval) if beyond == "constant" else np.pad(x, around, mode=beyond)
+
+
+def _windows(
+    input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    origin: Any = 0, *, axes: Any = None,
+) -> Any:  # fmt: skip
+    """The elements around each place that are under the footprint."""
+    require(output is None and axes is None, "ndimage", "filters over all axes, with output=None")
+    x = np.asarray(input)
+    ndim = np.ndim(plain(x))
+    footprint = np.ones(each(size, ndim), bool) if footprint is None else np.asarray(footprint, bool)
+    for axis, (n, shift, way) in enumerate(zip(footprint.shape, each(origin, ndim), each(mode, ndim), strict=True)):
+        around = [(0, 0)] * ndim
+        around[axis] = (n // 2 + shift, n - 1 - n // 2 - shift)
+        x = continued(x, around, way, cval)
+    return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., footprint]
+
+
+def _maximum(input: Any, *args: Any, **options: Any) -> Any:
+    return np.max(_windows(input, *args, **options), axis=-1)
+
+
+def _minimum(input: Any, *args: Any, **options: Any) -> Any:
+    return np.min(_windows(input, *args, **options), axis=-1)
+
+
+def _along_one(function: Any) -> Any:
+    def rule(
+        input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+        origin: int = 0,
+    ) -> Any:  # fmt: skip
+        ndim = np.ndim(plain(input))
+        sizes, origins = [1] * ndim, [0] * ndim
+        sizes[axis], origins[axis] = size, origin
+        return function(input, sizes, None, output, mode, cval, origins)
+
+    return rule
+
+
+def _ranked(windows: Any, rank: int) -> Any:
+    return np.sort(windows, axis=-1)[..., rank]
+
+
+def _rank_filter(input: Any, rank: int, *args: Any, **options: Any) -> Any:
+    return _ranked(_windows(input, *args, **options), rank)
+
+
+def _percentile_filter(input: Any, percentile: float, *args: Any, **options: Any) -> Any:
+    windows = _windows(input, *args, **options)
+    count = shape_of(windows)[-1]
+    percentile = percentile + 100 if percentile < 0 else percentile
+    return _ranked(windows, count - 1 if percentile == 100 else int(count * percentile / 100))
+
+
+def _median_filter(input: Any, *args: Any, **options: Any) -> Any:
+    windows = _windows(input, *args, **options)
+    return _ranked(windows, shape_of(windows)[-1] // 2)
+
+
+def _grey(dilates: bool) -> Any:
+    """A grey dilation or erosion: the greatest sum with a structure, or the least difference from one."""
+
+    def rule(
+        input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
+        mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
+    ) -> Any:  # fmt: skip
+        ndim = np.ndim(plain(input))
+        if footprint is None:
+            footprint = np.ones(each(size, ndim) if structure is None else shape_of(structure), bool)
+        footprint = np.asarray(footprint, bool)
+        heights: Any = 0.0 if structure is None else np.asarray(structure)
+        if dilates:
+            footprint = np.flip(footprint)
+            heights = heights if structure is None else np.flip(heights)
+            origin = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, ndim), footprint.shape, strict=True)]
+        heights = heights if structure is None else heights[footprint]
+        windows = _windows(input, None, footprint, output, mode, cval, origin, axes=axes)
+        return np.max(windows + heights, axis=-1) if dilates else np.min(windows - heights, axis=-1)
+
+    return rule
+
+
+_dilation, _erosion = _grey(True), _grey(False)
+
+
+def _opening(input: Any, *args: Any, **options: Any) -> Any:
+    return _dilation(_erosion(input, *args, **options), *args, **options)
+
+
+def _closing(input: Any, *args: Any, **options: Any) -> Any:
+    return _erosion(_dilation(input, *args, **options), *args, **options)
+
+
+def _laplace(input: Any, *args: Any, **options: Any) -> Any:
+    return _dilation(input, *args, **options) + _erosion(input, *args, **options) - 2 * input
+
+
+def _order_filter(a: Any, domain: Any, rank: int) -> Any:
+    return _ranked(_windows(a, None, domain, mode="constant"), rank)
+
+
+def _medfilt(volume: Any, kernel_size: Any = None) -> Any:
+    return _median_filter(volume, 3 if kernel_size is None else kernel_size, mode="constant")
+
+
+RULES: list[tuple[Any, str, Any]] = [
+    (scipy.ndimage, name, rule)
+    for name, rule in {
+        "maximum_filter": _maximum, "minimum_filter": _minimum, "maximum_filter1d": _along_one(_maximum),
+        "minimum_filter1d": _along_one(_minimum), "rank_filter": _rank_filter, "median_filter": _median_filter,
+        "percentile_filter": _percentile_filter, "grey_dilation": _dilation, "grey_erosion": _erosion,
+        "grey_opening": _opening, "grey_closing": _closing, "morphological_laplace": _laplace,
+        "morphological_gradient": lambda x, *args, **options: (
+            _dilation(x, *args, **options) - _erosion(x, *args, **options)),
+        "white_tophat": lambda x, *args, **options: x - _opening(x, *args, **options),
+        "black_tophat": lambda x, *args, **options: _closing(x, *args, **options) - x,
+    }.items()
+]  # fmt: skip
+SIGNAL_RULES: list[tuple[Any, str, Any]] = [
+    (scipy.signal, name, rule)
+    for name, rule in {"order_filter": _order_filter, "medfilt": _medfilt, "medfilt2d": _medfilt}.items()
+]

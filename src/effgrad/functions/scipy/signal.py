@@ -1,0 +1,297 @@
+"""`scipy.signal`: convolutions in any number of dimensions, recursive filters, and transforms that are linear.
+
+A recursive filter is a convolution with its numerator, then the recursion with its denominator: y with a * y = x. That
+recursion is a primitive; its transpose is the same recursion backward in time.
+"""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import scipy.signal
+
+from effgrad.arrays.value import plain
+from effgrad.functions.scipy.ranks import SIGNAL_RULES
+from effgrad.functions.scipy.tables import by_matrix, reals, require, traced_inside
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj
+from effgrad.primitives.joining import shape_of
+from effgrad.primitives.primitive import Primitive, general, linear
+
+# Convolutions.
+
+
+def _window(x: Any, axes: Any, first: Any, size: Any) -> Any:
+    """A part of an array: along each of the axes from an element on, so many elements."""
+    index = [slice(None)] * np.ndim(plain(x))
+    for axis, start, count in zip(axes, first, size, strict=True):
+        index[axis] = slice(start, start + count)
+    return x[tuple(index)]
+
+
+def _convolved_back(g: Any, target: Any, other: Any, axes: Any, method: str) -> Any:
+    whole = convolve(g, np.flip(other, axes), axes=axes, method=method)
+    first = [shape_of(other)[axis] - 1 for axis in axes]
+    return cotangents.unbroadcast(_window(whole, axes, first, [shape_of(target)[axis] for axis in axes]), target)
+
+
+def _convolve_value(a: Any, b: Any, axes: Any, method: str) -> Any:
+    if len(axes) < np.ndim(a) or method == "fft":
+        return scipy.signal.fftconvolve(a, b, axes=axes)
+    return scipy.signal.convolve(a, b, method=method)
+
+
+convolve: Primitive = linear(
+    _convolve_value,
+    lambda g, a, b, axes, method: _convolved_back(g, a, b, axes, method),
+    lambda g, a, b, axes, method: _convolved_back(g, b, a, axes, method),
+    name="convolve",
+)
+
+
+def _mode(full: Any, a: Any, b: Any, mode: str, axes: Any) -> Any:
+    """The part of a full convolution that a mode asks for."""
+    sizes = [(shape_of(a)[axis], shape_of(b)[axis]) for axis in axes]
+    if mode == "full":
+        return full
+    if mode == "same":
+        return _window(full, axes, [(n - 1) // 2 for _, n in sizes], [m for m, _ in sizes])
+    if mode == "valid":
+        return _window(full, axes, [min(pair) - 1 for pair in sizes], [abs(m - n) + 1 for m, n in sizes])
+    raise ValueError(f"mode is {mode!r}; choose 'full', 'same' or 'valid'")
+
+
+def _convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    in1, in2 = np.asarray(in1), np.asarray(in2)
+    axes = tuple(range(np.ndim(plain(in1))))
+    if not axes:
+        return in1 * in2
+    return _mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
+
+
+def _fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    in1, in2 = np.asarray(in1), np.asarray(in2)
+    ndim = np.ndim(plain(in1))
+    axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
+    return _mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
+
+
+def _correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    return _convolve(in1, np.flip(conj(np.asarray(in2))), mode, method)
+
+
+def _convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    in1, in2 = np.asarray(in1), np.asarray(in2)
+    if mode == "valid" and shape_of(in1) < shape_of(in2):
+        in1, in2 = in2, in1
+    around = [(n - 1, n - 1) for n in shape_of(in2)]
+    if boundary in ("fill", "pad"):
+        padded = np.pad(in1, around, constant_values=fillvalue)
+    else:
+        beyond: Any = "wrap" if boundary in ("wrap", "circular") else "symmetric"
+        padded = np.pad(in1, around, mode=beyond)
+    full = _convolve(padded, in2, "valid", "direct")
+    return _mode(full, in1, in2, mode, (0, 1))
+
+
+def _correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    turned = np.flip(conj(np.asarray(in2)))
+    if mode != "same":
+        return _convolve2d(in1, turned, mode, boundary, fillvalue)
+    # The centre of an even kernel is on its other side.
+    full = _convolve2d(in1, turned, "full", boundary, fillvalue)
+    return _window(full, (0, 1), [n // 2 for n in shape_of(in2)], shape_of(in1))
+
+
+# Recursive filters, along the last axis.
+
+
+def _delayed_products(g: Any, y: Any, a: Any) -> Any:
+    """For each delay the sum of g[n] y[n - delay]."""
+    n = shape_of(y)[-1]
+    return np.stack([np.sum(g[..., k:] * y[..., : n - k]) for k in range(shape_of(a)[0])])
+
+
+def _recursive_by_denominator(g: Any, y: Any, a: Any, x: Any) -> Any:
+    return -_delayed_products(_backward(a, g), y, a)
+
+
+def _backward(a: Any, g: Any) -> Any:
+    return np.flip(recursive(a, np.flip(g, -1)), -1)
+
+
+# The solution y of a * y = x, for each row of x.
+recursive: Primitive = general(
+    lambda a, x: scipy.signal.lfilter([1.0], a, x),
+    jvp=(lambda t, y, a, x: -recursive(a, _taps(t, y)), lambda t, y, a, x: recursive(a, t)),
+    vjp=(_recursive_by_denominator, lambda g, y, a, x: _backward(a, g)),
+    name="lfilter",
+)
+
+
+def _taps(b: Any, x: Any) -> Any:
+    """The causal convolution of a short filter with each row: a sum of delayed rows."""
+    n, count = shape_of(x)[-1], min(shape_of(b)[0], shape_of(x)[-1])
+    before = np.zeros((*shape_of(x)[:-1], count - 1))
+    padded = np.concatenate([before, x], axis=-1) if count > 1 else x
+    parts = [b[k] * padded[..., count - 1 - k : count - 1 - k + n] for k in range(count)]
+    return sum(parts[1:], parts[0])
+
+
+def _lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
+    x, n = np.moveaxis(x, axis, -1), shape_of(x)[axis]
+    order = max(shape_of(a)[0], shape_of(b)[0]) - 1
+    # The initial state is what the input has already put into the next outputs.
+    if zi is None:
+        y = recursive(a, _taps(b, x))
+        return np.moveaxis(y, -1, axis)
+    zi = np.moveaxis(np.asarray(zi), axis, -1)
+    ahead = np.concatenate([x, np.zeros((*shape_of(x)[:-1], order))], axis=-1)
+    state = np.concatenate([zi, np.zeros((*shape_of(zi)[:-1], n))], axis=-1)
+    forced = _taps(b, ahead) + state * a[0]
+    y = recursive(a, forced[..., :n])
+    silent = np.concatenate([y, np.zeros((*shape_of(y)[:-1], order))], axis=-1)
+    final = (forced - _taps(a, silent))[..., n:] / a[0]
+    return np.moveaxis(y, -1, axis), np.moveaxis(final, -1, axis)
+
+
+def _lfilter_zi(b: Any, a: Any) -> Any:
+    """The state in which a filter answers a constant 1 with a constant."""
+    b, a = np.atleast_1d(b) / a[0], np.atleast_1d(a) / a[0]
+    n = max(shape_of(a)[0], shape_of(b)[0])
+    a, b = (np.concatenate([c, np.zeros(n - shape_of(c)[0])]) for c in (a, b))
+    first = np.arange(n - 1) == 0
+    return np.linalg.solve(np.eye(n - 1) - np.eye(n - 1, k=1) + a[1:, None] * first, b[1:] - a[1:] * b[0])
+
+
+def _odd(x: Any, count: int, kind: str) -> Any:
+    """Rows continued on both sides, turned about their ends, mirrored, or by their last value."""
+    if kind == "constant":
+        left, right = (np.broadcast_to(end, (*shape_of(x)[:-1], count)) for end in (x[..., :1], x[..., -1:]))
+    else:
+        left, right = np.flip(x[..., 1 : count + 1], -1), np.flip(x[..., -count - 1 : -1], -1)
+        if kind == "odd":
+            left, right = 2 * x[..., :1] - left, 2 * x[..., -1:] - right
+    return np.concatenate([left, x, right], axis=-1)
+
+
+def _forward_backward(x: Any, axis: int, padtype: Any, padlen: Any, default: int, once: Any) -> Any:
+    x = np.moveaxis(np.asarray(x), axis, -1)
+    count = 0 if padtype is None else default if padlen is None else padlen
+    if shape_of(x)[-1] <= count:
+        raise ValueError(f"The length of the input vector x must be greater than padlen, which is {count}.")
+    extended = _odd(x, count, padtype) if count else x
+    y = np.flip(once(np.flip(once(extended), -1)), -1)
+    return np.moveaxis(y[..., count : count + shape_of(x)[-1]], -1, axis)
+
+
+def _filtfilt(
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None, method: str = "pad",
+    irlen: Any = None,
+) -> Any:  # fmt: skip
+    require(method == "pad", "signal.filtfilt", "method='pad'")
+    b, a = np.atleast_1d(b), np.atleast_1d(a)
+    start = _lfilter_zi(b, a)
+
+    def once(x: Any) -> Any:
+        return _lfilter(b, a, x, -1, start * x[..., :1])[0]
+
+    return _forward_backward(x, axis, padtype, padlen, 3 * max(shape_of(a)[0], shape_of(b)[0]), once)
+
+
+def _sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    final = []
+    for k in range(shape_of(sos)[0]):
+        b, a = sos[k, :3], sos[k, 3:]
+        if zi is None:
+            x = _lfilter(b, a, x, axis)
+        else:
+            x, state = _lfilter(b, a, x, axis, zi[k])
+            final.append(state)
+    return x if zi is None else (x, np.stack(final))
+
+
+def _sosfilt_zi(sos: Any) -> Any:
+    scale, states = 1.0, []
+    for k in range(shape_of(sos)[0]):
+        b, a = sos[k, :3], sos[k, 3:]
+        states.append(scale * _lfilter_zi(b, a))
+        scale = scale * np.sum(b) / np.sum(a)
+    return np.stack(states)
+
+
+def _sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+    start, sections = _sosfilt_zi(sos), plain(sos)
+    taps = 2 * len(sections) + 1
+    taps -= min((sections[:, 2] == 0).sum(), (sections[:, 5] == 0).sum())
+
+    def once(x: Any) -> Any:
+        state = np.reshape(start, (len(sections), *(1,) * (np.ndim(plain(x)) - 1), 2))
+        return _sosfilt(sos, x, -1, state * x[..., :1])[0]
+
+    return _forward_backward(x, axis, padtype, padlen, 3 * int(taps), once)
+
+
+def _deconvolve(signal: Any, divisor: Any) -> Any:
+    signal, divisor = np.atleast_1d(signal), np.atleast_1d(divisor)
+    count = shape_of(signal)[0] - shape_of(divisor)[0] + 1
+    if count < 1:
+        return np.array([]), signal
+    impulse = np.zeros(count)
+    impulse[0] = 1.0
+    quotient = _lfilter(signal, divisor, impulse)
+    return quotient, signal - _convolve(divisor, quotient, "full", "direct")
+
+
+# Linear functions of a signal.
+
+
+def _hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+    n = shape_of(x)[axis] if N is None else N
+    weight = np.where(np.arange(n) < (n + 1) // 2, 2.0, 0.0)
+    weight[0] = 1.0
+    if n % 2 == 0:
+        weight[n // 2] = 1.0
+    spectrum = np.fft.fft(np.asarray(x), n, axis)
+    shape = [1] * np.ndim(plain(x))
+    shape[axis] = n
+    return np.fft.ifft(spectrum * weight.reshape(shape), axis=axis)
+
+
+def _by_matrix(name: str) -> Any:
+    """A function linear along an axis, with constants as its other arguments."""
+    function = getattr(scipy.signal, name)
+    default = inspect.signature(function).parameters["axis"].default
+
+    def rule(x: Any, *args: Any, **kwargs: Any) -> Any:
+        require(not traced_inside((args, kwargs)), f"signal.{name}", "its first argument only")
+        if name == "savgol_filter":
+            reals("signal.savgol_filter", x)
+        positional = inspect.signature(function).bind(x, *args, **kwargs).arguments
+        axis = positional.get("axis", default)
+        rest = {key: value for key, value in positional.items() if key not in ("x", "axis")}
+        return by_matrix(lambda rows: function(rows, axis=0, **rest), np.asarray(x), axis)
+
+    return rule
+
+
+def _upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:
+    require(not traced_inside(h) and mode == "constant" and cval == 0, "signal.upfirdn", "x, padded with zeros")
+    return by_matrix(lambda rows: scipy.signal.upfirdn(h, rows, up, down, axis=0), x, axis)
+
+
+_stft = scipy.signal.ShortTimeFFT.stft_detrend
+RULES: list[tuple[Any, str, Any]] = [
+    (scipy.signal, name, rule)
+    for name, rule in {
+        "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
+        "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,
+        "filtfilt": _filtfilt, "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "sosfiltfilt": _sosfiltfilt,
+        "deconvolve": _deconvolve, "hilbert": _hilbert, "upfirdn": _upfirdn,
+        **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
+    }.items()
+] + [
+    # The columns are written one by one; after that, it is an array like others.
+    (scipy.signal.ShortTimeFFT, "stft_detrend", lambda *args, **options: _stft(*args, **options).copy()),
+] + SIGNAL_RULES  # fmt: skip

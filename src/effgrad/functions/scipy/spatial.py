@@ -1,0 +1,93 @@
+"""`scipy.spatial.distance`: distances of points in pairs. At distance 0 the derivative is the one of the norm, 0."""
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import distance
+
+from effgrad.functions.scipy.tables import reals, require
+from effgrad.primitives.joining import shape_of
+from effgrad.primitives.reduction import root
+
+
+def _cosine(u: Any, v: Any) -> Any:
+    sizes = root(np.sum(u * u, axis=-1)) * root(np.sum(v * v, axis=-1))
+    return 1 - np.sum(u * v, axis=-1) / sizes
+
+
+def _centred(u: Any) -> Any:
+    return u - np.mean(u, axis=-1, keepdims=True)
+
+
+def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+    if w is None:
+        return np.linalg.vector_norm(u - v, axis=-1, ord=p)
+    return np.sum(w * np.abs(u - v) ** p, axis=-1) ** (1 / p)
+
+
+def _weighted(terms: Any, w: Any) -> Any:
+    return np.sum(terms if w is None else w * terms, axis=-1)
+
+
+def _mahalanobis(u: Any, v: Any, VI: Any) -> Any:
+    return root(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1))
+
+
+METRICS: dict[str, Any] = {
+    "euclidean": lambda u, v, w=None: root(_weighted((u - v) ** 2, w)),
+    "sqeuclidean": lambda u, v, w=None: _weighted((u - v) ** 2, w),
+    "cityblock": lambda u, v, w=None: _weighted(np.abs(u - v), w),
+    "chebyshev": lambda u, v: np.max(np.abs(u - v), axis=-1),
+    "cosine": _cosine,
+    "correlation": lambda u, v: _cosine(_centred(u), _centred(v)),
+    "canberra": lambda u, v: np.sum(np.abs(u - v) / (np.abs(u) + np.abs(v)), axis=-1),
+    "braycurtis": lambda u, v: np.sum(np.abs(u - v), axis=-1) / np.sum(np.abs(u + v), axis=-1),
+    "minkowski": _minkowski,
+    "mahalanobis": _mahalanobis,
+}
+
+
+def _metric(metric: Any, name: str) -> Any:
+    known = isinstance(metric, str) and metric in METRICS
+    require(known, f"spatial.distance.{name}", f"the metrics {', '.join(METRICS)}")
+    return METRICS[metric]
+
+
+def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
+    require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
+    reals("spatial.distance.cdist", XA, XB)
+    return _metric(metric, "cdist")(np.asarray(XA)[:, None, :], np.asarray(XB)[None, :, :], **options)
+
+
+def _pdist(X: Any, metric: Any = "euclidean", **options: Any) -> Any:
+    require("out" not in options, "spatial.distance.pdist", "the returned array: leave out= out")
+    reals("spatial.distance.pdist", X)
+    first, second = np.triu_indices(shape_of(X)[0], 1)
+    return _metric(metric, "pdist")(X[first], X[second], **options)
+
+
+def _squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
+    X = np.asarray(X)
+    size = shape_of(X)
+    numbers = distance.squareform(np.arange(1, 1 + size[0]) if len(size) == 1 else _numbered(size[0]), "no", False)
+    if len(size) == 2:
+        return np.ravel(X)[numbers]
+    return np.where(numbers == 0, 0.0, X[np.maximum(numbers - 1, 0)])
+
+
+def _of_two(name: str, rule: Any) -> Any:
+    def distance_of(u: Any, v: Any, *args: Any, **options: Any) -> Any:
+        reals(f"spatial.distance.{name}", u, v)
+        return rule(np.asarray(u), np.asarray(v), *args, **options)
+
+    return distance_of
+
+
+def _numbered(n: int) -> Any:
+    return np.arange(n * n).reshape(n, n)
+
+
+RULES: list[tuple[Any, str, Any]] = [
+    (distance, "cdist", _cdist), (distance, "pdist", _pdist), (distance, "squareform", _squareform),
+    *((distance, name, _of_two(name, rule)) for name, rule in METRICS.items()),
+]  # fmt: skip

@@ -1,0 +1,244 @@
+"""`scipy.stats`: densities, distribution functions and quantiles of all its distributions, by SciPy's own formulas.
+
+A distribution has the formula of its standard form in a method (`_logpdf`, `_cdf`, ...), written with NumPy and
+`scipy.special`; what surrounds it, the location, the scale and the values outside the support, is written anew here.
+A point outside the support has no part in the derivative. A count has none either: it is not a smooth argument.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.integrate
+import scipy.special as sp
+import scipy.stats
+from scipy._lib._array_api import np_compat
+from scipy.special import _ufuncs as scu
+from scipy.stats import _continuous_distns, _kde, _multivariate
+
+from effgrad.arrays import makers
+from effgrad.arrays.value import UFUNCS, plain
+from effgrad.errors import NoRule
+from effgrad.functions.scipy.tables import Items, reals, require
+from effgrad.primitives.product import mT
+from effgrad.primitives.special.distributions import noncentral_chi2_density
+
+# The method of the standard form, the values below and above the support, and what the scale does to the result.
+POINTS = {
+    "pdf": ("_pdf", 0.0, 0.0), "logpdf": ("_logpdf", -np.inf, -np.inf), "cdf": ("_cdf", 0.0, 1.0),
+    "logcdf": ("_logcdf", -np.inf, 0.0), "sf": ("_sf", 1.0, 0.0), "logsf": ("_logsf", 0.0, -np.inf),
+    "pmf": ("_pmf", 0.0, 0.0), "logpmf": ("_logpmf", -np.inf, -np.inf),
+}  # fmt: skip
+# SciPy's compiled functions for some standard forms, written with those that have rules.
+UFUNCS.update(
+    {
+        scu._cauchy_ppf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
+        scu._cauchy_isf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
+        scu._beta_pdf: lambda x, a, b: np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)),
+        scu._beta_ppf: lambda q, a, b: sp.betaincinv(a, b, q),
+        scu._binom_pmf: lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
+        scu._binom_cdf: lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
+        scu._binom_sf: lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
+        scu._ncx2_pdf: noncentral_chi2_density,
+        scu._nbinom_pmf: lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
+        scu._nbinom_cdf: lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
+        scu._nbinom_sf: lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
+    }
+)
+
+
+def _apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, **_: Any) -> Any:
+    """SciPy's choice between two formulas: both, and no part in the derivative for the one that is not chosen."""
+    args = args if isinstance(args, list | tuple) else (args,)
+    with np.errstate(all="ignore"):
+        return np.where(plain(cond), f1(*args), fill_value if f2 is None else f2(*args))
+
+
+def _inside(low: Any, high: Any) -> Any:
+    """A point of the support: its middle, or one from its only end."""
+    bounded = np.isfinite(low), np.isfinite(high)
+    low, high = np.where(bounded[0], low, np.where(bounded[1], high - 2, -1)), np.where(
+        bounded[1], high, np.where(bounded[0], low + 2, 1))  # fmt: skip
+    return (low + high) / 2
+
+
+def _standard(name: str) -> Any:
+    """A method of continuous distributions as a rule."""
+    method, below, above = POINTS[name]
+
+    def rule(self: Any, x: Any, *args: Any, **named: Any) -> Any:
+        shapes, loc, scale = self._parse_args(*args, **named)
+        shapes = tuple(map(np.asarray, shapes))
+        z = (np.asarray(x) - loc) / scale
+        low, high = self._get_support(*map(plain, shapes))
+        valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0) & (plain(z) == plain(z))
+        inside = (plain(z) >= low) & (plain(z) <= high)
+        # The ends belong to the density; the other functions have their values outside there.
+        inside = inside if name in ("pdf", "logpdf") else inside & (plain(z) > low) & (plain(z) < high)
+        with np.errstate(all="ignore"):
+            value = getattr(self, method)(np.where(inside, z, _inside(low, high)), *shapes)
+        value = value / scale if name == "pdf" else value - np.log(scale) if name == "logpdf" else value
+        outside = np.where(plain(z) <= low, below, above)
+        return np.where(valid, np.where(inside, value, outside), np.nan)[()]
+
+    return rule
+
+
+def _counted(name: str) -> Any:
+    """A method of discrete distributions as a rule, in their parameters."""
+    method, below, above = POINTS[name]
+
+    def rule(self: Any, k: Any, *args: Any, **named: Any) -> Any:
+        shapes, loc, _ = self._parse_args(*args, **named)
+        if plain(k) is not k or plain(loc) is not loc:
+            raise NoRule(
+                f"scipy.stats.{self.name}.{name} has a derivative rule in its parameters, not in the count k: "
+                "effgrad.stop_gradient(k) makes it a constant"
+            )
+        shapes = tuple(map(np.asarray, shapes))
+        k = np.asarray(k - loc)
+        low, high = self._get_support(*map(plain, shapes))
+        valid, inside = self._argcheck(*map(plain, shapes)), (k >= low) & (k <= high)
+        if name in ("pmf", "logpmf"):
+            inside = inside & (np.floor(k) == k)
+        elif name in ("cdf", "logcdf"):
+            inside = inside & (k < high)
+        with np.errstate(all="ignore"):
+            value = getattr(self, method)(np.where(inside, k, low), *shapes)
+        return np.where(valid, np.where(inside, value, np.where(k < low, below, above)), np.nan)[()]
+
+    return rule
+
+
+def _quantile(name: str) -> Any:
+    def rule(self: Any, q: Any, *args: Any, **named: Any) -> Any:
+        shapes, loc, scale = self._parse_args(*args, **named)
+        shapes = tuple(map(np.asarray, shapes))
+        low, high = self._get_support(*map(plain, shapes))
+        low, high = (low, high) if name == "ppf" else (high, low)
+        valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0) & (plain(q) >= 0) & (plain(q) <= 1)
+        inside = (plain(q) > 0) & (plain(q) < 1)
+        z = getattr(self, f"_{name}")(np.where(inside, q, 0.5), *shapes)
+        z = np.where(inside, z, np.where(plain(q) <= 0, low, high))
+        return np.where(valid, z * scale + loc, np.nan)[()]
+
+    return rule
+
+
+def _entropy(self: Any, *args: Any, **named: Any) -> Any:
+    shapes, loc, scale = self._parse_args(*args, **named)
+    shapes = tuple(map(np.asarray, shapes))
+    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    value = self._entropy(*shapes)
+    value = value + np.log(scale) if isinstance(self, scipy.stats.rv_continuous) else value
+    return np.where(valid, value + 0.0 * loc, np.nan)[()]
+
+
+def _moments(self: Any, *args: Any, **named: Any) -> Any:
+    """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
+    shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
+    shapes = tuple(map(np.asarray, shapes))
+    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    with np.errstate(all="ignore"):
+        stated = self._stats(*shapes, **({"moments": letters} if self._stats_has_moments else {}))
+        first = stated[0] if stated[0] is not None else self._munp(1, *shapes)
+        second = stated[1] if stated[1] is not None else self._munp(2, *shapes) - first * first
+    values = {"m": scale * first + loc, "v": scale * scale * second, "s": stated[2], "k": stated[3]}
+    if any(values[letter] is None for letter in letters):
+        raise NoRule(f"scipy.stats.{self.name}.stats has a derivative rule for the mean and the variance")
+    results = tuple(np.where(valid, values[letter] + 0.0 * loc, np.nan)[()] for letter in "mvsk" if letter in letters)
+    return results[0] if len(results) == 1 else results
+
+
+def _covariance(
+    self: Any, M: Any, cond: Any = None, rcond: Any = None, lower: bool = True, check_finite: bool = True,
+    allow_singular: bool = True,
+) -> None:  # fmt: skip
+    """A positive definite covariance, by its Cholesky factor: eigenvectors have no derivative where values meet."""
+    n = np.shape(plain(M))[0]
+    factor = np.linalg.cholesky(M)
+    self._M, self._pinv = M, None
+    self.eps, self.V, self.rank = 1e-7, np.zeros((n, 0)), n
+    self.U = mT(np.linalg.inv(factor))
+    self.log_pdet = 2 * np.sum(np.log(np.diagonal(factor)))
+
+
+class Correlation(NamedTuple):
+    """A statistic and its p-value, as SciPy's results have them."""
+
+    statistic: Any
+    pvalue: Any
+
+
+def _pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = None, axis: int | None = 0) -> Any:
+    require(alternative == "two-sided" and method is None, "stats.pearsonr", "the two-sided alternative, no method")
+    x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
+    x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
+    axis = axis or 0
+    x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
+    r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
+    half = np.shape(plain(x))[axis] / 2 - 1
+    return Correlation(r, 2 * sp.betainc(half, half, (1 - np.abs(r)) / 2))
+
+
+def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: Any) -> Any:
+    require(equal_var and not options, "stats.f_oneway", "equal variances and no options")
+    samples = tuple(map(np.asarray, samples))
+    sizes = [np.shape(plain(s))[axis] for s in samples]
+    means = [np.mean(s, axis, keepdims=True) for s in samples]
+    inside = sum(np.sum((s - m) ** 2, axis) for s, m in zip(samples, means, strict=True))
+    whole = sum(n * m for n, m in zip(sizes, means, strict=True)) / sum(sizes)
+    between = sum(n * np.sum((m - whole) ** 2, axis) for n, m in zip(sizes, means, strict=True))
+    degrees = len(samples) - 1.0, float(sum(sizes) - len(samples))
+    statistic = between / degrees[0] / (inside / degrees[1])
+    return Correlation(statistic, sp.fdtrc(*degrees, statistic))
+
+
+def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
+    require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
+    reals("stats.boxcox_llf", lmb, data)
+    data = np.asarray(data)
+    count = np.shape(plain(data))[axis] if axis is not None else np.size(plain(data))
+    return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
+
+
+def _normal_inverse_gaussian_sf(self: Any, x: Any, a: Any, b: Any) -> Any:
+    """SciPy's own goes through arguments that have one shape, which only it gives them."""
+    sf = np.vectorize(lambda x, a, b: scipy.integrate.quad(self._pdf, x, np.inf, args=(a, b))[0])
+    return sf(x, a, b)
+
+
+def _exponents(points: Any, xi: Any, factor: Any) -> Any:
+    """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
+    inverse = np.linalg.inv(factor).T
+    apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
+    size = np.sum(np.log(np.diagonal(factor))) + np.shape(plain(factor))[0] / 2 * np.log(2 * np.pi)
+    return -np.sum(apart * apart, axis=-1) / 2 - size
+
+
+def _kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+    return np.exp(_exponents(points, xi, factor)) @ values
+
+
+def _log_kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+    return sp.logsumexp(_exponents(points, xi, factor), axis=1, b=np.ravel(values))[:, None]
+
+
+CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
+DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
+RULES: list[tuple[Any, str, Any]] = [
+    *((scipy.stats.rv_continuous, name, _standard(name)) for name in CONTINUOUS),
+    *((scipy.stats.rv_continuous, name, _quantile(name)) for name in ("ppf", "isf")),
+    *((scipy.stats.rv_discrete, name, _counted(name)) for name in DISCRETE),
+    (scipy.stats._distn_infrastructure.rv_generic, "stats", _moments),
+    (scipy.stats._distn_infrastructure.rv_generic, "entropy", _entropy),
+    (_continuous_distns.xpx, "apply_where", _apply_where),
+    (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
+    (_multivariate._PSD, "__init__", _covariance),
+    (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
+    (scipy.stats, "pearsonr", _pearsonr),
+    (scipy.stats, "f_oneway", _f_oneway),
+    (scipy.stats, "boxcox_llf", _boxcox_llf),
+    (_kde, "asarray", makers.as_array),
+    (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
+    (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),
+]

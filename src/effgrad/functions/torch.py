@@ -1,0 +1,69 @@
+"""Functions of PyTorch on traced values: `torch.sin(x)` in a program performs what `np.sin(x)` does.
+
+Only functions that mean the same under both names are here. Others have other defaults (`torch.std` divides by n - 1)
+or results (`torch.max` along an axis gives indices too): they raise, and say so.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays.value import OPERATORS, ordinary
+from effgrad.errors import NoCounterpart
+
+_NAMES = {
+    np: """abs acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2 negative reciprocal sign
+        sin sinc sinh sqrt square tan tanh floor ceil trunc isnan isinf isfinite add subtract multiply
+        divide true_divide pow maximum minimum fmax fmin atan2 arctan2 hypot logaddexp remainder fmod where
+        matmul outer einsum logical_and logical_or logical_not logical_xor greater greater_equal less
+        less_equal not_equal equal sum mean prod amax amin cumsum stack concat concatenate reshape swapaxes
+        moveaxis tril triu trace real imag conj clip broadcast_to
+        """.split(),
+    scipy.special: "erf erfc erfinv expit logit xlogy softmax log_softmax logsumexp gammaln".split(),
+    np.linalg: "inv det solve cholesky slogdet".split(),
+}  # fmt: skip
+_ALIASES = {
+    "neg": "negative", "sub": "subtract", "mul": "multiply", "div": "divide", "truediv": "divide",
+    "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul", "gt": "greater", "ge": "greater_equal",
+    "lt": "less", "le": "less_equal", "ne": "not_equal", "eq": "equal", "cat": "concatenate", "sigmoid": "expit",
+    "special_expit": "expit", "lgamma": "gammaln", "transpose": "swapaxes", "clamp": "clip", "inverse": "inv",
+    "linalg_inv": "inv", "linalg_det": "det", "linalg_solve": "solve", "linalg_cholesky": "cholesky",
+    "linalg_slogdet": "slogdet", "absolute": "abs",
+}  # fmt: skip
+_FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module, names in _NAMES.items() for name in names} | {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "softplus": lambda x: np.logaddexp(x, 0.0),
+    "permute": lambda x, axes: np.transpose(x, axes),
+    "unsqueeze": lambda x, axis: np.expand_dims(x, axis),
+    "linear": lambda x, weight, bias=None: np.matmul(x, weight.T) + (0.0 if bias is None else bias),
+}
+# Their third argument is another one than NumPy's.
+_REDUCING = {"sum", "mean", "prod", "amax", "amin", "cumsum", "softmax", "log_softmax", "logsumexp"}
+_OPTIONS = {"dim": "axis", "keepdim": "keepdims", "min": "a_min", "max": "a_max"}
+
+
+def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of PyTorch does with traced values."""
+    full = getattr(function, "__name__", str(function))
+    name = full.strip("_")
+    ours = _FUNCTIONS.get(_ALIASES.get(name, name))
+    writes = full.endswith("_") and not full.endswith("__") or "out" in kwargs or kwargs.get("inplace")
+    if ours is None or writes or len(args) > 2 and name in _REDUCING:
+        raise NoCounterpart(
+            f"torch.{full}, as called here, is not known for traced values; write it with NumPy's functions"
+        )
+    given = (*((kwargs["input"],) if "input" in kwargs else ()), *args)
+    options = {
+        _OPTIONS.get(key, key): _ordinary(value)
+        for key, value in kwargs.items()
+        if value is not None and key not in ("_stacklevel", "input", "inplace")
+    }
+    return ours(*map(_ordinary, given), **options)
+
+
+def _ordinary(value: Any) -> Any:
+    return type(value)(map(ordinary, value)) if type(value) in (list, tuple) else ordinary(value)
+
+
+OPERATORS["torch"] = torch_function

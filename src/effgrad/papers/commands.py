@@ -1,0 +1,153 @@
+"""What `effgrad calculus run|type|trace FILE` prints, a line at a time; the file's ending names its language."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from effgrad.papers.syntax import CalculusError, deep
+
+LANGUAGES = (".lam", ".eff", ".hh")
+ACTIONS = ("run", "type", "trace")
+TRANSLATIONS = ("forward", "reverse1", "reverse2", "reverse")
+Write = Callable[[str], None]
+
+
+class Request(NamedTuple):
+    """A program, and what to do with it."""
+
+    action: str
+    language: str
+    text: str
+    argument: str | None = None
+    translation: str | None = None
+    steps: int = 10**6
+
+
+@deep()
+def execute(request: Request, write: Write) -> None:
+    """Do what is asked and write the lines of the answer; raises `CalculusError` for a mistake in the program."""
+    if request.language != ".lam" and (request.argument or request.translation):
+        raise CalculusError("an argument and a translation are for programs in .lam")
+    {".lam": _lam, ".eff": _eff, ".hh": _hh}[request.language](request, write)
+
+
+def language_of(path: Path) -> str:
+    """The ending of a file, if it is that of a language."""
+    if path.suffix not in LANGUAGES:
+        raise CalculusError(f"{path} ends in none of {', '.join(LANGUAGES)}")
+    return path.suffix
+
+
+class _Trace:
+    """Numbers the steps, and writes them if they are asked for."""
+
+    def __init__(self, request: Request, write: Write) -> None:
+        self.wanted, self.write = request.action == "trace", write
+        self.count = 0
+
+    def step(self, rule: str, detail: Callable[[], str]) -> None:
+        self.count += 1
+        if self.wanted:
+            self.write(f"{self.count:6}  {rule:10} {detail()}".rstrip())
+
+
+def _lam(request: Request, write: Write) -> None:
+    from effgrad.papers.lam import Interpreter, parse, typeof
+    from effgrad.papers.lam.terms import App
+    from effgrad.papers.lam.translations import TRANSLATIONS as WRAPPERS
+
+    program = parse(request.text)
+    type_ = typeof(program)
+    if request.translation is not None:
+        program = WRAPPERS[request.translation](program)
+        type_ = typeof(program)
+    if request.argument is not None:
+        program = App(program, parse(request.argument))
+        type_ = typeof(program)
+    if request.action == "type":
+        return write(str(type_))
+    trace = _Trace(request, write)
+
+    # A step without a rule is one leaf of a value that a polytypic operation goes through.
+    def tell(rule: str, subject: Any) -> None:
+        trace.step(rule or "leaf", lambda: "" if subject is None else shown(subject))
+
+    value = Interpreter(limit=request.steps, tell=tell).run(program)
+    write(f"{shown(value)} : {type_}")
+    write(f"{trace.count} steps")
+
+
+def _eff(request: Request, write: Write) -> None:
+    from effgrad.papers.eff.reading import parse
+    from effgrad.papers.eff.semantics import evaluate
+    from effgrad.papers.eff.terms import show
+    from effgrad.papers.eff.types import check
+
+    program, type_ = check(parse(request.text))
+    if request.action == "type":
+        return write(str(type_))
+    trace = _Trace(request, write)
+    if trace.wanted:
+        write(f"{'':18} {show(program.body)}")
+
+    def tell(rule: str, machine: Any) -> None:
+        trace.step(rule, lambda: show(machine.whole()))
+
+    value = evaluate(program, steps=request.steps, tell=tell)
+    write(f"{shown(value)} : {type_}")
+    write(f"{trace.count} steps")
+
+
+def _hh(request: Request, write: Write) -> None:
+    from effgrad.papers.hh.reading import parse
+    from effgrad.papers.hh.semantics import evaluate
+    from effgrad.papers.hh.semantics import shown as shown_value
+
+    if request.action == "type":
+        raise CalculusError("HH has no types")
+    trace = _Trace(request, write)
+    heap: dict[Any, Any] = {}
+    printed = 0
+
+    def tell(rule: str, machine: Any) -> None:
+        nonlocal printed
+        changed = [f"{key} = {shown_value(new)}" for key, new in machine.heap.items() if heap.get(key) is not new]
+        heap.update(machine.heap)
+        value = [shown_value(machine.value)] if machine.term is None else []
+        trace.step(rule, lambda: "; ".join(value + changed))
+        for item in machine.printed[printed:]:
+            write(f"{'printed ' if trace.wanted else ''}{shown_value(item)}")
+        printed = len(machine.printed)
+
+    value = evaluate(parse(request.text), steps=request.steps, tell=tell)
+    write(shown_value(value))
+    write(f"{trace.count} steps")
+
+
+def shown(value: Any) -> str:
+    """A value of `lam` or EFF."""
+    from effgrad.papers.lam import delta
+    from effgrad.papers.lam.primitives import Left, Right
+
+    match value:
+        case Left(content):
+            return f"inl {shown(content)}"
+        case Right(content):
+            return f"inr {shown(content)}"
+        case str(label), content:
+            return f"{label} {shown(content)}"
+        case tuple() if value:
+            return f"({', '.join(map(shown, _flat(value)))})"
+        case list():
+            return f"[{', '.join(map(shown, value))}]"
+        case delta.Zero() | delta.OneHot() | delta.Scale() | delta.Add() | delta.Var() | delta.Let():
+            parts = [shown(getattr(value, name)) for name in value.__slots__]
+            return " ".join([type(value).__name__, *(f"({p})" if " " in p and p[0] != "(" else p for p in parts)])
+    return "a function" if callable(value) else str(value)
+
+
+def _flat(pair: Any) -> list[Any]:
+    """(a, (b, c)) is written (a, b, c)."""
+    first, second = pair
+    is_pair = isinstance(second, tuple) and len(second) == 2 and not isinstance(second[0], str)
+    return [first, *(_flat(second) if is_pair else [second])]

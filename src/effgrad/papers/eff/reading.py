@@ -1,0 +1,444 @@
+"""The concrete syntax of EFF: a grammar, the reader, and the definitions of a program, which are put in here.
+
+    value types        A ::= X | 1 | A * B | <l1 A1, ..., ln An> | U[op, ...] C | R | Z | Op0 | Op1 | ...
+    computation types  C ::= F A | A -> C | C & D
+    values             V ::= x | () | (V, W) | inj[A] l V | {M} | {[op, ...] M} | 2.0 | 2 | op[x, y. x * y]
+    computations       M ::= case V of (x, y) -> M | case V of {l1 x -> M1 | ... | ln x -> Mn} | V! | return V
+                           | x <- M; N | \\(x : A). M | M V | <M, N> | prj 1 M | prj 2 M
+                           | op V | f V | handle M with H
+    handlers           H ::= {return (x : A) -> M | op p k -> N | ...}
+
+A thunk `{M}` is of the effect of the computation around it, unless it names another. `op[x, y. x * y]` is a constant of
+Op2, a smooth function in the syntax of `lam`; `f` is a built-in function of `signature.py`. A program is a list of
+declarations and a computation:
+
+    operation ap2 : Op2 * (R * R) -> R       -- at most one type for each name; only operations before it in effects
+    effect Smooth = ap1, ap2                 -- a name for several operations
+    type Dual = R * R
+    handler eval[X] = {return (x : X) -> return x | ...}
+    import smooth                            -- the declarations of smooth.eff: chapter 8's effects and handlers
+    define square[X, ap2] = {\\(x : X). ap2 (op[x, y. x * y], (x, x))}
+
+and a definition is used with types and operations for its parameters, as in `square[Dual, ap2_D]! (3.0, 1.0)`: the
+macro of Sigal 2024, section 8.2, that makes one program work on another kind of number.
+
+Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10, 7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from effgrad.papers.eff.terms import (
+    UNIT,
+    App,
+    Arrow,
+    Base,
+    Both,
+    Branch,
+    Call,
+    Case,
+    Choice,
+    Clause,
+    ComputationType,
+    Constant,
+    Effect,
+    F,
+    Force,
+    Handle,
+    Handler,
+    Inj,
+    Lam,
+    Pair,
+    Prj,
+    Product,
+    Program,
+    R,
+    Return,
+    Smooth,
+    Split,
+    Term,
+    Thunk,
+    To,
+    U,
+    Unit,
+    Use,
+    ValueType,
+    Var,
+    Variable,
+    Variant,
+    Z,
+    show,
+    type_parts,
+)
+from effgrad.papers.expressions import function
+from effgrad.papers.syntax import IllFormed, IllTyped, Place, Reader, deep
+
+GRAMMAR = r"""
+program: declaration* computation
+declarations: declaration*
+declaration: "import" NAME                                                  -> imported
+     | "operation" NAME ":" type "->" type                                  -> operation
+     | "effect" NAME "=" names                                              -> effect
+     | "type" NAME "=" type                                                 -> alias
+     | "define" definiendum "=" value                                       -> definition
+     | "handler" definiendum "=" handler                                    -> definition
+definiendum: USE "[" names "]" | NAME
+names: (NAME ("," NAME)*)?
+
+?computation: ("\\" | "λ") "(" NAME ":" type ")" "." computation            -> lam
+     | NAME "<-" step ";" computation                                       -> to
+     | "case" value "of" pattern "->" computation                           -> split
+     | "case" value "of" "{" (branch ("|" branch)*)? "}"                    -> case
+     | step
+branch: NAME pattern "->" computation
+?pattern: NAME                                                              -> named
+     | "(" ")"                                                              -> ignored
+     | "(" pattern "," pattern ("," pattern)* ")"                           -> paired
+?step: application | "handle" computation "with" handler                    -> handle
+?application: head | application atom                                       -> app
+?head: atom "!"                                                             -> force
+     | "return" atom                                                        -> return_
+     | NAME atom                                                            -> call
+     | "<" computation "," computation ">"                                  -> choice
+     | "prj" INTEGER head                                                   -> prj
+     | "(" computation ")"
+handler: "{" "return" "(" NAME ":" type ")" "->" computation ("|" clause)* "}"
+     | use                                                                  -> named_handler
+clause: NAME pattern NAME "->" computation
+
+?value: atom | "inj" "[" type "]" NAME atom                                 -> inj
+?atom: NAME                                                                 -> var
+     | use
+     | "(" ")"                                                              -> unit
+     | "(" value ")"
+     | "(" value ("," value)+ ")"                                           -> row 
+     | "{" computation "}"                                                  -> thunk
+     | "{" "[" names "]" computation "}"                                    -> thunk_of
+     | REAL                                                                 -> real
+     | INTEGER                                                              -> integer
+     | SMOOTH                                                               -> smooth
+use: USE "[" (argument ("," argument)*)? "]"
+?argument: type
+
+?type: small_type | small_type "*" type                                     -> product
+?small_type: NAME                                                           -> type_name
+     | "1"                                                                  -> unit_type
+     | "<" [labelled ("," labelled)*] ">"                                   -> variant
+     | "U" "[" names "]" small_computation_type                             -> u
+     | "(" type ")"
+labelled: NAME type
+?computation_type: small_computation_type
+     | small_type_or_product "->" computation_type                          -> arrow
+     | small_computation_type "&" small_computation_type                    -> both
+?small_type_or_product: type
+?small_computation_type: "F" small_type                                     -> f
+     | "(" computation_type ")"
+
+SMOOTH.3: /op\[[^\]]*\]/
+USE.2: /(?!(U|inj)\[)[a-zA-Z]\w*(?=\[)/
+REAL.2: /-?\d+\.\d+([eE][+-]?\d+)?/
+INTEGER: /-?\d+/
+NAME: /(?!(import|operation|effect|type|define|handler|case|of|handle|with|return|prj|inj|U|F)(?![\w']))[a-zA-Z_][\w']*/
+%import common.WS
+%ignore WS
+%ignore /--[^\n]*/
+"""
+
+
+class _Reader(Reader):
+    grammar = GRAMMAR
+    starts = ("program", "declarations", "type")
+
+    def program(self, at: Place, *parts: Any) -> Any:
+        return list(parts)
+
+    declarations = program
+
+    def imported(self, at: Place, name: str) -> Any:
+        return "import", str(name), None, at
+
+    def operation(self, at: Place, name: str, parameter: ValueType, result: ValueType) -> Any:
+        return "operation", str(name), (parameter, result), at
+
+    def effect(self, at: Place, name: str, names: tuple[str, ...]) -> Any:
+        return "effect", str(name), names, at
+
+    def alias(self, at: Place, name: str, type_: ValueType) -> Any:
+        return "type", str(name), type_, at
+
+    def definition(self, at: Place, definiendum: Any, body: Term) -> Any:
+        return "definition", definiendum[0], (definiendum[1], body), at
+
+    def definiendum(self, at: Place, name: str, names: tuple[str, ...] = ()) -> Any:
+        return str(name), names
+
+    def names(self, at: Place, *names: str) -> tuple[str, ...]:
+        return tuple(map(str, names))
+
+    def lam(self, at: Place, name: str, type_: ValueType, body: Term) -> Term:
+        return Lam(str(name), type_, body, place=at)
+
+    def to(self, at: Place, name: str, first: Term, rest: Term) -> Term:
+        return To(str(name), first, rest, place=at)
+
+    def split(self, at: Place, pair: Term, pattern: Any, body: Term) -> Term:
+        if isinstance(pattern, str):
+            raise IllFormed("`case V of` takes a pattern of a pair, or branches in braces", at)
+        return _unpacked(pair, pattern, body, at)
+
+    def case(self, at: Place, scrutinee: Term, *branches: Branch) -> Term:
+        return Case(scrutinee, branches, place=at)
+
+    def branch(self, at: Place, label: str, pattern: Any, body: Term) -> Term:
+        name, body = _bound(pattern, body, at)
+        return Branch(str(label), name, body, place=at)
+
+    def named(self, at: Place, name: str) -> Any:
+        return str(name)
+
+    def ignored(self, at: Place) -> Any:
+        return "_"
+
+    def paired(self, at: Place, *patterns: Any) -> Any:
+        first, *rest = patterns
+        return first, (rest[0] if len(rest) == 1 else self.paired(at, *rest))
+
+    def handle(self, at: Place, body: Term, handler: Term) -> Term:
+        return Handle(body, handler, place=at)
+
+    def app(self, at: Place, function: Term, argument: Term) -> Term:
+        return App(function, argument, place=at)
+
+    def force(self, at: Place, thunk: Term) -> Term:
+        return Force(thunk, place=at)
+
+    def return_(self, at: Place, value: Term) -> Term:
+        return Return(value, place=at)
+
+    def call(self, at: Place, name: str, parameter: Term) -> Term:
+        return Call(str(name), parameter, place=at)
+
+    def choice(self, at: Place, left: Term, right: Term) -> Term:
+        return Choice(left, right, place=at)
+
+    def prj(self, at: Place, index: str, choice: Term) -> Term:
+        return Prj(int(index), choice, place=at)
+
+    def handler(self, at: Place, name: str, type_: ValueType, body: Term, *clauses: Clause) -> Term:
+        return Handler(str(name), type_, body, clauses, place=at)
+
+    def named_handler(self, at: Place, use: Term) -> Term:
+        return use
+
+    def clause(self, at: Place, operation: str, pattern: Any, continuation: str, body: Term) -> Term:
+        name, body = _bound(pattern, body, at)
+        return Clause(str(operation), name, str(continuation), body, place=at)
+
+    def inj(self, at: Place, type_: Any, label: str, content: Term) -> Term:
+        return Inj(type_, str(label), content, place=at)
+
+    def var(self, at: Place, name: str) -> Term:
+        return Var(str(name), place=at)
+
+    def unit(self, at: Place) -> Term:
+        return Unit(place=at)
+
+    def row(self, at: Place, *items: Term) -> Term:
+        result = items[-1]
+        for item in reversed(items[:-1]):
+            result = Pair(item, result, place=at)
+        return result
+
+    def thunk(self, at: Place, body: Term) -> Term:
+        return Thunk(body, place=at)
+
+    def thunk_of(self, at: Place, names: tuple[str, ...], body: Term) -> Term:
+        return Thunk(body, frozenset(names), place=at)
+
+    def real(self, at: Place, text: str) -> Term:
+        return Constant(R, Fraction(text), place=at)
+
+    def integer(self, at: Place, text: str) -> Term:
+        return Constant(Z, int(text), place=at)
+
+    def smooth(self, at: Place, text: str) -> Term:
+        before, dot, body = text[3:-1].partition(".")
+        if not dot:
+            raise IllFormed(f"{text} needs its arguments and a dot before its expression, as in op[x, y. x * y]", at)
+        names = tuple(name.strip() for name in before.split(",") if name.strip())
+        try:
+            return Constant(Base(f"Op{len(names)}"), Smooth(names, function(names, body)), place=at)
+        except (IllFormed, IllTyped) as error:
+            raise IllFormed(f"{text}: {error}", at) from None
+
+    def use(self, at: Place, name: str, *arguments: Any) -> Term:
+        return Use(str(name), arguments, place=at)
+
+    def type_name(self, at: Place, name: str) -> ValueType:
+        return Variable(str(name))
+
+    def unit_type(self, at: Place) -> ValueType:
+        return UNIT
+
+    def product(self, at: Place, left: ValueType, right: ValueType) -> ValueType:
+        return Product(left, right)
+
+    def variant(self, at: Place, *cases: Any) -> ValueType:
+        return Variant(tuple(case for case in cases if case is not None))
+
+    def labelled(self, at: Place, label: str, type_: ValueType) -> Any:
+        return str(label), type_
+
+    def u(self, at: Place, names: tuple[str, ...], type_: ComputationType) -> ValueType:
+        return U(frozenset(names), type_)
+
+    def f(self, at: Place, type_: ValueType) -> ComputationType:
+        return F(type_)
+
+    def arrow(self, at: Place, argument: ValueType, result: ComputationType) -> ComputationType:
+        return Arrow(argument, result)
+
+    def both(self, at: Place, left: ComputationType, right: ComputationType) -> ComputationType:
+        return Both(left, right)
+
+
+def _bound(pattern: Any, body: Term, at: Place) -> tuple[str, Term]:
+    """The variable that a pattern binds, and the body, which takes it apart first."""
+    if isinstance(pattern, str):
+        return pattern, body
+    name = "_" + "_".join(_names(pattern))
+    return name, _unpacked(Var(name, place=at), pattern, body, at)
+
+
+def _names(pattern: Any) -> list[str]:
+    return [pattern] if isinstance(pattern, str) else [name for part in pattern for name in _names(part)]
+
+
+def _unpacked(pair: Term, pattern: Any, body: Term, at: Place) -> Term:
+    first, second = pattern
+    second, body = _bound(second, body, at)
+    first, body = _bound(first, body, at)
+    return Split(pair, first, second, body, place=at)
+
+
+_READER = _Reader()
+
+
+@deep()
+def parse(text: str) -> Program:
+    """Read a program and put in its definitions.
+
+    >>> print(parse("define one[] = {return 1.0} x <- one[]!; return (x, 2)").body)
+    x <- {return 1.0}!; return (x, 2)
+
+    Raises `IllFormed` with the line and the column.
+    """
+    *declarations, body = _READER.read(text, "program")
+    reading = _Definitions()
+    for declaration in declarations:
+        reading.declare(*declaration)
+    return Program(reading.operations, reading.term(body))
+
+
+def parse_type(text: str) -> ValueType:
+    """Read a value type whose operations are the names in it."""
+    return _Definitions().type(_READER.read(text, "type"))  # type: ignore[no-any-return]
+
+
+class _Definitions:
+    """What the declarations so far have named; puts it into terms and types."""
+
+    def __init__(self, outer: _Definitions | None = None) -> None:
+        self.operations: dict[str, tuple[ValueType, ValueType]] = {} if outer is None else outer.operations
+        self.effects: dict[str, Effect] = {} if outer is None else dict(outer.effects)
+        self.types: dict[str, ValueType] = {} if outer is None else dict(outer.types)
+        self.terms: dict[str, tuple[tuple[str, ...], Term, _Definitions]] = {} if outer is None else outer.terms
+
+    def declare(self, kind: str, name: str, what: Any, at: Place) -> None:
+        if kind == "import":
+            return self.include(name, at)
+        if name in (*self.operations, *self.effects, *self.types, *self.terms):
+            raise IllFormed(f"{name} is declared twice", at)
+        match kind:
+            case "operation":
+                self.operations[name] = (self.type(what[0]), self.type(what[1]))
+            case "effect":
+                self.effects[name] = self.effect(what)
+            case "type":
+                self.types[name] = self.type(what)
+            case _:
+                self.terms[name] = (*what, _Definitions(self))
+
+    def include(self, name: str, at: Place) -> None:
+        """Declare what a file of this package declares."""
+        path = Path(__file__).with_name(f"{name}.eff")
+        if not path.is_file():
+            raise IllFormed(f"there is no {name} to import", at)
+        for declaration in _READER.read(path.read_text(encoding="utf-8"), "declarations"):
+            self.declare(*declaration)
+
+    def effect(self, names: Any) -> Effect:
+        return frozenset[str]().union(*(self.effects.get(name, {name}) for name in names))
+
+    def type(self, type_: Any) -> Any:
+        match type_:
+            case Variable(name):
+                return self.types.get(name, Base(name) if _is_base(name) else type_)
+            case U(effect, inner):
+                return U(self.effect(effect), self.type(inner))
+            case Variant(cases):
+                return Variant(tuple((label, self.type(item)) for label, item in cases))
+            case Base():
+                return type_
+        return type(type_)(*map(self.type, type_parts(type_)))
+
+    def term(self, term: Any) -> Any:
+        match term:
+            case Use(name, arguments):
+                return self.used(term, name, arguments)
+            case Thunk(body, effect) if effect is not None:
+                return Thunk(self.term(body), self.effect(effect), place=term.place)
+            case Call(name, parameter):
+                return Call(self.operation(name), self.term(parameter), place=term.place)
+            case Clause(operation, parameter, continuation, body):
+                return Clause(self.operation(operation), parameter, continuation, self.term(body), place=term.place)
+            case Lam(name, type_, body):
+                return Lam(name, self.type(type_), self.term(body), place=term.place)
+            case Inj(type_, label, content):
+                return Inj(self.type(type_), label, self.term(content), place=term.place)
+            case Handle(body, handler):
+                handler = self.term(handler)
+                if not isinstance(handler, Handler):
+                    raise IllFormed(f"{show(term.handler)} is not a handler", term.place)
+                return Handle(self.term(body), handler, place=term.place)
+            case Handler(name, type_, body, clauses):
+                parts = {"body": self.term(body), "clauses": tuple(map(self.term, clauses))}
+                return replace(term, type=self.type(type_), **parts)
+        return term.rebuilt(self.term)
+
+    def operation(self, name: str) -> str:
+        """An operation, or the one that a parameter of this name stands for."""
+        named = self.effects.get(name, frozenset({name}))
+        return next(iter(named)) if len(named) == 1 else name
+
+    def used(self, term: Term, name: str, arguments: tuple[Any, ...]) -> Term:
+        if name not in self.terms:
+            raise IllFormed(f"{name} is not defined before this", term.place)
+        parameters, body, definitions = self.terms[name]
+        if len(parameters) != len(arguments):
+            raise IllFormed(f"{name} takes {len(parameters)} parameters, not {len(arguments)}", term.place)
+        inner = _Definitions(definitions)
+        for parameter, argument in zip(parameters, arguments, strict=True):
+            inner.types[parameter] = self.type(argument)
+            if isinstance(argument, Variable):
+                inner.effects[parameter] = self.effect((argument.name,))
+        result: Term = inner.term(body)
+        return replace(result, origin=show(term)) if isinstance(result, Handler) else result
+
+
+def _is_base(name: str) -> bool:
+    return name in ("R", "Z") or (name.startswith("Op") and name[2:].isdigit())

@@ -1,0 +1,121 @@
+"""The base types, constants and built-in functions that EFF is used with here.
+
+Base types are the reals R, the integers Z, and Op_n, the smooth functions of n reals. Built-in functions are `eval<n>`,
+which applies a constant of Op_n, `d<i>of<n>`, its partial derivative in argument i (so that the family of the Op_n is
+closed under derivatives), `constant`, from an integer to the function of Op_0 that is it, and arithmetic on integers.
+Beyond the paper, whose built-in functions give base constants only: `less`, which gives a variant, for programs that
+branch. Sigal 2024, definition 7.2.26 and section 8.2.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from effgrad.papers import expressions
+from effgrad.papers.eff.terms import (
+    BOOL,
+    UNIT,
+    Base,
+    Constant,
+    Inj,
+    Pair,
+    Product,
+    R,
+    Smooth,
+    Term,
+    Unit,
+    ValueType,
+    Z,
+)
+
+
+class Builtin(NamedTuple):
+    """A function on base constants: its types, and its value, given `reals` to make numbers of literals."""
+
+    parameter: ValueType
+    result: ValueType
+    meaning: Callable[[Term, Callable[[Any], Any]], Term]
+
+
+def power(type_: ValueType, n: int) -> ValueType:
+    """The n-fold product: nested to the right; the unit type for n = 0."""
+    if n == 0:
+        return UNIT
+    return type_ if n == 1 else Product(type_, power(type_, n - 1))
+
+
+@cache
+def builtin(name: str) -> Builtin | None:
+    """The built-in function of a name, if there is one."""
+    if found := re.fullmatch(r"eval(\d+)", name):
+        n = int(found[1])
+        return Builtin(Product(Base(f"Op{n}"), power(R, n)), R, _evaluation(n))
+    if (found := re.fullmatch(r"d(\d+)of(\d+)", name)) and 1 <= int(found[1]) <= int(found[2]):
+        op = Base(f"Op{found[2]}")
+        return Builtin(op, op, _partial(int(found[1]), op))
+    return _OTHERS.get(name)
+
+
+def _evaluation(n: int) -> Callable[..., Term]:
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+        function, rest, arguments = parameter.first, parameter.second, []
+        for _ in range(n - 1):
+            arguments.append(reals(rest.first.value))
+            rest = rest.second
+        if n:
+            arguments.append(reals(rest.value))
+        return Constant(R, expressions.value(function.value.expression, arguments, reals))
+
+    return meaning
+
+
+def _partial(index: int, op: Base) -> Callable[..., Term]:
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+        function = parameter.value
+        return Constant(op, Smooth(function.names, _derivative(function, index)))
+
+    return meaning
+
+
+@cache
+def _derivative(function: Smooth, index: int) -> expressions.Expression:
+    return expressions.partial(function.expression, index)
+
+
+def _less(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+    holds = reals(parameter.first.value) < reals(parameter.second.value)
+    return Inj(BOOL, "true" if holds else "false", Unit())
+
+
+def _constant(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+    return Constant(Base("Op0"), Smooth((), expressions.Number(parameter.value)))
+
+
+def _integers(operation: Callable[[int, int], int]) -> Builtin:
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+        return Constant(Z, operation(parameter.first.value, parameter.second.value))
+
+    return Builtin(power(Z, 2), Z, meaning)
+
+
+_OTHERS = {
+    "less": Builtin(power(R, 2), BOOL, _less),
+    "constant": Builtin(Z, Base("Op0"), _constant),
+    "plusZ": _integers(operator.add),
+    "minusZ": _integers(operator.sub),
+    "timesZ": _integers(operator.mul),
+}
+
+
+def shaped(parameter: Term, type_: ValueType) -> bool:
+    """Whether a value has the shape of a built-in function's parameter; typed ones always have."""
+    match type_, parameter:
+        case Product(left, right), Pair(first, second):
+            return shaped(first, left) and shaped(second, right)
+        case Base(), Constant(of, _):
+            return of == type_
+        case Base("1"), Unit():
+            return True
+    return False

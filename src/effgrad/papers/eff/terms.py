@@ -1,0 +1,427 @@
+"""MAM and EFF: their types, values, computations and handlers, substitution, and how they are shown.
+
+The concrete syntax is in `reading.py`, which says what each form is. Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10,
+7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from effgrad.papers.expressions import Expression, shown
+from effgrad.papers.syntax import Node
+
+# Types
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A type variable."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A base type of the signature; `1` is the unit type."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    left: ValueType
+    right: ValueType
+
+    def __str__(self) -> str:
+        left = f"({self.left})" if isinstance(self.left, Product) else str(self.left)
+        return f"{left} * {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    cases: tuple[tuple[str, ValueType], ...]
+
+    def __str__(self) -> str:
+        return f"<{', '.join(f'{label} {type_}' for label, type_ in self.cases)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class U:
+    """The type of a suspended computation, with the operations it may perform."""
+
+    effect: frozenset[str]
+    type: ComputationType
+
+    def __str__(self) -> str:
+        return f"U[{', '.join(sorted(self.effect))}] {_small(self.type)}"
+
+
+@dataclass(frozen=True, slots=True)
+class F:
+    """The type of a computation that returns a value."""
+
+    type: ValueType
+
+    def __str__(self) -> str:
+        return f"F ({self.type})" if isinstance(self.type, Product) else f"F {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    argument: ValueType
+    result: ComputationType
+
+    def __str__(self) -> str:
+        return f"{self.argument} -> {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The type of a pair of computations, of which one will be run."""
+
+    left: ComputationType
+    right: ComputationType
+
+    def __str__(self) -> str:
+        return f"{_small(self.left)} & {_small(self.right)}"
+
+
+def _small(type_: ComputationType) -> str:
+    return str(type_) if isinstance(type_, F) else f"({type_})"
+
+
+ValueType = Variable | Base | Product | Variant | U
+ComputationType = F | Arrow | Both
+
+UNIT, R, Z = Base("1"), Base("R"), Base("Z")
+BOOL = Variant((("true", UNIT), ("false", UNIT)))
+Effect = frozenset[str]
+# The parameter and the result of every operation.
+Operations = Mapping[str, tuple[ValueType, ValueType]]
+
+
+def type_parts(type_: Any) -> tuple[Any, ...]:
+    """The types directly inside a type."""
+    match type_:
+        case Product(left, right) | Both(left, right) | Arrow(left, right):
+            return left, right
+        case Variant(cases):
+            return tuple(item for _, item in cases)
+        case U(_, inner) | F(inner):
+            return (inner,)
+    return ()
+
+
+# Terms
+
+
+@dataclass(frozen=True)
+class Term(Node):
+    def __str__(self) -> str:
+        return show(self)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The variables that occur free; kept, since substitution asks at every node."""
+        return _free(self)
+
+
+@dataclass(frozen=True)
+class Var(Term):
+    name: str
+
+
+@dataclass(frozen=True)
+class Unit(Term):
+    pass
+
+
+@dataclass(frozen=True)
+class Pair(Term):
+    first: Term
+    second: Term
+
+
+@dataclass(frozen=True)
+class Inj(Term):
+    type: Variant | Variable
+    label: str
+    content: Term
+
+
+@dataclass(frozen=True)
+class Thunk(Term):
+    """A suspended computation; the checker fills in the effect where the program leaves it out."""
+
+    body: Term
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True)
+class Constant(Term):
+    """A base constant: a real, an integer, or a smooth function."""
+
+    type: Base
+    value: Any
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """A constant of a type Op_n: an expression of n arguments."""
+
+    names: tuple[str, ...]
+    expression: Expression
+
+    def __str__(self) -> str:
+        return f"op[{', '.join(self.names)}. {shown(self.expression, self.names)}]"
+
+
+@dataclass(frozen=True)
+class Split(Term):
+    """`case V of (x, y) -> M`."""
+
+    pair: Term
+    first: str
+    second: str
+    body: Term
+
+
+@dataclass(frozen=True)
+class Branch(Term):
+    label: str
+    name: str
+    body: Term
+
+
+@dataclass(frozen=True)
+class Case(Term):
+    scrutinee: Term
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
+class Force(Term):
+    thunk: Term
+
+
+@dataclass(frozen=True)
+class Return(Term):
+    value: Term
+
+
+@dataclass(frozen=True)
+class To(Term):
+    """`x <- M; N`."""
+
+    name: str
+    first: Term
+    rest: Term
+
+
+@dataclass(frozen=True)
+class Lam(Term):
+    name: str
+    type: ValueType
+    body: Term
+
+
+@dataclass(frozen=True)
+class App(Term):
+    function: Term
+    argument: Term
+
+
+@dataclass(frozen=True)
+class Choice(Term):
+    """`<M, N>`."""
+
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True)
+class Prj(Term):
+    index: int
+    choice: Term
+
+
+@dataclass(frozen=True)
+class Call(Term):
+    """An operation, or a built-in function, with its parameter."""
+
+    name: str
+    parameter: Term
+
+
+@dataclass(frozen=True)
+class Clause(Term):
+    operation: str
+    parameter: str
+    continuation: str
+    body: Term
+
+
+@dataclass(frozen=True)
+class Handler(Term):
+    """Its return clause, its other clauses, and the definition it comes from, by which it is shown."""
+
+    name: str
+    type: ValueType
+    body: Term
+    clauses: tuple[Clause, ...]
+    origin: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Handle(Term):
+    """The effect is that of the context, which the checker fills in."""
+
+    body: Term
+    handler: Term
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True)
+class Use(Term):
+    """A definition with types and operations for its parameters; gone once a program is read."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A computation, and the operations that it and its types speak of."""
+
+    operations: Operations
+    body: Term
+
+
+# The field in which a term binds variables, and the fields with their names.
+_SCOPES: dict[type[Term], tuple[str, tuple[str, ...]]] = {
+    Split: ("body", ("first", "second")),
+    Branch: ("body", ("name",)),
+    To: ("rest", ("name",)),
+    Lam: ("body", ("name",)),
+    Clause: ("body", ("parameter", "continuation")),
+    Handler: ("body", ("name",)),
+}
+_CLOSED = frozenset[str]()
+
+
+def _free(term: Any) -> frozenset[str]:
+    if isinstance(term, Var):
+        return frozenset((term.name,))
+    scope, names = _SCOPES.get(type(term), ("", ()))
+    found = _CLOSED
+    for name, part in term.__dict__.items():
+        inner = _CLOSED
+        if isinstance(part, Term):
+            inner = part.free
+        elif type(part) is tuple:
+            inner = inner.union(*[item.free for item in part if isinstance(item, Term)])
+        if inner:
+            found |= inner.difference([getattr(term, n) for n in names]) if name == scope else inner
+    return found
+
+
+def substituted(term: Any, values: Mapping[str, Term]) -> Any:
+    """A term with closed values for variables: since they are closed, no binder can capture anything."""
+    if type(term) is tuple:
+        return tuple([substituted(part, values) for part in term])
+    if not isinstance(term, Term) or term.free.isdisjoint(values):
+        return term
+    if isinstance(term, Var):
+        return values[term.name]
+    kind = type(term)
+    scope, names = _SCOPES.get(kind, ("", ()))
+    old = term.__dict__
+    bound = [old[name] for name in names]
+    inner = {n: v for n, v in values.items() if n not in bound} if bound else values
+    # A copy with some fields changed: what dataclasses do for frozen classes takes twice as long.
+    result = object.__new__(kind)
+    new = result.__dict__
+    for name, part in old.items():
+        if isinstance(part, Term) or type(part) is tuple:
+            part = substituted(part, inner if name == scope else values)
+        new[name] = part
+    new["free"] = term.free.difference(values)
+    return result
+
+
+# How terms are shown
+
+
+def show(term: Any) -> str:
+    """A term in the concrete syntax."""
+    match term:
+        case Var(name):
+            return name
+        case Unit():
+            return "()"
+        case Pair(first, second):
+            return f"({show(first)}, {show(second)})"
+        case Inj(type_, label, content):
+            return f"inj[{type_}] {label} {_atom(content)}"
+        case Thunk(body, effect):
+            return f"{{{'' if effect is None else f'[{_listed(effect)}] '}{show(body)}}}"
+        case Constant(_, value):
+            text = str(float(value)) if isinstance(value, Fraction) else str(value)
+            return f"({text})" if text.startswith("-") else text
+        case Split(pair, first, second, body):
+            return f"case {show(pair)} of ({first}, {second}) -> {show(body)}"
+        case Branch(label, name, body):
+            return f"{label} {name} -> {show(body)}"
+        case Case(scrutinee, branches):
+            return f"case {show(scrutinee)} of {{{' | '.join(map(show, branches))}}}"
+        case Force(thunk):
+            return f"{_atom(thunk)}!"
+        case Return(value):
+            return f"return {_atom(value)}"
+        case To(name, first, rest):
+            return f"{name} <- {_head(first)}; {show(rest)}"
+        case Lam(name, type_, body):
+            return f"\\({name} : {type_}). {show(body)}"
+        case App(function, argument):
+            return f"{_head(function)} {_atom(argument)}"
+        case Choice(left, right):
+            return f"<{show(left)}, {show(right)}>"
+        case Prj(index, choice):
+            return f"prj {index} {f'({show(choice)})' if isinstance(choice, App) else _head(choice)}"
+        case Call(name, parameter):
+            return f"{name} {_atom(parameter)}"
+        case Clause(operation, parameter, continuation, body):
+            return f"{operation} {parameter} {continuation} -> {show(body)}"
+        case Handler(origin=str(origin)):
+            return origin
+        case Handler(name, type_, body, clauses):
+            return f"{{{' | '.join([f'return ({name} : {type_}) -> {show(body)}', *map(show, clauses)])}}}"
+        case Handle(body, handler):
+            return f"handle {show(body)} with {show(handler)}"
+        case Use(name, arguments):
+            return f"{name}[{', '.join(map(str, arguments))}]"
+    return "[]"
+
+
+def _listed(effect: Effect) -> str:
+    return ", ".join(sorted(effect))
+
+
+def _atom(value: Any) -> str:
+    return f"({show(value)})" if isinstance(value, Inj) else show(value)
+
+
+def _head(term: Any) -> str:
+    """A computation where one that extends to the right would swallow what follows."""
+    return f"({show(term)})" if isinstance(term, Split | Case | To | Lam | Handle | Prj) else show(term)

@@ -1,0 +1,262 @@
+"""The type-and-effect checker of EFF.
+
+Every type is found from the term: binders, injections and the return clauses of handlers are annotated, operations are
+declared, and a thunk that names no effect is of the effect around it. The rules are those of the paper, so an effect is
+never widened: a thunk is forced at its own effect, and what a handler does not handle cannot be performed below it.
+Checking also fills the effects in, so that a term keeps its type wherever reduction moves it.
+
+Sigal 2024, figures 7.6, 7.7, 7.13, 7.14, 7.22 and 7.23.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from effgrad.papers.eff.signature import builtin
+from effgrad.papers.eff.terms import (
+    UNIT,
+    App,
+    Arrow,
+    Both,
+    Branch,
+    Call,
+    Case,
+    Choice,
+    Clause,
+    ComputationType,
+    Constant,
+    Effect,
+    F,
+    Force,
+    Handle,
+    Handler,
+    Inj,
+    Lam,
+    Operations,
+    Pair,
+    Prj,
+    Product,
+    Program,
+    Return,
+    Split,
+    Term,
+    Thunk,
+    To,
+    U,
+    Unit,
+    ValueType,
+    Var,
+    Variable,
+    Variant,
+    type_parts,
+)
+from effgrad.papers.syntax import IllTyped, deep
+
+Context = Mapping[str, ValueType]
+
+
+@deep()
+def check(program: Program, effect: Effect = frozenset(), variables: frozenset[str] = frozenset(),
+          context: Context | None = None) -> tuple[Program, ComputationType]:  # fmt: skip
+    """A program with its effects filled in, and its type; raises `IllTyped` with the rule that is broken.
+
+    Arguments:
+        program: what `parse` gives.
+        effect: the operations that the context handles; none for a program to be run.
+        variables: the type variables that it may use.
+        context: the types of its free variables.
+
+    >>> from effgrad.papers.eff.reading import parse
+    >>> print(check(parse("x <- return 1.0; return (x, x)"))[1])
+    F (R * R)
+    """
+    checker = Checker(program.operations, variables)
+    checker.declarations()
+    term, type_ = checker.computation(program.body, context or {}, effect)
+    return Program(program.operations, term), type_
+
+
+class Checker:
+    """The judgements; each gives the term with its effects filled in, and its type."""
+
+    def __init__(self, operations: Operations, variables: frozenset[str] = frozenset()) -> None:
+        self.operations, self.variables = operations, variables
+
+    # Kinds
+
+    def declarations(self) -> None:
+        """The types of an operation may speak of operations before it only: there are no recursive effects."""
+        before: dict[str, Any] = {}
+        for name, types in self.operations.items():
+            earlier = Checker(dict(before), self.variables)
+            for type_ in types:
+                earlier.kind(type_, None)
+            before[name] = types
+
+    def kind(self, type_: Any, term: Term | None) -> None:
+        """That a type is well-kinded."""
+        place = None if term is None else term.place
+        match type_:
+            case Variable(name) if name not in self.variables:
+                raise IllTyped(f"kind of a type variable: {name} is not declared", place)
+            case U(effect, _):
+                self.effect(effect, term)
+            case Variant(cases) if len({label for label, _ in cases}) < len(cases):
+                raise IllTyped(f"kind of a variant: a label occurs twice in {type_}", place)
+        for part in type_parts(type_):
+            self.kind(part, term)
+
+    def effect(self, effect: Effect, term: Term | None) -> Effect:
+        for name in sorted(effect - self.operations.keys()):
+            place = None if term is None else term.place
+            raise IllTyped(f"kind of an effect: the operation {name} is not declared (before this)", place)
+        return effect
+
+    # Values
+
+    def value(self, term: Term, context: Context, effect: Effect) -> tuple[Term, ValueType]:
+        match term:
+            case Var(name):
+                if name not in context:
+                    raise IllTyped(f"variable: {name} is not bound", term.place)
+                return term, context[name]
+            case Unit():
+                return term, UNIT
+            case Constant(type_, _):
+                return term, type_
+            case Pair(first, second):
+                first, left = self.value(first, context, effect)
+                second, right = self.value(second, context, effect)
+                return Pair(first, second, place=term.place), Product(left, right)
+            case Inj(type_, label, content):
+                self.kind(type_, term)
+                cases = dict(type_.cases) if isinstance(type_, Variant) else {}
+                if label not in cases:
+                    raise IllTyped(f"injection: {type_} has no label {label}, in {term}", term.place)
+                content, found = self.value(content, context, effect)
+                self.same(found, cases[label], "injection", term)
+                return Inj(type_, label, content, place=term.place), type_
+            case Thunk(body, named):
+                own = effect if named is None else self.effect(named, term)
+                body, inner = self.computation(body, context, own)
+                return Thunk(body, own, place=term.place), U(own, inner)
+        raise IllTyped(f"value: {term} is none; {{ }} suspends a computation", term.place)
+
+    # Computations
+
+    def computation(self, term: Term, context: Context, effect: Effect) -> tuple[Term, ComputationType]:
+        match term:
+            case Split(pair, first, second, body):
+                pair, found = self.value(pair, context, effect)
+                if not isinstance(found, Product):
+                    raise self.wrong("case of a pair", "A * B", found, term)
+                body, type_ = self.computation(body, {**context, first: found.left, second: found.right}, effect)
+                return Split(pair, first, second, body, place=term.place), type_
+            case Case(scrutinee, branches):
+                return self.case(term, scrutinee, branches, context, effect)
+            case Force(thunk):
+                thunk, found = self.value(thunk, context, effect)
+                if not isinstance(found, U):
+                    raise self.wrong("force", "U[E] C", found, term)
+                if found.effect != effect:
+                    raise self.wrong("force", f"a thunk of the effect {_named(effect)} here", found, term)
+                return Force(thunk, place=term.place), found.type
+            case Return(value):
+                value, given = self.value(value, context, effect)
+                return Return(value, place=term.place), F(given)
+            case To(name, first, rest):
+                first, got = self.computation(first, context, effect)
+                if not isinstance(got, F):
+                    raise self.wrong("sequencing", "F A before `;`", got, term)
+                rest, type_ = self.computation(rest, {**context, name: got.type}, effect)
+                return To(name, first, rest, place=term.place), type_
+            case Lam(name, bound, body):
+                self.kind(bound, term)
+                body, type_ = self.computation(body, {**context, name: bound}, effect)
+                return Lam(name, bound, body, place=term.place), Arrow(bound, type_)
+            case App(function, argument):
+                function, type_ = self.computation(function, context, effect)
+                if not isinstance(type_, Arrow):
+                    raise self.wrong("application", "A -> C", type_, term)
+                argument, found = self.value(argument, context, effect)
+                self.same(found, type_.argument, "argument of an application", term)
+                return App(function, argument, place=term.place), type_.result
+            case Choice(left, right):
+                left, one = self.computation(left, context, effect)
+                right, other = self.computation(right, context, effect)
+                return Choice(left, right, place=term.place), Both(one, other)
+            case Prj(index, choice):
+                choice, type_ = self.computation(choice, context, effect)
+                if not isinstance(type_, Both) or index not in (1, 2):
+                    raise self.wrong(f"projection {index}", "C & D", type_, term)
+                return Prj(index, choice, place=term.place), type_.left if index == 1 else type_.right
+            case Call(name, parameter):
+                parameter, given = self.value(parameter, context, effect)
+                wanted, result = self.called(name, effect, term)
+                self.same(given, wanted, f"parameter of {name}", term)
+                return Call(name, parameter, place=term.place), F(result)
+            case Handle(body, Handler() as handler, outer):
+                outer = effect if outer is None else outer
+                self.same(outer, effect, "handling", term)
+                handler, source, operations, type_ = self.handler(handler, context, effect)
+                body, handled = self.computation(body, context, operations)
+                self.same(handled, F(source), "handled computation", term)
+                return Handle(body, handler, outer, place=term.place), type_
+        raise IllTyped(f"computation: {term} is a value; return it", term.place)
+
+    def case(self, term: Term, scrutinee: Term, branches: tuple[Branch, ...], context: Context,
+             effect: Effect) -> tuple[Term, ComputationType]:  # fmt: skip
+        scrutinee, found = self.value(scrutinee, context, effect)
+        if not isinstance(found, Variant):
+            raise self.wrong("case of a variant", "a variant", found, term)
+        cases = dict(found.cases)
+        if [b.label for b in branches] != list(cases) or not branches:
+            raise self.wrong("case of a variant", f"the branches {', '.join(cases)}",
+                             ", ".join(b.label for b in branches), term)  # fmt: skip
+        done: list[Branch] = []
+        types: list[ComputationType] = []
+        for branch in branches:
+            body, type_ = self.computation(branch.body, {**context, branch.name: cases[branch.label]}, effect)
+            self.same(type_, (types or [type_])[0], "branches of case", branch)
+            done.append(Branch(branch.label, branch.name, body, place=branch.place))
+            types.append(type_)
+        return Case(scrutinee, tuple(done), place=term.place), types[0]
+
+    def called(self, name: str, effect: Effect, term: Term) -> tuple[ValueType, ValueType]:
+        if (function := builtin(name)) is not None:
+            return function.parameter, function.result
+        if name not in self.operations:
+            raise IllTyped(f"operation: {name} is not declared, in {term}", term.place)
+        if name not in effect:
+            raise IllTyped(f"operation: {name} is not of the effect {_named(effect)} here, in {term}", term.place)
+        return self.operations[name]
+
+    def handler(self, handler: Handler, context: Context,
+                outer: Effect) -> tuple[Handler, ValueType, Effect, ComputationType]:  # fmt: skip
+        """The type A, the effect handled, and the type of the result of a handler."""
+        self.kind(handler.type, handler)
+        body, type_ = self.computation(handler.body, {**context, handler.name: handler.type}, outer)
+        clauses: list[Clause] = []
+        for clause in handler.clauses:
+            if clause.operation not in self.operations:
+                raise IllTyped(f"clause of a handler: the operation {clause.operation} is not declared", clause.place)
+            if clause.operation in {c.operation for c in clauses}:
+                raise IllTyped(f"clause of a handler: {clause.operation} has two", clause.place)
+            parameter, result = self.operations[clause.operation]
+            bound = {clause.parameter: parameter, clause.continuation: U(outer, Arrow(result, type_))}
+            inner, found = self.computation(clause.body, {**context, **bound}, outer)
+            self.same(found, type_, f"clause of {clause.operation}", clause)
+            clauses.append(Clause(clause.operation, clause.parameter, clause.continuation, inner, place=clause.place))
+        done = replace(handler, body=body, clauses=tuple(clauses))
+        return done, handler.type, frozenset(c.operation for c in clauses), type_
+
+    def same(self, found: Any, wanted: Any, rule: str, term: Term) -> None:
+        if found != wanted:
+            raise self.wrong(rule, wanted, found, term)
+
+    def wrong(self, rule: str, wanted: Any, found: Any, term: Term) -> IllTyped:
+        return IllTyped(f"{rule}: expected {wanted}, found {found}, in {term}", term.place)
+
+
+def _named(effect: Effect) -> str:
+    return f"[{', '.join(sorted(effect))}]"

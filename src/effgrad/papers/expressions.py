@@ -1,0 +1,205 @@
+"""Expressions: smooth functions as symbols, with their derivatives by the chain rule.
+
+They are the base constants of EFF (the sets Op_n of Sigal 2024, section 8.2, closed under partial derivatives), and the
+symbolic derivative that the differential tests compare with. An expression is a graph: what is shared is visited once.
+The partials of the functions are those of the table in `lam/primitives.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from effgrad.papers.lam.primitives import CONSTANTS
+from effgrad.papers.lam.reading import parse
+from effgrad.papers.lam.semantics import Interpreter
+
+
+class Expression:
+    """A number to Python's operators; compared by identity, so that sharing can be seen."""
+
+    def __add__(self, other: Any) -> Expression:
+        return _call("+", self, other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return _call("+", other, self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return _call("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return _call("-", other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return _call("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return _call("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return _call("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return _call("/", other, self)
+
+    def __neg__(self) -> Expression:
+        return _call("negate", self)
+
+    def __lt__(self, other: Any) -> bool:
+        """A branch goes by what the arguments stand for."""
+        first, second = (sampled(e) if isinstance(e, Expression) else e for e in (self, other))
+        return bool(first < second)
+
+    def __getattr__(self, name: str) -> Any:
+        # `sin`, `exp` and the others of the table are methods of numbers here.
+        if name not in CONSTANTS or CONSTANTS[name].kind != "smooth":
+            raise AttributeError(name)
+        return lambda *others: _call(name, self, *others)
+
+    def __str__(self) -> str:
+        return shown(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Expression):
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Argument(Expression):
+    """The place of an argument, counted from 1, and a number that it may stand for."""
+
+    index: int
+    sample: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Expression):
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+def _call(name: str, *arguments: Any) -> Expression:
+    """A call, without the neutral elements that derivatives are full of."""
+    parts = tuple(a if isinstance(a, Expression) else Number(a) for a in arguments)
+    known = [part.value if isinstance(part, Number) else None for part in parts]
+    match name, known:
+        case ("+", [0, _]) | ("*", [1, _]):
+            return parts[1]
+        case ("+", [_, 0]) | ("-", [_, 0]) | ("*", [_, 1]) | ("/", [_, 1]):
+            return parts[0]
+        case ("*", [0, _]) | ("*", [_, 0]) | ("/", [0, _]):
+            return Number(0)
+        case ("-", [0, _]):
+            return Call("negate", parts[1:])
+    return Call(name, parts)
+
+
+def function(names: Sequence[str], text: str) -> Expression:
+    """A function in the syntax of `lam`, as an expression of its arguments.
+
+    >>> print(function(["x", "y"], "x * sin y"))
+    x1 * sin x2
+    """
+    scope = {name: Argument(i) for i, name in enumerate(names, 1)}
+    result = Interpreter(reals=Number).value(parse(text), scope)
+    return result if isinstance(result, Expression) else Number(result)
+
+
+def value(expression: Expression, arguments: Sequence[Any], reals: Callable[[Any], Any] = float) -> Any:
+    """An expression at a point, over any numbers; `reals` makes one of a literal."""
+
+    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+        return arguments[node.index - 1] if isinstance(node, Argument) else _result(node, of, reals)
+
+    return _visit(expression, at)
+
+
+def _result(node: Expression, of: Callable[[Expression], Any], reals: Callable[[Any], Any]) -> Any:
+    """A number, or a call with the results of its parts."""
+    match node:
+        case Number(number):
+            return reals(number)
+        case Call(name, (one,)):
+            return CONSTANTS[name].meaning(of(one))
+        case Call(name, (first, second)):
+            return CONSTANTS[name].meaning((of(first), of(second)))
+    raise AssertionError(node)
+
+
+def sampled(expression: Expression) -> Any:
+    """An expression at the numbers that its arguments stand for."""
+
+    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+        return node.sample if isinstance(node, Argument) else _result(node, of, lambda number: number)
+
+    return _visit(expression, at)
+
+
+def partial(expression: Expression, index: int) -> Expression:
+    """The partial derivative with respect to an argument.
+
+    >>> print(partial(function(["x", "y"], "x * sin (x * y)"), 2))
+    x1 * (cos (x1 * x2) * x1)
+    """
+
+    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+        match node:
+            case Argument(i):
+                return Number(int(i == index))
+            case Call(name, parts):
+                total: Expression = Number(0)
+                for rule, part in zip(_partials(name), parts, strict=True):
+                    total = total + value(rule, parts, Number) * of(part)
+                return total
+        return Number(0)
+
+    result: Expression = _visit(expression, at)
+    return result
+
+
+@cache
+def _partials(name: str) -> tuple[Expression, ...]:
+    row = CONSTANTS[name].partials[0]
+    return tuple(function([f"x{i}" for i in range(1, len(row) + 1)], text) for text in row)
+
+
+def _visit(root: Expression, at: Callable[[Expression, Callable[[Expression], Any]], Any]) -> Any:
+    """The result of `at` for the root, where the results for the parts are known; not by recursion, each node once."""
+    done: dict[Expression, Any] = {}
+    todo = [root]
+    while todo:
+        node = todo[-1]
+        waiting = [p for p in node.arguments if p not in done] if isinstance(node, Call) and node not in done else []
+        if waiting:
+            todo += waiting
+            continue
+        todo.pop()
+        if node not in done:
+            done[node] = at(node, done.__getitem__)
+    return done[root]
+
+
+_LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def shown(expression: Expression, names: Sequence[str] = (), level: int = 0) -> str:
+    """An expression in the syntax of `lam`; arguments without a name are x1, x2, ..."""
+    match expression:
+        case Number(number):
+            text = str(float(number)) if isinstance(number, Fraction | int) else str(number)
+            return f"({text})" if text.startswith("-") and level else text
+        case Argument(index):
+            return names[index - 1] if index <= len(names) else f"x{index}"
+        case Call(name, (left, right)) if name in _LEVEL:
+            own = _LEVEL[name]
+            text = f"{shown(left, names, own)} {name} {shown(right, names, own + 1)}"
+            return f"({text})" if own < level else text
+        case Call(name, parts):
+            text = f"{name} {shown(parts[0], names, 4)}" if len(parts) == 1 else (
+                f"{name} ({', '.join(shown(part, names) for part in parts)})")  # fmt: skip
+            return f"({text})" if level > 3 else text
+    raise AssertionError(expression)

@@ -1,0 +1,286 @@
+"""The meaning of HH: a machine with a control stack, a heap, and continuations that are pieces of the stack.
+
+To perform an effect takes the frames above the nearest handler that catches it, that handler included (it is deep), off
+the stack and into the heap as a continuation; to continue it puts them back, which can be done once. Operands are
+evaluated from the right, as OCaml does. De Vilhena and Pottier 2023, sections 4 and 7.1.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from effgrad.papers.hh.terms import (
+    Fun,
+    Handle,
+    Let,
+    Literal,
+    Made,
+    Match,
+    Name,
+    Pattern,
+    Quoted,
+    Row,
+    Strict,
+    Term,
+    Var,
+)
+from effgrad.papers.syntax import Place, Stuck, TooManySteps
+
+Environment = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Constructed:
+    """A value made by a constructor."""
+
+    constructor: str
+    argument: Any
+
+    def __str__(self) -> str:
+        return self.constructor if self.argument == () else f"{self.constructor} {shown(self.argument)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    function: Fun
+    scope: Environment
+
+    def __str__(self) -> str:
+        return "a function"
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the heap, of a reference or of a continuation."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"l{self.number}"
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Frames that were taken off the stack; in the heap until they are put back."""
+
+    frames: list[Any]
+
+    def __str__(self) -> str:
+        return f"a continuation of {len(self.frames)} frames"
+
+
+USED = "a continuation that was resumed"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A frame: a term that waits for the value of one of its parts, with the values of those to the right of it."""
+
+    term: Any
+    scope: Environment
+    values: tuple[Any, ...] = ()
+
+
+def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
+             tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Any:  # fmt: skip
+    """The value of a term, applied to arguments if there are any.
+
+    Arguments:
+        term: what `parse` gives.
+        arguments: numbers, tuples, `Constructed`, or Python functions of one value.
+        reals: makes a number of a literal such as 2.5.
+        steps: the limit; `TooManySteps` is raised beyond it.
+        tell: is called after each step with the name of its rule.
+
+    >>> from effgrad.papers.hh import parse
+    >>> evaluate(parse("fun x -> let r = ref x in r := !r + 1; !r * 2"), 20)
+    42
+    """
+    for argument in arguments:
+        term = Strict("apply", (term, Quoted(argument)))
+    machine = Machine(term, reals)
+    while machine.frames or machine.term is not None:
+        rule = machine.step()
+        if rule is not None:
+            tell(rule, machine)
+        if machine.steps > steps:
+            raise TooManySteps(steps)
+    return machine.value
+
+
+class Machine:
+    """A program that is being run: a term with its scope, or a value, the frames around it, and the heap."""
+
+    def __init__(self, term: Term, reals: Callable[[Fraction], Any] = float) -> None:
+        self.reals = reals
+        self.term: Term | None = term
+        self.scope: Environment = {}
+        self.value: Any = None
+        self.frames: list[Waiting] = []
+        self.heap: dict[Location, Any] = {}
+        self.printed: list[Any] = []
+        self.steps = 0
+        self.place: Place | None = None
+
+    def step(self) -> str | None:
+        """Go on to the next part of a term, or do what a rule says; the rule's name in the latter case."""
+        if self.term is None:
+            rule = self._receive(self.frames.pop())
+            self.steps += rule is not None
+            return rule
+        self._enter(self.term, self.scope)
+        return None
+
+    def _enter(self, term: Term, scope: Environment) -> None:
+        self.place = term.place or self.place
+        match term:
+            case Var(name):
+                if name not in scope:
+                    raise Stuck(f"{name} is not bound", term.place)
+                self._give(scope[name])
+            case Literal(value):
+                self._give(self.reals(value) if isinstance(value, Fraction) else value)
+            case Quoted(value):
+                self._give(value)
+            case Fun():
+                self._give(Closure(term, scope))
+            case Strict("row", ()):
+                self._give(())
+            case Strict(_, (*_, last)):
+                self._wait(term, scope, last)
+            case Let(_, inner, _) | Match(inner, _) | Handle(inner, _):
+                self._wait(term, scope, inner)
+
+    def _wait(self, term: Term, scope: Environment, part: Term) -> None:
+        self.frames.append(Waiting(term, scope))
+        self.term, self.scope = part, scope
+
+    def _give(self, value: Any) -> None:
+        self.term, self.value = None, value
+
+    def _go(self, term: Term, scope: Environment) -> None:
+        self.term, self.scope = term, scope
+
+    def _receive(self, frame: Waiting) -> str | None:
+        """A value meets the frame that waits for it."""
+        term, scope = frame.term, frame.scope
+        self.place = term.place or self.place
+        match term:
+            case Strict(rule, parts):
+                values = (self.value, *frame.values)
+                if len(values) == len(parts):
+                    return self._apply(rule, values)
+                self.frames.append(Waiting(term, scope, values))
+                self._go(parts[-1 - len(values)], scope)
+                return None
+            case Let(pattern, _, body):
+                self._go(body, {**scope, **self._bound(pattern, self.value)})
+                return "let"
+            case Match(_, branches):
+                return self._choose("match", branches, scope)
+            case Handle(_, branches):
+                return self._choose("return", [b for b in branches if b.continuation is None], scope)
+        raise AssertionError(term)
+
+    def _choose(self, rule: str, branches: Any, scope: Environment) -> str:
+        for branch in branches:
+            if (found := matched(branch.pattern, self.value)) is not None:
+                self._go(branch.body, {**scope, **found})
+                return rule
+        raise Stuck(f"no pattern fits {shown(self.value)}", self.place)
+
+    def _bound(self, pattern: Pattern, value: Any) -> Environment:
+        found = matched(pattern, value)
+        if found is None:
+            raise Stuck(f"the pattern does not fit {shown(value)}", self.place)
+        return found
+
+    def _apply(self, rule: str, values: tuple[Any, ...]) -> str:
+        match rule, values:
+            case "row", _:
+                self._give(values)
+            case "apply", (Closure(function, scope) as closure, argument):
+                own = {function.name: closure} if function.name else {}
+                self._go(function.body, {**scope, **own, **self._bound(function.parameter, argument)})
+            case "apply", (function, argument) if callable(function):
+                self._give(function(argument))
+            case "ref", (value,):
+                self._give(self.new(value))
+            case "!", (Location() as location,):
+                self._give(self.heap[location])
+            case ":=", (Location() as location, value):
+                self.heap[location] = value
+                self._give(())
+            case "print", (value,):
+                self.printed.append(value)
+                self._give(())
+            case "perform", (value,):
+                self._perform(value)
+            case "continue", (Location() as location, value):
+                frames = self.heap.get(location)
+                if frames is USED:
+                    raise Stuck(f"the continuation {location} is resumed a second time; it is one-shot", self.place)
+                if not isinstance(frames, Continuation):
+                    raise Stuck(f"{location} is not a continuation", self.place)
+                self.heap[location] = USED
+                self.frames += frames.frames
+                self._give(value)
+            case "<", (left, right):
+                self._give(Constructed("True" if left < right else "False", ()))
+            case _ if rule in _ARITHMETIC:
+                self._give(_ARITHMETIC[rule](*values))
+            case _ if rule[0].isupper():
+                self._give(Constructed(rule, values[0]))
+            case _:
+                raise Stuck(f"no rule for {rule} of {', '.join(map(shown, values))}", self.place)
+        return rule
+
+    def new(self, content: Any) -> Location:
+        location = Location(len(self.heap) + 1)
+        self.heap[location] = content
+        return location
+
+    def _perform(self, effect: Any) -> None:
+        for height in reversed(range(len(self.frames))):
+            frame = self.frames[height]
+            for branch in frame.term.branches if isinstance(frame.term, Handle) else ():
+                found = matched(branch.pattern, effect)
+                if branch.continuation is not None and found is not None:
+                    found[branch.continuation] = self.new(Continuation(self.frames[height:]))
+                    del self.frames[height:]
+                    return self._go(branch.body, {**frame.scope, **found})
+        raise Stuck(f"no handler catches the effect {shown(effect)}", self.place)
+
+
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def matched(pattern: Pattern, value: Any) -> Environment | None:
+    """What a pattern binds when it fits a value; None when it does not."""
+    match pattern, value:
+        case Name("_"), _:
+            return {}
+        case Name(name), _:
+            return {name: value}
+        case Row(items), tuple() if len(items) == len(value):
+            found: Environment = {}
+            for item, part in zip(items, value, strict=True):
+                inner = matched(item, part)
+                if inner is None:
+                    return None
+                found |= inner
+            return found
+        case Made(constructor, argument), Constructed(made, content) if made == constructor:
+            return matched(argument, content)
+    return None
+
+
+def shown(value: Any) -> str:
+    """A value as it is written."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(shown, value))})"
+    if isinstance(value, Constructed):
+        return f"({value})" if value.argument != () else str(value)
+    return "a function" if callable(value) else str(value)

@@ -1,0 +1,106 @@
+"""The terms and patterns of HH; `reading.py` has the concrete syntax. De Vilhena and Pottier 2023, section 7.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from effgrad.papers.syntax import Node
+
+# Patterns
+
+
+@dataclass(frozen=True)
+class Name(Node):
+    name: str
+
+
+@dataclass(frozen=True)
+class Row(Node):
+    """A tuple of patterns; with none, the unit."""
+
+    items: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Made(Node):
+    """A constructor and the pattern of its argument."""
+
+    constructor: str
+    argument: Pattern
+
+
+Pattern = Name | Row | Made
+
+
+# Terms
+
+
+@dataclass(frozen=True)
+class Term(Node):
+    pass
+
+
+@dataclass(frozen=True)
+class Var(Term):
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal(Term):
+    value: Any
+
+
+@dataclass(frozen=True)
+class Quoted(Term):
+    """A value that comes from outside, as it is."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Fun(Term):
+    """A function; one with a name may call itself by it."""
+
+    parameter: Pattern
+    body: Term
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Let(Term):
+    pattern: Pattern
+    bound: Term
+    body: Term
+
+
+@dataclass(frozen=True)
+class Branch(Term):
+    """`pattern -> body`; in a handler, an effect with a name for its continuation."""
+
+    pattern: Pattern
+    body: Term
+    continuation: str | None = None
+
+
+@dataclass(frozen=True)
+class Match(Term):
+    scrutinee: Term
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
+class Handle(Term):
+    body: Term
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
+class Strict(Term):
+    """A construct that evaluates all its parts, the last one first, and does something with the values."""
+
+    rule: str
+    arguments: tuple[Term, ...]
+
+
+UNIT = Row(())

@@ -1,0 +1,250 @@
+"""The concrete syntax of the language of 003: a grammar, and the reader.
+
+    types    A ::= R | Z | String | A * B | A + B | A -> B | Vector A
+    terms    e ::= x | \\x. e | e1 e2 | let x = e1 in e2 | (e1, e2) | fst e | snd e
+                 | inl e | inr e | case e of inl x -> e1, inr y -> e2 | 2 | 2.0 | "text" | op
+
+Infix operators are constants applied to pairs: `x * y` on reals, `x *Z y` on integers; `x < y` gives `inl 0` if it
+holds and `inr 0` if not, and `if` is a `case` on that. Binders may be patterns, which stand for projections. The
+output of the translations also has `pure e`, `do {x <- e; ...}`, delta terms and the types Delta, DeltaMap and M A.
+
+Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from effgrad.papers.lam.primitives import CONSTANTS
+from effgrad.papers.lam.terms import (
+    App,
+    Arrow,
+    Base,
+    Case,
+    Do,
+    Fst,
+    Inl,
+    Inr,
+    Lam,
+    Let,
+    Literal,
+    Monad,
+    Op,
+    Pair,
+    Poly,
+    Product,
+    Pure,
+    Real,
+    Snd,
+    Sum,
+    Term,
+    Type,
+    Var,
+    Vector,
+)
+from effgrad.papers.syntax import Place, Reader, deep
+
+GRAMMAR = r"""
+?term: ("\\" | "λ") pattern "." term                                        -> lam
+     | "let" pattern "=" term "in" term                                     -> let
+     | "case" term "of" "inl" NAME "->" term "," "inr" NAME "->" term       -> case
+     | "if" term "then" term "else" term                                    -> if_
+     | comparison
+?comparison: sum | sum "<" sum                                              -> less
+?sum: product | sum ADD product                                             -> infix
+?product: unary | product MUL unary                                         -> infix
+?unary: application | "-" unary                                             -> negative
+?application: atom
+     | application atom                                                     -> app
+     | PROJECTION_OR_INJECTION atom                                                          -> prefix
+?atom: NAME                                                                 -> name
+     | REAL                                                                 -> real
+     | INTEGER                                                              -> integer
+     | TEXT                                                                 -> text
+     | "(" term ")"
+     | "(" term ("," term)+ ")"                                             -> tuple
+     | POLYTYPIC_OPERATION "[" type "]"                                                    -> poly
+     | "do" "{" (statement ";")* term "}"                                   -> do
+?pattern: binder
+     | "(" binder ":" type ")"                                              -> annotated
+     | "(" pattern ("," pattern)+ ")"                                       -> patterns
+binder: NAME
+statement: NAME "<-" term
+
+?type: sum_type | sum_type ("->" | "→") type                                -> arrow
+?sum_type: product_type | sum_type "+" product_type                         -> sum_of
+?product_type: item_type | item_type ("*" | "×") product_type               -> product_of
+?item_type: "Vector" item_type                                              -> vector
+     | "M" item_type                                                        -> monad
+     | BASE                                                                 -> base
+     | "(" type ")"
+
+BASE: "R" | "ℝ" | "Z" | "ℤ" | "String" | "DeltaMap" | "Delta"
+PROJECTION_OR_INJECTION.2: /(fst|snd|inl|inr|pure)(?![\w'])/
+POLYTYPIC_OPERATION.2: /[a-zA-Z]\w*(?=\[)/
+ADD: "+Z" | "-Z" | "+" | "-"
+MUL: "*Z" | "*" | "×" | "/"
+REAL.2: /\d+\.\d+([eE][+-]?\d+)?|\d+\/\d+r/
+INTEGER: /\d+/
+TEXT: /"[^"\n]*"/
+NAME: /(?!(let|in|case|of|inl|inr|if|then|else|do|fst|snd|pure)(?![\w']))[a-zA-Z][\w']*|_/
+%import common.WS
+%ignore WS
+%ignore /--[^\n]*/
+"""
+
+
+class _Reader(Reader):
+    grammar = GRAMMAR
+    starts = ("term", "type")
+
+    def lam(self, at: Place, pattern: Any, body: Term) -> Term:
+        name, annotation, unpack = self._binder(pattern)
+        return Lam(name, unpack(body), annotation, place=at)
+
+    def let(self, at: Place, pattern: Any, bound: Term, body: Term) -> Term:
+        name, annotation, unpack = self._binder(pattern)
+        if annotation is not None:
+            return App(Lam(name, unpack(body), annotation, place=at), bound, place=at)
+        return Let(name, bound, unpack(body), place=at)
+
+    def binder(self, at: Place, name: str) -> Any:
+        return str(name), None, at
+
+    def annotated(self, at: Place, binder: Any, type_: Type) -> Any:
+        return binder[0], type_, at
+
+    def patterns(self, at: Place, *items: Any) -> Any:
+        return list(items), None, at
+
+    def _binder(self, pattern: Any) -> Any:
+        """The name that a pattern binds, its type if given, and what puts the projections around a body."""
+        name, annotation, at = pattern
+        if isinstance(name, str):
+            return name, annotation, lambda body: body
+        whole = f"_{at.line}_{at.column}"
+
+        def unpack(body: Term) -> Term:
+            for binding, path in reversed(list(_paths(name, Var(whole, place=at)))):
+                body = Let(binding, path, body, place=at)
+            return body
+
+        return whole, None, unpack
+
+    def case(self, at: Place, scrutinee: Term, left: str, left_body: Term, right: str, right_body: Term) -> Term:
+        return Case(scrutinee, str(left), left_body, str(right), right_body, place=at)
+
+    def if_(self, at: Place, condition: Term, then: Term, otherwise: Term) -> Term:
+        return Case(condition, "_", then, "_", otherwise, place=at)
+
+    def less(self, at: Place, left: Term, right: Term) -> Term:
+        return App(Op("<", place=at), Pair(left, right, place=at), place=at)
+
+    def infix(self, at: Place, left: Term, operator: str, right: Term) -> Term:
+        name = "*" if operator == "×" else str(operator)
+        return App(Op(name, place=at), Pair(left, right, place=at), place=at)
+
+    def negative(self, at: Place, term: Term) -> Term:
+        return Real(-term.value, place=at) if isinstance(term, Real) else App(Op("negate", place=at), term, place=at)
+
+    def app(self, at: Place, function: Term, argument: Term) -> Term:
+        return App(function, argument, place=at)
+
+    def prefix(self, at: Place, word: str, argument: Term) -> Term:
+        return {"fst": Fst, "snd": Snd, "inl": Inl, "inr": Inr, "pure": Pure}[word](argument, place=at)
+
+    def name(self, at: Place, name: str) -> Term:
+        # A name that nothing binds may be that of a constant: the type checker knows.
+        return Var(str(name), place=at)
+
+    def real(self, at: Place, text: str) -> Term:
+        return Real(Fraction(text.removesuffix("r")), place=at)
+
+    def integer(self, at: Place, text: str) -> Term:
+        return Literal(int(text), place=at)
+
+    def text(self, at: Place, text: str) -> Term:
+        return Literal(str(text[1:-1]), place=at)
+
+    def tuple(self, at: Place, *items: Term) -> Term:
+        result = items[-1]
+        for item in reversed(items[:-1]):
+            result = Pair(item, result, place=at)
+        return result
+
+    def poly(self, at: Place, name: str, type_: Type) -> Term:
+        return Poly(str(name), type_, place=at)
+
+    def statement(self, at: Place, name: str, term: Term) -> Any:
+        return str(name), term, at
+
+    def do(self, at: Place, *statements: Any) -> Term:
+        *bindings, result = statements
+        for name, term, where in reversed(bindings):
+            result = Do(name, term, result, place=where)
+        return result  # type: ignore[no-any-return]
+
+    def arrow(self, at: Place, argument: Type, result: Type) -> Type:
+        return Arrow(argument, result)
+
+    def sum_of(self, at: Place, left: Type, right: Type) -> Type:
+        return Sum(left, right)
+
+    def product_of(self, at: Place, left: Type, right: Type) -> Type:
+        return Product(left, right)
+
+    def vector(self, at: Place, item: Type) -> Type:
+        return Vector(item)
+
+    def monad(self, at: Place, result: Type) -> Type:
+        return Monad(result)
+
+    def base(self, at: Place, name: str) -> Type:
+        return Base({"ℝ": "R", "ℤ": "Z"}.get(name, str(name)))
+
+
+def _paths(items: list[Any], whole: Term) -> Any:
+    """The names in a pattern, each with the projections that reach it."""
+    for index, (name, _, at) in enumerate(items):
+        here = whole if index == len(items) - 1 else Fst(whole, place=at)
+        if isinstance(name, list):
+            yield from _paths(name, here)
+        elif name != "_":
+            yield name, here
+        whole = Snd(whole, place=at)
+
+
+_READER = _Reader()
+
+
+@deep()
+def parse(text: str) -> Term:
+    """Read a term, and resolve the names of constants.
+
+    >>> print(parse("\\\\(x, y). x * y + 2.0"))
+    \\_1_2. let x = fst _1_2 in let y = snd _1_2 in x * y + 2.0
+
+    Raises `IllFormed` with the line and the column.
+    """
+    return resolved(_READER.read(text, "term"), frozenset())
+
+
+def parse_type(text: str) -> Type:
+    """Read a type, as in `R * R -> R`."""
+    return _READER.read(text, "type")  # type: ignore[no-any-return]
+
+
+def resolved(term: Term, bound: frozenset[str]) -> Term:
+    """A term whose free variables that are names of constants are those constants."""
+    match term:
+        case Var(name) if name not in bound and name in CONSTANTS:
+            return Op(name, place=term.place)
+        case Lam(name, body, annotation):
+            return Lam(name, resolved(body, bound | {name}), annotation, place=term.place)
+        case Let(name, one, body) | Do(name, one, body):
+            return type(term)(name, resolved(one, bound), resolved(body, bound | {name}), place=term.place)
+        case Case(scrutinee, left, left_body, right, right_body):
+            left_body, right_body = resolved(left_body, bound | {left}), resolved(right_body, bound | {right})
+            return Case(resolved(scrutinee, bound), left, left_body, right, right_body, place=term.place)
+    return term.rebuilt(lambda part: resolved(part, bound))

@@ -1,0 +1,325 @@
+"""The meaning of a term: a call-by-value interpreter that counts reduction steps.
+
+Functions are Python functions, products are pairs, M A is a function of the state. A step is an application, a `let`,
+a projection, a `case`, a `do`, a constant that is applied, a piece of a delta term that `eval` visits, and, for the
+polytypic operations, each leaf of the value: adding two vectors of a reals costs a steps, as on a machine.
+Krawiec et al. 2022, sections 2 and 5, figures 8 and 11; the table of figure 1.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from effgrad.papers.lam import delta
+from effgrad.papers.lam.primitives import CONSTANTS, Left, Right
+from effgrad.papers.lam.terms import (
+    App,
+    Base,
+    Case,
+    Do,
+    Fst,
+    Inl,
+    Inr,
+    Lam,
+    Let,
+    Literal,
+    Op,
+    Pair,
+    Poly,
+    Product,
+    Pure,
+    Real,
+    Snd,
+    Sum,
+    Term,
+    Type,
+    Var,
+    Vector,
+)
+from effgrad.papers.syntax import Stuck, TooManySteps, deep
+
+Environment = dict[str, Any]
+
+
+def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**7) -> Any:
+    """The value of a term, applied to arguments if there are any.
+
+    Arguments:
+        term: a well-typed term.
+        arguments: values: numbers, pairs, `Left` and `Right`, lists for vectors, functions.
+        reals: makes a number of a literal: `float`, `Fraction`, or another type with Python's operators.
+        steps: the limit; `TooManySteps` is raised beyond it.
+
+    >>> from effgrad.papers.lam import parse
+    >>> evaluate(parse("\\\\(x, y). x * y + 2.0"), (3.0, 4.0))
+    14.0
+    """
+    return Interpreter(reals, steps).run(term, *arguments)
+
+
+class Interpreter:
+    """One evaluation: the steps it has taken, and who is told of each."""
+
+    def __init__(
+        self,
+        reals: Callable[[Fraction], Any] = float,
+        limit: int = 10**7,
+        tell: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        self.reals, self.limit, self.tell = reals, limit, tell
+        self.steps = 0
+
+    @deep()
+    def run(self, term: Term, *arguments: Any) -> Any:
+        value = self.value(term, {})
+        for argument in arguments:
+            value = value(argument)
+        return value
+
+    def step(self, rule: str = "", subject: Any = None) -> None:
+        self.steps += 1
+        if self.steps > self.limit:
+            raise TooManySteps(self.limit)
+        if self.tell is not None:
+            self.tell(rule, subject)
+
+    def value(self, term: Term, scope: Environment) -> Any:
+        return _MEANINGS[type(term)](self, term, scope)
+
+    def variable(self, term: Var, scope: Environment) -> Any:
+        if term.name not in scope:
+            raise Stuck(f"{term.name} is not bound", term.place)
+        return scope[term.name]
+
+    def abstraction(self, term: Lam, scope: Environment) -> Any:
+        def function(argument: Any) -> Any:
+            self.step("apply", term)
+            return self.value(term.body, {**scope, term.name: argument})
+
+        return function
+
+    def application(self, term: App, scope: Environment) -> Any:
+        function = self.value(term.function, scope)
+        return function(self.value(term.argument, scope))
+
+    def let(self, term: Term, scope: Environment) -> Any:
+        # A loop: programs are long chains of lets.
+        while isinstance(term, Let):
+            bound = self.value(term.bound, scope)
+            self.step("let", (term.name, bound))
+            scope = {**scope, term.name: bound}
+            term = term.body
+        return self.value(term, scope)
+
+    def case(self, term: Case, scope: Environment) -> Any:
+        chosen = self.value(term.scrutinee, scope)
+        self.step("case", chosen)
+        if type(chosen) is Left:
+            return self.value(term.left_body, {**scope, term.left: chosen.content})
+        return self.value(term.right_body, {**scope, term.right: chosen.content})
+
+    def first(self, term: Fst, scope: Environment) -> Any:
+        self.step("fst")
+        return self.value(term.pair, scope)[0]
+
+    def second(self, term: Snd, scope: Environment) -> Any:
+        self.step("snd")
+        return self.value(term.pair, scope)[1]
+
+    def do(self, term: Do, scope: Environment) -> Any:
+        first = self.value(term.bound, scope)
+
+        def run(state: delta.State) -> Any:
+            inner, action, rest = scope, first, term
+            while True:
+                self.step("do")
+                inner = {**inner, rest.name: action(state)}
+                if not isinstance(rest.rest, Do):
+                    return self.value(rest.rest, inner)(state)
+                rest = rest.rest
+                action = self.value(rest.bound, inner)
+
+        return run
+
+    def pure(self, term: Pure, scope: Environment) -> Any:
+        content = self.value(term.content, scope)
+        return lambda state: content
+
+    def constant(self, term: Op, scope: Environment) -> Any:
+        special = _SPECIAL.get(term.name)
+        meaning = CONSTANTS[term.name].meaning if special is None else getattr(self, special)
+        if not callable(meaning):
+            return meaning
+
+        def applied(argument: Any) -> Any:
+            self.step(term.name, argument)
+            return meaning(argument)
+
+        return applied
+
+    def _real(self, integer: int) -> Any:
+        return self.reals(Fraction(integer))
+
+    # Arrays, and the functions of figures 8 and 11
+
+    def _build(self, argument: Any) -> Any:
+        return [argument[1](i) for i in range(argument[0])]
+
+    def _index(self, argument: Any) -> Any:
+        items, i = argument
+        if not 0 <= i < len(items):
+            raise Stuck(f"index {i} of a vector of {len(items)}")
+        return items[i]
+
+    def _fold(self, argument: Any) -> Any:
+        function, (value, items) = argument
+        for item in items:
+            value = function((value, item))
+        return value
+
+    def _fold_monadic(self, argument: Any) -> Any:
+        function, (start, items) = argument
+
+        def run(state: delta.State) -> Any:
+            value = start
+            for item in items:
+                value = function((value, item))(state)
+            return value
+
+        return run
+
+    def _sequence(self, actions: Any) -> Any:
+        return lambda state: [action(state) for action in actions]
+
+    def _delta_let(self, term: delta.Delta) -> Any:
+        return lambda state: state.let(term)
+
+    def _run_delta(self, argument: Any) -> Any:
+        state = delta.State(argument[0])
+        result, term = argument[1](state)
+        return result, state.wrapped(term)
+
+    def _eval(self, argument: Any) -> Any:
+        factor, (term, given) = argument
+        return delta.evaluate(factor, term, given, lambda: self.step("eval"))
+
+    # Polytypic operations: by recursion on the type
+
+    def polytypic(self, term: Poly, scope: Environment) -> Any:
+        operation: Callable[..., Any] = getattr(self, f"_{term.name}")
+        if term.name == "zero":
+            return operation(term.type)
+
+        def applied(argument: Any) -> Any:
+            self.step(term.name, argument)
+            return operation(term.type, argument)
+
+        return applied
+
+    def leaves(self, type_: Type, change: Callable[..., Any], *values: Any, shared: bool = True) -> Any:
+        """A value of a type from values of the same shape, `change` applied at the reals; the rest of the first."""
+        match type_:
+            case Base("R"):
+                self.step()
+                return change(*values)
+            case Product(one, other):
+                return tuple(self.leaves(part, change, *[v[i] for v in values]) for i, part in enumerate((one, other)))
+            case Sum(one, other):
+                if any(type(v) is not type(values[0]) for v in values):
+                    raise Stuck("two values of a sum type that should have one shape are an inl and an inr")
+                part = one if type(values[0]) is Left else other
+                return type(values[0])(self.leaves(part, change, *[v.content for v in values]))
+            case Vector(item):
+                if any(len(v) != len(values[0]) for v in values):
+                    raise Stuck("two vectors that should have one length have two")
+                return [self.leaves(item, change, *together) for together in zip(*values, strict=True)]
+        return values[0]
+
+    def _scale(self, type_: Type, argument: Any) -> Any:
+        return self.leaves(type_, lambda x: argument[0] * x, argument[1])
+
+    def _add(self, type_: Type, argument: Any) -> Any:
+        return self.leaves(type_, lambda x, y: x + y, *argument)
+
+    def _dot(self, type_: Type, argument: Any) -> Any:
+        products: list[Any] = []
+        self.leaves(type_, lambda x, y: products.append(x * y), *argument)
+        return sum(products)
+
+    def _zero(self, type_: Type) -> Any:
+        if isinstance(type_, Product):
+            return self._zero(type_.left), self._zero(type_.right)
+        self.step("zero")
+        return 0
+
+    def _onehot(self, type_: Type, index: int) -> Any:
+        # Places are counted from 1, as in the paper.
+        if isinstance(type_, Product):
+            return self._onehot(type_.left, index), self._onehot(type_.right, index - 1)
+        self.step("onehot")
+        return int(index == 1)
+
+    def _primal(self, type_: Type, value: Any) -> Any:
+        return self.leaves(type_, lambda x: x[0], value)
+
+    def _delta(self, type_: Type, value: Any) -> Any:
+        return self.leaves(type_, lambda x: x[1], value)
+
+    def _zip(self, type_: Type, argument: Any) -> Any:
+        return self.leaves(type_, lambda x, dx: (x, dx), *argument)
+
+    def _initVars(self, type_: Type, argument: Any) -> Any:  # noqa: N802 (the paper's name, as in the programs)
+        value, last = argument
+
+        def name(x: Any) -> Any:
+            nonlocal last
+            last += 1
+            return x, delta.Var(last)
+
+        return self.leaves(type_, name, value), last
+
+    def _initZeros(self, type_: Type, value: Any) -> Any:  # noqa: N802
+        return self.leaves(type_, lambda x: (x, delta.Zero()), value)
+
+    def _lookup(self, type_: Type, argument: Any) -> Any:
+        return self.leaves(type_, lambda x: argument[0].get(x[1].name, 0), argument[1])
+
+    def _eval2(self, type_: Type, argument: Any) -> Any:
+        factor, (term, vector) = argument
+        changes = delta.evaluate(factor, term, {}, lambda: self.step("eval"))
+        place = 0
+
+        def add_at(x: Any) -> Any:
+            nonlocal place
+            place += 1
+            return x + changes.get(place, 0)
+
+        return self.leaves(type_, add_at, vector)
+
+    def _fused(self, type_: Type, function: Any) -> Any:
+        return function
+
+
+_SPECIAL = {
+    "real": "_real", "index": "_index", "build": "_build", "fold": "_fold", "foldM": "_fold_monadic",
+    "sequence": "_sequence", "deltaLet": "_delta_let", "runDelta": "_run_delta", "eval": "_eval",
+}  # fmt: skip
+
+_MEANINGS: dict[type, Callable[..., Any]] = {
+    Var: Interpreter.variable,
+    Lam: Interpreter.abstraction,
+    App: Interpreter.application,
+    Let: Interpreter.let,
+    Pair: lambda self, term, scope: (self.value(term.first, scope), self.value(term.second, scope)),
+    Fst: Interpreter.first,
+    Snd: Interpreter.second,
+    Inl: lambda self, term, scope: Left(self.value(term.content, scope)),
+    Inr: lambda self, term, scope: Right(self.value(term.content, scope)),
+    Case: Interpreter.case,
+    Real: lambda self, term, scope: self.reals(term.value),
+    Literal: lambda self, term, scope: term.value,
+    Op: Interpreter.constant,
+    Poly: Interpreter.polytypic,
+    Pure: Interpreter.pure,
+    Do: Interpreter.do,
+}

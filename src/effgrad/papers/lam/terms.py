@@ -1,0 +1,296 @@
+"""The terms and types of the language of 003, and how they are shown; `reading.py` has the concrete syntax.
+
+Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from effgrad.papers.syntax import Node
+
+# Types
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A type without parts: R, Z, String, Delta, DeltaMap."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    left: Type
+    right: Type
+
+    def __str__(self) -> str:
+        return f"{_at(self.left, 3)} * {_at(self.right, 2)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    left: Type
+    right: Type
+
+    def __str__(self) -> str:
+        return f"{_at(self.left, 1)} + {_at(self.right, 2)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    argument: Type
+    result: Type
+
+    def __str__(self) -> str:
+        return f"{_at(self.argument, 1)} -> {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    item: Type
+
+    def __str__(self) -> str:
+        return f"Vector {_at(self.item, 3)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Monad:
+    """M A: a computation that may bind delta terms."""
+
+    result: Type
+
+    def __str__(self) -> str:
+        return f"M {_at(self.result, 3)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A type that inference has still to find; in the type of a constant, one that each use chooses."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Type = Base | Product | Sum | Arrow | Vector | Monad | Unknown
+
+R, Z, STRING = Base("R"), Base("Z"), Base("String")
+DELTA, DELTA_MAP = Base("Delta"), Base("DeltaMap")
+DISCRETE = (Z, STRING)
+
+
+def _at(type_: Type, level: int) -> str:
+    """A type as it is written where the grammar wants one of a level: 1 sums, 2 products, 3 the rest."""
+    own = {Arrow: 0, Sum: 1, Product: 2}.get(type(type_), 3)
+    return f"({type_})" if own < level else str(type_)
+
+
+def power(type_: Type, n: int) -> Type:
+    """The n-fold product of a type: nested pairs to the right."""
+    return type_ if n == 1 else Product(type_, power(type_, n - 1))
+
+
+def dimension(type_: Type) -> int | None:
+    """The a of a type R^a; None for another type."""
+    if type_ == R:
+        return 1
+    rest = dimension(type_.right) if isinstance(type_, Product) and type_.left == R else None
+    return None if rest is None else rest + 1
+
+
+# Terms
+
+
+@dataclass(frozen=True)
+class Term(Node):
+    def __str__(self) -> str:
+        return show(self)
+
+
+@dataclass(frozen=True)
+class Var(Term):
+    name: str
+
+
+@dataclass(frozen=True)
+class Lam(Term):
+    name: str
+    body: Term
+    annotation: Type | None = None
+
+
+@dataclass(frozen=True)
+class App(Term):
+    function: Term
+    argument: Term
+
+
+@dataclass(frozen=True)
+class Let(Term):
+    name: str
+    bound: Term
+    body: Term
+
+
+@dataclass(frozen=True)
+class Pair(Term):
+    first: Term
+    second: Term
+
+
+@dataclass(frozen=True)
+class Fst(Term):
+    pair: Term
+
+
+@dataclass(frozen=True)
+class Snd(Term):
+    pair: Term
+
+
+@dataclass(frozen=True)
+class Inl(Term):
+    content: Term
+
+
+@dataclass(frozen=True)
+class Inr(Term):
+    content: Term
+
+
+@dataclass(frozen=True)
+class Case(Term):
+    scrutinee: Term
+    left: str
+    left_body: Term
+    right: str
+    right_body: Term
+
+
+@dataclass(frozen=True)
+class Real(Term):
+    value: Fraction | int
+
+
+@dataclass(frozen=True)
+class Literal(Term):
+    """A discrete literal: an integer or a string."""
+
+    value: int | str
+
+
+@dataclass(frozen=True)
+class Op(Term):
+    """A primitive function, or a constant of the delta terms."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Poly(Term):
+    """A polytypic operation at a type, such as the scaling of all reals in a value."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Pure(Term):
+    content: Term
+
+
+@dataclass(frozen=True)
+class Do(Term):
+    """`do {name <- bound; rest}`; a longer list of statements is nested."""
+
+    name: str
+    bound: Term
+    rest: Term
+
+
+def tuple_(*items: Term) -> Term:
+    """(e1, ..., en): nested pairs to the right."""
+    return items[0] if len(items) == 1 else Pair(items[0], tuple_(*items[1:]))
+
+
+def apply(function: str, *arguments: Term) -> Term:
+    """A constant applied to a tuple."""
+    return App(Op(function), tuple_(*arguments))
+
+
+def free(term: Term) -> frozenset[str]:
+    """The variables that occur free."""
+    match term:
+        case Var(name):
+            return frozenset({name})
+        case Lam(name, body):
+            return free(body) - {name}
+        case Let(name, bound, body) | Do(name, bound, body):
+            return free(bound) | (free(body) - {name})
+        case Case(scrutinee, left, left_body, right, right_body):
+            return free(scrutinee) | (free(left_body) - {left}) | (free(right_body) - {right})
+    return frozenset[str]().union(*(free(part) for part in term.parts() if isinstance(part, Term)))
+
+
+# How terms are shown
+
+INFIX = {"+": 2, "-": 2, "+Z": 2, "-Z": 2, "*": 3, "/": 3, "*Z": 3, "<": 1}
+
+
+def show(term: Term, level: int = 0) -> str:
+    """A term in the concrete syntax; parentheses where it stands at a higher level of binding."""
+
+    def wrap(text: str, own: int) -> str:
+        return f"({text})" if own < level else text
+
+    match term:
+        case Var(name) | Op(name):
+            return name if name not in INFIX else f"({name})"
+        case Poly(name, type_):
+            return f"{name}[{type_}]"
+        case Real(value):
+            return _decimal(value) if value >= 0 else wrap(_decimal(value), 3)
+        case Literal(value):
+            return f'"{value}"' if isinstance(value, str) else str(value) if value >= 0 else f"({value})"
+        case Lam(name, body, annotation):
+            binder = name if annotation is None else f"({name} : {annotation})"
+            return wrap(f"\\{binder}. {show(body)}", 0)
+        case Let(name, bound, body):
+            return wrap(f"let {name} = {show(bound)} in {show(body)}", 0)
+        case Case(scrutinee, left, left_body, right, right_body):
+            branches = f"inl {left} -> {show(left_body)}, inr {right} -> {show(right_body)}"
+            return wrap(f"case {show(scrutinee)} of {branches}", 0)
+        case Do(name, bound, rest):
+            return f"do {{{name} <- {show(bound)}; {show(rest)}}}"
+        case App(Op(name), Pair(first, second)) if name in INFIX:
+            own = INFIX[name]
+            return wrap(f"{show(first, own if own > 1 else 2)} {name} {show(second, own + 1)}", own)
+        case App(function, argument):
+            return wrap(f"{show(function, 4)} {show(argument, 5)}", 4)
+        case Pair(first, second):
+            after = show(second)
+            return f"({show(first)}, {after[1:-1] if isinstance(second, Pair) else after})"
+    (content,) = term.parts()
+    return wrap(f"{type(term).__name__.lower()} {show(content, 5)}", 4)
+
+
+def _decimal(number: Fraction | int) -> str:
+    """A real literal that reads back as the same number."""
+    value = Fraction(number)
+    denominator = value.denominator
+    for prime in (2, 5):
+        while denominator % prime == 0:
+            denominator //= prime
+    if denominator != 1:
+        return f"{value.numerator}/{value.denominator}r"
+    digits = 0
+    while (value * 10**digits).denominator != 1:
+        digits += 1
+    scaled = str(abs(value * 10 ** max(digits, 1))).rjust(max(digits, 1) + 1, "0")
+    return f"{'-' if value < 0 else ''}{scaled[: -max(digits, 1)]}.{scaled[-max(digits, 1) :]}"

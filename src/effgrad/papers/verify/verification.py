@@ -1,0 +1,202 @@
+"""Many programs, each differentiated by every means: `verify`, its report, and what is written of a disagreement."""
+
+import json
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from effgrad.papers.lam.terms import Term, show
+from effgrad.papers.syntax import deep
+from effgrad.papers.verify.means import MEANS, PUBLIC, Case, Expected, Mean, Skip, arity, expected, outcomes
+from effgrad.papers.verify.programs import program, smaller
+from effgrad.papers.verify.python import source
+
+CHUNK = 50
+
+
+@dataclass
+class Report:
+    """What became of the programs of a run."""
+
+    programs: int = 0
+    exact: int = 0
+    skipped: int = 0
+    compared: Counter[str] = field(default_factory=Counter)
+    too_long: Counter[str] = field(default_factory=Counter)
+    furthest: dict[str, float] = field(default_factory=dict)
+    failures: list["Failure"] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, other: "Report") -> None:
+        self.programs += other.programs
+        self.exact += other.exact
+        self.skipped += other.skipped
+        self.compared += other.compared
+        self.too_long += other.too_long
+        self.failures += other.failures
+        for name, distance in other.furthest.items():
+            self.furthest[name] = max(distance, self.furthest.get(name, 0.0))
+
+    def lines(self) -> Iterator[str]:
+        """As a page of Markdown."""
+        floats = self.programs - self.exact - self.skipped
+        yield f"- programs: {self.programs}: {self.exact} over fractions, {floats} over floats, {self.skipped} skipped"
+        yield f"- comparisons: {sum(self.compared.values())}"
+        yield f"- disagreements: {len(self.failures)}"
+        yield f"- seconds: {self.seconds:.0f}"
+        yield ""
+        yield "| mean | compared | too many steps | furthest, in tolerances |"
+        yield "|---|---|---|---|"
+        for name, count in self.compared.items():
+            yield f"| {name} | {count} | {self.too_long[name]} | {self.furthest.get(name, 0.0):.1e} |"
+
+    def as_json(self) -> str:
+        numbers = {name: getattr(self, name) for name in ("programs", "exact", "skipped", "seconds")}
+        means = {
+            name: {"compared": count, "too_long": self.too_long[name], "furthest": self.furthest.get(name, 0.0)}
+            for name, count in self.compared.items()
+        }
+        return json.dumps({**numbers, "disagreements": [str(f) for f in self.failures], "means": means}, indent=1)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A mean that did not find what the symbolic derivative is."""
+
+    seed: str
+    case: Case
+    mean: str
+    quantity: str
+    found: str
+    wanted: str
+
+    def __str__(self) -> str:
+        point, direction = (", ".join(map(str, row)) for row in (self.case.point, self.case.direction))
+        return (
+            f"{self.mean} does not agree with the symbolic derivative (program {self.seed})\n\n"
+            f"{show(self.case.program)}\n\nat       {point}\nalong    {direction}\n"
+            f"{self.quantity:8} {self.wanted}\nfound    {self.found}\n\nIn Python:\n\n{source(self.case.program)}"
+        )
+
+
+def case_of(seed: str, exact: bool, size: int) -> Case:
+    """The program of a seed, with a point and a direction."""
+    chosen = program(seed, exact, size)
+    source_ = random.Random(f"point {seed}")
+    point = [Fraction(source_.randint(-16, 16), 8) for _ in range(arity(chosen))]
+    direction = [Fraction(source_.choice([-2, -1, 1, 2, 3]), 2) for _ in point]
+    if exact:
+        return Case(chosen, point, direction, exact)
+    return Case(chosen, [float(x) + source_.random() / 8 for x in point], [float(v) for v in direction], exact)
+
+
+@deep()
+def examine(seed: str, case: Case, means: dict[str, Mean], report: Report) -> None:
+    """Compare every mean on one program, and add to a report."""
+    report.programs += 1
+    wanted = _expected(case)
+    if wanted is None:
+        report.skipped += 1
+        return
+    report.exact += case.exact
+    for name, quantity, found in outcomes(case, means):
+        if found is None:
+            report.too_long[name] += 1
+            continue
+        report.compared[name] += 1
+        if isinstance(found, Exception) or wanted.wrong(quantity, found):
+            text = ", ".join(map(str, wanted.results[quantity]))
+            report.failures.append(Failure(seed, case, name, quantity, _shown(found), text))
+        elif not case.exact:
+            report.furthest[name] = max(report.furthest.get(name, 0.0), wanted.distance(quantity, found))
+
+
+def _shown(found: list[Any] | Exception) -> str:
+    return repr(found) if isinstance(found, Exception) else ", ".join(map(str, found))
+
+
+def _expected(case: Case) -> Expected | None:
+    try:
+        wanted = expected(case)
+    except (Skip, OverflowError, ZeroDivisionError):
+        return None
+    # Exact numbers of thousands of digits say no more than those of ten, and take long.
+    sizes = [x.denominator for row in wanted.results.values() for x in row if isinstance(x, Fraction)]
+    return None if any(math.log2(size) > 4096 for size in sizes) else wanted
+
+
+def shrunk(failure: Failure, means: dict[str, Mean]) -> Failure:
+    """The same disagreement on a program that is as small as can be found."""
+    found = failure
+
+    def fails(candidate: Term) -> bool:
+        nonlocal found
+        report = Report()
+        examine(failure.seed, replace(failure.case, program=candidate), {failure.mean: means[failure.mean]}, report)
+        if report.failures:
+            found = report.failures[0]
+        return bool(report.failures)
+
+    smaller(failure.case.program, fails)
+    return found
+
+
+def _chunk(seed: int, first: int, last: int, size: int) -> Report:
+    report = Report()
+    for i in range(first, last):
+        case = case_of(f"{seed}/{i}", i % 2 == 0, size)
+        examine(f"{seed}/{i}", case, means_for(case), report)
+    return report
+
+
+def means_for(case: Case) -> dict[str, Mean]:
+    """All the means that there are for a program: the public functions make arrays, which are not for fractions."""
+    return MEANS if case.exact else MEANS | PUBLIC
+
+
+def verify(programs: int, seed: int = 0, jobs: int = 1, size: int = 12,
+           progress: Callable[[Report], None] = lambda report: None) -> Report:  # fmt: skip
+    """Examine so many programs, half of them over fractions, half over floats, and stop at the first disagreement.
+
+    Arguments:
+        seed: makes the programs; program i of a seed is always the same.
+        jobs: processes to share the work.
+        size: of the programs.
+        progress: is called with the report so far, after every few programs.
+
+    >>> report = verify(10)
+    >>> report.programs, report.failures
+    (10, [])
+    """
+    start = time.perf_counter()
+    total = Report()
+    starts = range(0, programs, CHUNK)
+    ends = [min(first + CHUNK, programs) for first in starts]
+    with _mapping(jobs) as run:
+        for report in run(_chunk, [seed] * len(ends), starts, ends, [size] * len(ends)):
+            total.add(report)
+            total.seconds = time.perf_counter() - start
+            progress(total)
+            if total.failures:
+                break
+    return total
+
+
+class _mapping:  # noqa: N801 (a context manager that reads as a verb)
+    """`map`, in this process or in several."""
+
+    def __init__(self, jobs: int) -> None:
+        self.pool = ProcessPoolExecutor(jobs) if jobs > 1 else None
+
+    def __enter__(self) -> Callable[..., Any]:
+        return map if self.pool is None else self.pool.map
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)

@@ -1,0 +1,1 @@
+"""Primitives with their rules, one subject a module."""

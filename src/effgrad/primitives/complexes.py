@@ -1,0 +1,92 @@
+"""Complex numbers: the primitives that lead from complex to real and back, and functions written with them.
+
+A cotangent g of a complex value z means dL = Re(g dz), so that rules of holomorphic functions hold as they stand. Of
+the cotangent of a real value only the real part counts: it is taken where a complex value becomes real, and at the
+inputs. `grad` gives the conjugate of g, the direction of steepest ascent.
+Kreutz-Delgado 2009, The complex gradient operator and the CR-calculus.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.memory import Half
+from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
+from effgrad.errors import NoRule
+from effgrad.primitives.elementwise import absolute
+from effgrad.primitives.primitive import linear
+
+
+def is_complex(x: Any) -> bool:
+    value = plain(x)
+    if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
+        return bool(value.dtype.kind == "c")
+    return type(value) is not float and np.result_type(value).kind == "c"
+
+
+real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")
+imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag")
+conjugate: Any = linear(lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate")
+
+
+_REAL = Half(real, lambda z, part: part + 1j * imag(z))
+_IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
+
+
+def _real(val: Any) -> Any:
+    return always_view(real(val), val, _REAL) if is_complex(val) else val
+
+
+def _imag(val: Any) -> Any:
+    return always_view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; of a real value, the value itself."""
+    return conjugate(x) if is_complex(x) else x
+
+
+def _conjugated(x: Any) -> Any:
+    """`np.conjugate`, which gives a new array also of a real one."""
+    return conjugate(x) if is_complex(x) else x.copy("K")
+
+
+def squared(x: Any) -> Any:
+    """The square of the absolute value."""
+    return np.real(x) ** 2 + np.imag(x) ** 2 if is_complex(x) else x * x
+
+
+def _absolute(x: Any) -> Any:
+    return np.hypot(real(x), imag(x)) if is_complex(x) else absolute(x)
+
+
+def _sign(x: Any) -> Any:
+    if not is_complex(x):
+        return evaluated(np.sign, x)
+    size = np.abs(x)
+    zero = plain(size) == 0
+    if decided(zero):
+        return x * 0.0 if zero else x / size
+    return np.where(zero, 0.0, x / np.where(zero, 1.0, size))
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    angle = np.arctan2(np.imag(z), np.real(z)) if is_complex(z) else np.angle(plain(z))
+    return angle * (180 / np.pi) if deg else angle
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    small = tol * np.finfo(np.result_type(plain(a))).eps if tol > 1 else tol
+    return np.real(a) if np.all(np.abs(np.imag(plain(a))) < small) else a
+
+
+def require_real(x: Any, name: str) -> Any:
+    """The argument of a function whose rule holds for real arrays alone."""
+    if is_complex(x):
+        raise NoRule(f"{name} of a complex array has no derivative rule; of a real array it has one")
+    return x
+
+
+OPERATORS.update(absolute=_absolute)
+UFUNCS.update({np.absolute: _absolute, np.conjugate: _conjugated, np.sign: _sign})
+FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})

@@ -1,0 +1,221 @@
+"""Elementwise primitives: each is its implementation and its partials, one per argument.
+
+Conventions at points where a function is not smooth: the minimum-norm element of the subdifferential (0 for `abs` at
+0, the average at ties of `maximum`), and 1 for `clip` at its ends.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
+from effgrad.primitives.kinks import kink
+from effgrad.primitives.primitive import elementwise
+
+NUMBERS = frozenset((int, float))
+
+
+def _positive(x: Any) -> Any:
+    return plain(x) > 0
+
+
+def _power_base(y: Any, a: Any, n: Any) -> Any:
+    # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
+    flat = plain(n) == 0
+    if decided(flat):
+        try:
+            return 0.0 if flat else n * (a if type(n) in NUMBERS and n == 2 else a ** (n - 1))
+        except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
+            return n * np.reciprocal(a ** (1 - n))
+    return n * a ** np.where(flat, 1.0, n - 1)
+
+
+def _power_exponent(y: Any, a: Any, n: Any) -> Any:
+    # 0**n is 0 for every n > 0: flat in n. A negative base has no derivative in n: NaN, for this argument alone.
+    zero = plain(a) == 0
+    safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
+    with np.errstate(invalid="ignore"):
+        return y * np.log(safe)
+
+
+def _weight(name: str, chosen: Any, tied: Any, left: float) -> Any:
+    """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left."""
+    if decided(chosen):
+        default: Any = 0.5 if tied else float(chosen)
+    else:
+        default = np.where(tied, 0.5, chosen * 1.0)
+    return kink(name, lambda: tied, left, 1.0 - left, default)
+
+
+def _sign(x: Any) -> Any:
+    x = plain(x)
+    return kink("absolute", lambda: x == 0, -1.0, 1.0, np.sign(x))
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    x, low, high = plain(x), plain(low), plain(high)
+    default = kink("clip", lambda: x == low, 0.0, 1.0, ((x >= low) & (x <= high)) * 1.0)
+    return kink("clip", lambda: x == high, 1.0, 0.0, default)
+
+
+def _hypot(y: Any, a: Any) -> Any:
+    return a / np.where(plain(y) == 0, 1.0, y)
+
+
+add = elementwise(operator.add, 1, 1, name="add")
+subtract = elementwise(operator.sub, 1, -1, name="subtract")
+multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply")
+divide = elementwise(operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y / b, name="divide")
+power = elementwise(operator.pow, _power_base, _power_exponent, name="power")
+negative = elementwise(operator.neg, -1, name="negative")
+absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute")
+
+
+def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
+    # From the remainder, which is exact: the rounded quotient of numbers like 3 and 0.3 may be the next integer.
+    return -np.rint((plain(a) - plain(y)) / plain(b))
+
+
+mod = elementwise(operator.mod, 1, _minus_quotient, name="mod")
+fmod = elementwise(np.fmod, 1, _minus_quotient)
+
+maximum = elementwise(
+    np.maximum,
+    lambda y, a, b: _weight("maximum", plain(a) > plain(b), plain(a) == plain(b), 0.0),
+    lambda y, a, b: _weight("maximum", plain(b) > plain(a), plain(a) == plain(b), 1.0),
+    selects=True,
+)
+minimum = elementwise(
+    np.minimum,
+    lambda y, a, b: _weight("minimum", plain(a) < plain(b), plain(a) == plain(b), 1.0),
+    lambda y, a, b: _weight("minimum", plain(b) < plain(a), plain(a) == plain(b), 0.0),
+    selects=True,
+)
+fmax = elementwise(
+    np.fmax,
+    lambda y, a, b: _weight("fmax", (plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 0.0),
+    lambda y, a, b: _weight("fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0),
+    selects=True,
+)
+fmin = elementwise(
+    np.fmin,
+    lambda y, a, b: _weight("fmin", (plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 1.0),
+    lambda y, a, b: _weight("fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0),
+    selects=True,
+)
+where = elementwise(
+    lambda c, a, b: np.asarray(np.where(c, a, b))[()],
+    None,
+    lambda y, c, a, b: plain(c) != 0,
+    lambda y, c, a, b: plain(c) == 0,
+    name="where",
+    selects=True,
+)
+clip = elementwise(
+    np.clip,
+    lambda y, x, low, high: _inside(x, low, high),
+    lambda y, x, low, high: (plain(x) < plain(low)) * 1.0,
+    lambda y, x, low, high: (plain(x) > plain(high)) * 1.0,
+    selects=True,
+)
+
+
+def _sinc_partial(y: Any, x: Any) -> Any:
+    # The series near 0 has every derivative there; the quotient loses all its digits.
+    near = np.abs(plain(x)) < 1e-2
+    t = np.where(near, 1.0, x) * np.pi
+    z = (np.pi * x) ** 2
+    series = np.pi**2 * x * (-1 / 3 + z * (1 / 30 + z * (-1 / 840 + z * (1 / 45360 - z / 3991680))))
+    return np.where(near, series, np.pi * (t * np.cos(t) - np.sin(t)) / t**2)
+
+
+def _logaddexp_partial(y: Any, a: Any, b: Any) -> Any:
+    # y is -inf only where both arguments are: no weight to either.
+    finite = plain(y) != -np.inf
+    return np.where(finite, sp.expit(np.where(finite, a, 0.0) - np.where(finite, b, 0.0)), 0.0)
+
+
+def _one_minus_square(x: Any) -> Any:
+    # The product has all digits near 1, and the derivative of the difference has them near 0.
+    return np.where(np.abs(plain(x)) < 0.5, 1 - x * x, (1 - x) * (1 + x))
+
+
+_UNARY = {
+    np.positive: 1,
+    np.exp: lambda y, x: y,
+    np.exp2: lambda y, x: y * np.log(2.0),
+    np.expm1: lambda y, x: np.exp(x),
+    np.log: lambda y, x: np.reciprocal(x),
+    np.log2: lambda y, x: np.reciprocal(x * np.log(2.0)),
+    np.log10: lambda y, x: np.reciprocal(x * np.log(10.0)),
+    np.log1p: lambda y, x: np.reciprocal(1 + x),
+    np.sqrt: lambda y, x: 0.5 / y,
+    np.cbrt: lambda y, x: 1 / (3 * y * y),
+    np.square: lambda y, x: 2 * x,
+    np.reciprocal: lambda y, x: -y * y,
+    np.sin: lambda y, x: np.cos(x),
+    np.cos: lambda y, x: -np.sin(x),
+    np.tan: lambda y, x: 1 + y * y,
+    np.arcsin: lambda y, x: 1 / np.sqrt(_one_minus_square(x)),
+    np.arccos: lambda y, x: -1 / np.sqrt(_one_minus_square(x)),
+    np.arctan: lambda y, x: 1 / (1 + x * x),
+    np.sinh: lambda y, x: np.cosh(x),
+    np.cosh: lambda y, x: np.sinh(x),
+    np.tanh: lambda y, x: 1 - y * y,
+    np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
+    np.arccosh: lambda y, x: 1 / np.sqrt((x - 1) * (x + 1)),
+    np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
+    np.deg2rad: np.pi / 180,
+    np.rad2deg: 180 / np.pi,
+    np.radians: np.pi / 180,
+    np.degrees: 180 / np.pi,
+    np.fabs: lambda y, x: _sign(x),
+    np.absolute: lambda y, x: _sign(x),
+}
+UNARY = {function: elementwise(function, partial) for function, partial in _UNARY.items()}
+
+_BINARY = {
+    np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
+    np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
+    np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
+    np.nextafter: (1, None),
+    np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
+    np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
+}
+BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
+
+sinc = elementwise(np.sinc, _sinc_partial)
+
+OPERATORS.update(
+    add=add, subtract=subtract, multiply=multiply, divide=divide, power=power, negative=negative, absolute=absolute,
+    mod=mod,
+)  # fmt: skip
+UFUNCS.update(UNARY)
+UFUNCS.update(BINARY)
+UFUNCS.update({
+    np.add: add, np.subtract: subtract, np.multiply: multiply, np.divide: divide, np.power: power,
+    np.float_power: power, np.negative: negative, np.absolute: absolute, np.mod: mod, np.maximum: maximum,
+    np.minimum: minimum, np.fmod: fmod, np.fmax: fmax, np.fmin: fmin,
+})  # fmt: skip
+CONSTANT.update({
+    np.floor, np.ceil, np.rint, np.trunc, np.sign, np.isnan, np.isinf, np.isfinite, np.less, np.less_equal,
+    np.greater, np.greater_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_not,
+    np.logical_xor, np.floor_divide, np.signbit,
+})  # fmt: skip
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None:
+        return np.nonzero(condition)
+    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low = a_min if a_min is not None else min if min is not None else -np.inf
+    high = a_max if a_max is not None else max if max is not None else np.inf
+    return clip(ordinary(a), ordinary(low), ordinary(high))
+
+
+FUNCTIONS.update({np.where: _where, np.clip: _clip, np.sinc: sinc})

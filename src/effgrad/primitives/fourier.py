@@ -1,0 +1,121 @@
+"""Fourier transforms: two linear primitives along one axis, and the others written with them.
+
+The matrix of the transform is symmetric, so `fft` is its own transpose, and so is `ifft`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import composed, plain
+from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.move import _moved
+from effgrad.primitives.primitive import linear
+
+fft: Any = linear(
+    lambda a, axis, norm: np.fft.fft(a, None, axis, norm), lambda g, a, axis, norm: fft(g, axis=axis, norm=norm),
+    name="fft",
+)  # fmt: skip
+ifft: Any = linear(
+    lambda a, axis, norm: np.fft.ifft(a, None, axis, norm), lambda g, a, axis, norm: ifft(g, axis=axis, norm=norm),
+    name="ifft",
+)  # fmt: skip
+
+
+def _resized(a: Any, n: int | None, axis: int) -> Any:
+    """Cut or filled with zeros to length `n`."""
+    length = np.shape(plain(a))[axis]
+    if n is None or n == length:
+        return a
+    if n < 1:
+        raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
+    axis %= np.ndim(plain(a))
+    if n < length:
+        return a[(slice(None),) * axis + (slice(n),)]
+    return np.pad(a, [(0, n - length) if i == axis else (0, 0) for i in range(np.ndim(plain(a)))])
+
+
+def _fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    return fft(_resized(a, n, axis), axis=axis, norm=norm)
+
+
+def _ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    return ifft(_resized(a, n, axis), axis=axis, norm=norm)
+
+
+def _rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    if is_complex(a):
+        raise TypeError("numpy.fft.rfft takes real input: use numpy.fft.fft")
+    full = np.moveaxis(_fft(a, n, axis, norm), axis, -1)
+    return np.moveaxis(full[..., : full.shape[-1] // 2 + 1], -1, axis)
+
+
+def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    """The inverse transform of the whole spectrum, which is Hermitian: its other half is the conjugate."""
+    n = 2 * (np.shape(plain(a))[axis] - 1) if n is None else n
+    half = np.moveaxis(_resized(a, n // 2 + 1, axis), axis, -1)
+    # The first bin, and for an even length the last, belong to real numbers: their imaginary parts are not looked at.
+    first, last = np.real(half[..., :1]), n // 2 if n % 2 == 0 else n // 2 + 1
+    middle = half[..., 1:last]
+    end = [np.real(half[..., last:])] if n % 2 == 0 and n > 1 else []
+    spectrum = np.concatenate([first, middle, *end, np.flip(np.conj(middle), -1)], axis=-1)
+    return np.moveaxis(np.real(_ifft(spectrum, None, -1, norm)), -1, axis)
+
+
+_OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    return _irfft(np.conj(a), n, axis, _OPPOSITE[norm])
+
+
+def _ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    return np.conj(_rfft(a, n, axis, _OPPOSITE[norm]))
+
+
+def _over(axes: Any, s: Any, a: Any) -> tuple[list[int], list[Any]]:
+    """The axes of a transform over several, and their lengths, also where an axis comes twice."""
+    if axes is None:
+        axes = range(-len(s), 0) if s is not None else range(np.ndim(plain(a)))
+    axes = list(axes)
+    shape = np.shape(plain(a))
+    return axes, [shape[axis] if n == -1 else n for axis, n in zip(axes, s or [-1] * len(axes), strict=True)]
+
+
+def _several(one: Any, default: Any = None) -> Any:
+    def rule(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        chosen, lengths = _over(axes, s, a)
+        for axis, n in zip(reversed(chosen), reversed(lengths), strict=True):
+            a = one(a, n, axis, norm)
+        return a
+
+    return rule
+
+
+def _rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    chosen, lengths = _over(axes, s, a)
+    a = _rfft(a, lengths[-1], chosen[-1], norm)
+    for axis, n in zip(reversed(chosen[:-1]), reversed(lengths[:-1]), strict=True):
+        a = _fft(a, n, axis, norm)
+    return a
+
+
+def _irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    chosen, lengths = _over(axes, s, a)
+    last = 2 * (lengths[-1] - 1) if s is None or s[-1] == -1 else lengths[-1]
+    for axis, n in zip(chosen[:-1], lengths[:-1], strict=True):
+        a = _ifft(a, n, axis, norm)
+    return _irfft(a, last, chosen[-1], norm)
+
+
+def _last_two(function: Any) -> Any:
+    return lambda a, s=None, axes=(-2, -1), norm=None, out=None: function(a, s, axes, norm)
+
+
+composed({
+    np.fft.fft: _fft, np.fft.ifft: _ifft, np.fft.rfft: _rfft, np.fft.irfft: _irfft, np.fft.hfft: _hfft,
+    np.fft.ihfft: _ihfft, np.fft.fftn: _several(_fft), np.fft.ifftn: _several(_ifft),
+    np.fft.fft2: _several(_fft, (-2, -1)), np.fft.ifft2: _several(_ifft, (-2, -1)), np.fft.rfftn: _rfftn,
+    np.fft.irfftn: _irfftn, np.fft.rfft2: _last_two(_rfftn), np.fft.irfft2: _last_two(_irfftn),
+    np.fft.fftshift: _moved(np.fft.fftshift), np.fft.ifftshift: _moved(np.fft.ifftshift),
+})  # fmt: skip

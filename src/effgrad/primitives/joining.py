@@ -1,0 +1,213 @@
+"""Joining, padding, choosing and placing, written with the primitives that move elements."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.memory import buffer
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
+from effgrad.errors import NoRule
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return np.shape(plain(x))
+
+
+# Joining and placing.
+
+
+def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        return np.concatenate([np.ravel(arr), np.ravel(values)])
+    return np.concatenate([arr, values], axis=axis)
+
+
+def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """Where the old elements and the new ones go is what NumPy does with their numbers, the new ones' negative."""
+    if axis is None:
+        arr, axis = np.ravel(arr), 0
+    old = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
+    fresh = -1 - np.arange(np.size(plain(values))).reshape(shape_of(values))
+    places = np.insert(old, obj, fresh, axis)
+    everything = np.concatenate([np.ravel(arr), np.ravel(values)])
+    return everything[np.where(places < 0, old.size - 1 - places, places)]
+
+
+def _pad(
+    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even"
+) -> Any:
+    numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
+    if mode in ("constant", "empty"):
+        places = np.pad(numbers, pad_width, constant_values=-1)
+        value, dtype = constant_values, np.result_type(plain(array))
+        if np.ndim(plain(value)):
+            if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
+                raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
+            value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
+        value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
+        return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
+    if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
+        return np.ravel(array)[np.pad(numbers, pad_width, mode)]
+    raise NoRule(f"numpy.pad with mode={mode!r} has no derivative rule; pad with 'constant', 'edge' or 'reflect'")
+
+
+def _kron(a: Any, b: Any) -> Any:
+    n = max(np.ndim(plain(a)), np.ndim(plain(b)))
+    sa, sb = ((1,) * (n - len(s)) + s for s in (shape_of(a), shape_of(b)))
+    left = np.reshape(a, tuple(k for s in sa for k in (s, 1)))
+    right = np.reshape(b, tuple(k for s in sb for k in (1, s)))
+    return np.reshape(left * right, tuple(i * j for i, j in zip(sa, sb, strict=True)))
+
+
+def _block(arrays: Any) -> Any:
+    def depth(x: Any) -> int:
+        return 1 + max(map(depth, x)) if isinstance(x, list) else 0
+
+    def join(x: Any, levels: int, ndim: int) -> Any:
+        if not isinstance(x, list):
+            return np.reshape(x, (1,) * (ndim - np.ndim(plain(x))) + shape_of(x))
+        return np.concatenate([join(item, levels - 1, ndim) for item in x], axis=-levels)
+
+    def largest(x: Any) -> int:
+        return max(map(largest, x)) if isinstance(x, list) else np.ndim(plain(x))
+
+    levels = depth(arrays)
+    return join(arrays, levels, max(levels, largest(arrays)))
+
+
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    n = len(xi)
+    order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
+    shape = [np.size(plain(xi[i])) for i in order]
+    result = []
+    for i, x in enumerate(xi):
+        own = [1] * n
+        own[order.index(i)] = -1
+        x = np.reshape(x, own)
+        result.append(x if sparse else np.broadcast_to(x, shape))
+    return tuple(result)
+
+
+def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    shape = np.broadcast_shapes(*map(shape_of, args))
+    return tuple(np.broadcast_to(a, shape) for a in args)
+
+
+def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    index = np.asarray(a) if isinstance(a, list | tuple) else plain(a)
+    stacked = np.stack(np.broadcast_arrays(*choices))
+    shape = shape_of(stacked)
+    stacked = np.reshape(stacked, shape[:1] + (1,) * (np.ndim(index) + 1 - len(shape)) + shape[1:])
+    index = index % len(stacked) if mode == "wrap" else np.clip(index, 0, len(stacked) - 1) if mode == "clip" else index
+    index = np.broadcast_to(index, np.broadcast_shapes(np.shape(index), stacked.shape[1:]))
+    stacked = np.broadcast_to(stacked, (len(stacked), *index.shape))
+    return np.take_along_axis(stacked, index[None], axis=0)[0]
+
+
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    result = default
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = np.where(condition, choice, result)
+    return result
+
+
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    listed = condlist if isinstance(condlist, list) else [condlist]
+    conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
+    if len(funclist) == len(conditions) + 1:
+        conditions.append(~np.any(np.stack(conditions), axis=0))
+    if not shape_of(x):
+        return np.reshape(
+            _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
+        )
+    result = np.zeros_like(x)
+    for condition, f in zip(conditions, funclist, strict=True):
+        if np.any(condition):
+            result[condition] = f(x[condition], *args, **kw) if callable(f) else f
+    return result
+
+
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    numbers = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
+    flat = numbers.ravel() if axis is None else numbers
+    places = np.take_along_axis(flat, plain(indices), axis or 0)
+    np.put(arr, places, np.broadcast_to(values, places.shape))
+
+
+def _resize(a: Any, new_shape: Any) -> Any:
+    if not np.size(plain(a)):
+        return np.zeros(new_shape, np.result_type(plain(a)))
+    return np.ravel(a)[np.resize(np.arange(np.size(plain(a))), new_shape)]
+
+
+def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+    return np.take(a, np.flatnonzero(plain(condition)), axis=axis)
+
+
+def _extract(condition: Any, arr: Any) -> Any:
+    return np.ravel(arr)[np.flatnonzero(plain(condition))]
+
+
+def _diagflat(v: Any, k: int = 0) -> Any:
+    return np.diag(np.ravel(v), k)
+
+
+def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    if not depends(x):
+        return buffer(np.vander(plain(x), N, increasing))
+    n = x.size if N is None else N
+    powers = np.arange(n) if increasing else np.arange(n - 1, -1, -1)
+    return x[:, None] ** powers
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
+    parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
+    gaps = num - endpoint
+    step = (stop - start) / gaps if gaps > 0 else np.nan
+    shape = np.broadcast_shapes(shape_of(start), shape_of(stop))
+    parts = np.reshape(parts, (-1,) + (1,) * len(shape))
+    values = np.moveaxis(start + (stop - start) * parts, 0, axis)
+    if dtype is not None:
+        values = (np.floor(values) if np.issubdtype(dtype, np.integer) else values).astype(dtype)
+    return (values, step) if retstep else values
+
+
+def _logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    exponents = np.linspace(start, stop, num, endpoint)
+    base = np.broadcast_to(base, np.broadcast_shapes(shape_of(base), shape_of(exponents)[1:]))
+    exponents = np.reshape(exponents, (-1,) + (1,) * (base.ndim - exponents.ndim + 1) + shape_of(exponents)[1:])
+    values = np.moveaxis(base**exponents, 0, axis)
+    return values if dtype is None else values.astype(dtype)
+
+
+def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    start, stop = np.broadcast_arrays(start, stop)
+    values = np.moveaxis(start * np.exp(np.linspace(0.0, np.log(stop / start), num, endpoint)), 0, axis)
+    return values if dtype is None else values.astype(dtype)
+
+
+FUNCTIONS.update({
+    np.append: _append, np.insert: _insert, np.pad: _pad, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
+    np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
+    np.put_along_axis: _put_along_axis, np.resize: _resize, np.compress: _compress, np.extract: _extract,
+    np.diagflat: _diagflat, np.vander: _vander, np.unstack: _unstack,
+    np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], axis=2),
+    np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
+    np.rollaxis: lambda a, axis, start=0: np.moveaxis(a, axis, start - (axis % a.ndim < start)),
+    np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
+    np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
+    np.linspace: _linspace, np.logspace: _logspace, np.geomspace: _geomspace,
+})  # fmt: skip
+CONSTANT.update({
+    np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
+    np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
+    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
+})  # fmt: skip

@@ -1,0 +1,418 @@
+"""Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.memory import buffer
+from effgrad.arrays.value import (
+    CONSTANT,
+    FUNCTIONS,
+    KINDS,
+    OPERATORS,
+    Traced,
+    always_view,
+    contiguous,
+    ordinary,
+    outline,
+    plain,
+    view,
+)
+from effgrad.errors import Detached
+from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import linear, moving
+
+# What a basic index is made of.
+BASIC = {int, slice, type(None), type(...)}
+PLAIN = frozenset((float, np.float64, np.ndarray))
+
+
+def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
+    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
+    for index, piece in zip(indices, pieces, strict=True):
+        if _distinct(index):
+            total[index] += piece
+        else:
+            np.add.at(total, index, piece)
+    return total
+
+
+def _distinct(index: Any) -> bool:
+    """Whether the places of an index are all different, as far as that is quick to say."""
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
+    if len(advanced) != 1:
+        return False
+    places = np.asarray(advanced[0])
+    if places.dtype.kind == "b" or places.size > 1000:
+        return places.dtype.kind == "b"
+    return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
+
+
+def _set(array: Any, value: Any, index: Any) -> Any:
+    result = np.array(array)
+    if np.iscomplexobj(value) and not np.iscomplexobj(result):
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
+    result[index] = value
+    return result
+
+
+def _winners(index: Any, shape: Any) -> Any:
+    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
+    order = np.arange(np.zeros(shape)[index].size).reshape(np.zeros(shape)[index].shape)
+    last = np.full(shape, -1)
+    last[index] = order
+    return last[index] == order
+
+
+def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
+    g = g[index]
+    if any(isinstance(i, np.ndarray | list) for i in (index if isinstance(index, tuple) else (index,))):
+        g = g * _winners(index, np.shape(plain(array)))
+    return cotangents.unbroadcast(g, value)
+
+
+def _cast_back(g: Any, dtype: Any) -> Any:
+    # A complex cotangent of a real value stays as it is: its real part is taken at the end.
+    if isinstance(g, Traced) or (np.iscomplexobj(g) and dtype.kind != "c"):
+        return g
+    return np.astype(np.asarray(g), dtype)[()]
+
+
+def _at(g: Any, shape: Any, index: Any) -> Any:
+    if not shape:
+        return np.sum(g)
+    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
+        return cotangents.block(shape, index, g)
+    return cotangents.Scattered(shape, [(index, g)])
+
+
+laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
+reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
+transpose = linear(
+    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
+)
+broadcast_to = linear(
+    lambda x, shape: np.array(np.broadcast_to(x, shape)), lambda g, x, shape: cotangents.unbroadcast(g, x),
+    name="broadcast_to", moves=True,
+)  # fmt: skip
+astype = linear(
+    lambda x, dtype: np.asarray(x).astype(dtype)[()],
+    lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
+    name="astype",
+    moves=True,
+)
+getitem = linear(
+    lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
+    lambda g, x, index: _at(g, np.shape(plain(x)), index),
+    name="getitem",
+    moves=True,
+)
+setitem: Any = linear(
+    _set,
+    lambda g, array, value, index: setitem(g, 0.0, index=index),
+    _set_value,
+    name="setitem",
+    moves=True,
+)
+scatter_add = moving(
+    _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add",
+    adds=True,
+)  # fmt: skip
+
+
+def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
+    ends = [0, *accumulate([np.shape(plain(a))[axis] for a in arrays])]
+    before = (slice(None),) * (axis % np.ndim(plain(g)))
+    return [g[(*before, slice(ends[i], ends[i + 1]))] for i in wanted]
+
+
+def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
+    before = (slice(None),) * (axis % np.ndim(plain(g)))
+    return [g[(*before, i)] for i in wanted]
+
+
+concatenate = moving(lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, name="concatenate")
+stack = moving(lambda *arrays, axis: np.stack(arrays, axis), _layers, name="stack")
+tril = linear(lambda x, k: np.tril(x, k), lambda g, x, k: np.tril(g, k), name="tril")
+triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="triu")
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    def step(value: Any) -> Any:
+        return transpose(value, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes))
+
+    return view(step(a), a, step)
+
+
+def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    def step(value: Any) -> Any:
+        return broadcast_to(value, shape=shape)
+
+    return always_view(step(array), array, step)
+
+
+def _reshape(a: Any, shape: Any) -> Any:
+    def step(value: Any) -> Any:
+        return reshape(value, shape=shape)
+
+    return view(step(a), a, step)
+
+
+def _ravel(a: Any, order: Any = "C") -> Any:
+    if order != "C":
+        return _moved(np.ravel)(a, order=order)
+    # Unlike a reshape, it copies whatever is not contiguous.
+    return _reshape(a if contiguous(a) else a.copy(), (-1,))
+
+
+def _permuted(function: Any) -> Any:
+    """A function that only permutes the axes: their order is what it makes of axes with their numbers as lengths."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return _transpose(a, function(np.empty(range(np.ndim(plain(a)))), *args, **kwargs).shape)
+
+    return rule
+
+
+def _flip(m: Any, axis: Any = None) -> Any:
+    axes = range(m.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, m.ndim)
+    return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Along each axis two slices, the other way round."""
+    if axis is None:
+        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), np.shape(plain(a)))
+    result = a
+    for by, along in np.broadcast(shift, axis):
+        along = np.lib.array_utils.normalize_axis_index(int(along), a.ndim)
+        size = a.shape[along]
+        cut = -int(by) % size if size else 0
+        before = (slice(None),) * along
+        if cut:
+            parts = [result[(*before, slice(cut, None))], result[(*before, slice(None, cut))]]
+            result = concatenate(*parts, axis=along)
+    return result.copy() if result is a else result
+
+
+def _split(function: Any) -> Any:
+    """A function that cuts an array along an axis, into slices of it."""
+
+    def rule(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        pieces = function(np.arange(ary.shape[axis]), indices_or_sections)
+        before = (slice(None),) * (axis % ary.ndim)
+        return [
+            ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)
+        ]
+
+    return rule
+
+
+def _moved(function: Any) -> Any:
+    """A function that only rearranges elements: gather by rearranging their numbers."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+        if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
+            laid = np.empty_like(outline(a), int)
+            laid[...] = numbers
+            numbers = laid
+        places = function(numbers, *args, **kwargs)
+        flat = reshape(a, shape=(-1,))
+
+        def take(place: Any, step: Any) -> Any:
+            result = getitem(flat, index=place)
+            return OPERATORS["alias"](result, a, step) if np.may_share_memory(place, numbers) else result
+
+        if isinstance(places, list | tuple):
+            return type(places)(
+                take(place, lambda value, i=i: function(value, *args, **kwargs)[i]) for i, place in enumerate(places)
+            )
+        return take(places, lambda value: function(value, *args, **kwargs))
+
+    return rule
+
+
+def _reshaped(function: Any) -> Any:
+    """A function that only changes the shape."""
+
+    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return _reshape(a, function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
+
+    return rule
+
+
+def _at_least(function: Any) -> Any:
+    one = _reshaped(function)
+    return lambda *arrays: one(*arrays) if len(arrays) == 1 else tuple(function(a) for a in arrays)
+
+
+def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS:
+        return _moved(np.take_along_axis)(a, indices, axis)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(indices)))])
+    grid[axis] = indices
+    return getitem(a, index=tuple(grid))
+
+
+def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
+    indices = plain(indices)
+    if type(indices) not in KINDS or options:
+        return _moved(np.take)(a, indices, axis, **options)
+    if axis is None:
+        return getitem(np.ravel(a), index=indices)
+    return getitem(a, index=(*(slice(None),) * (axis % np.ndim(plain(a))), indices))
+
+
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argsort(plain(a), axis, kind="stable"), axis)
+
+
+def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
+
+
+def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    result = stack(*map(ordinary, arrays), axis=axis)
+    return result if dtype is None else result.astype(dtype)
+
+
+def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
+    arrays = [ordinary(a) for a in arrays]
+    if axis is None:
+        arrays, axis = [np.ravel(a) for a in arrays], 0
+    result = concatenate(*arrays, axis=axis)
+    return result if dtype is None else result.astype(dtype)
+
+
+def _along(stacked: int, axis: int) -> Any:
+    def rule(arrays: Any, **options: Any) -> Any:
+        arrays = [ordinary(a) for a in arrays]
+        least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
+        return _concatenate(least, axis, **options)
+
+    return rule
+
+
+def _diag(v: Any, k: int = 0) -> Any:
+    if np.ndim(plain(v)) == 2:
+        return np.diagonal(v, k)
+    n = v.shape[0]
+    rows = np.arange(n) + max(-k, 0)
+    return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+    shape = np.shape(plain(a)) if shape is None else shape
+    result = buffer(np.zeros(shape, dtype or np.result_type(plain(a))))
+    result[...] = value
+    return result
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+    marked = np.full_like(numbers, -1)
+    np.fill_diagonal(marked, 0, wrap)
+    places = np.flatnonzero(marked == 0)
+    values = np.ravel(val)[np.arange(len(places)) % np.size(plain(val))]
+    _written(a, "numpy.fill_diagonal")[np.unravel_index(places, numbers.shape)] = values
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    places = np.ravel(plain(ind))
+    size = np.size(plain(a))
+    places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
+    values = np.ravel(v)[np.arange(len(places)) % np.size(plain(v))]
+    _written(a, "numpy.put")[np.unravel_index(np.arange(size)[places], np.shape(plain(a)))] = values
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    places = np.flatnonzero(plain(mask))
+    values = np.ravel(vals)[np.arange(len(places)) % np.size(plain(vals))]
+    _put_at(_written(arr, "numpy.place"), places, values)
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    places = np.flatnonzero(plain(mask))
+    chosen = np.ravel(values)[places % np.size(plain(values))]
+    _put_at(_written(a, "numpy.putmask"), places, chosen)
+
+
+def _put_at(target: Any, places: Any, values: Any) -> None:
+    shape = np.shape(plain(target))
+    if shape:
+        target[np.unravel_index(places, shape)] = values
+    elif len(places):
+        target[...] = values[0]
+
+
+def _written(target: Any, name: str) -> Any:
+    if type(target) not in KINDS:
+        raise Detached(
+            f"{name} would write a traced value into an array made outside the differentiated function; make the "
+            "array inside it"
+        )
+    return target
+
+
+OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out, scatter_add=scatter_add)
+FUNCTIONS.update({
+    np.reshape: lambda a, shape, order="C", *, copy=None: (
+        _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
+    np.ravel: _ravel,
+    np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
+    np.broadcast_to: _broadcast_to,
+    np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
+        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) < 2 else a for a in arrays], axis=1),
+    np.hstack: lambda arrays, **options: _concatenate(
+        [np.atleast_1d(a) for a in arrays], 0 if np.ndim(plain(arrays[0])) <= 1 else 1, **options),
+    np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
+    np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
+    np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
+    np.take: _take, np.take_along_axis: _take_along_axis,
+    np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
+    np.put: _put, np.place: _place, np.putmask: _putmask,
+    np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
+    np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
+    np.size: lambda a, axis=None: np.size(outline(a), axis),
+    np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
+})  # fmt: skip
+FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
+FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
+FUNCTIONS.update({
+    f: _moved(f) for f in (
+        np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
+    )
+})  # fmt: skip
+FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
+FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
+FUNCTIONS.update({
+    np.roll: _roll, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
+    np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
+    np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
+})  # fmt: skip
+CONSTANT.update({
+    np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
+    np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
+    np.array_repr,
+    np.array_str, np.may_share_memory, np.shares_memory,
+})  # fmt: skip

@@ -1,0 +1,318 @@
+"""A primitive: one smooth function, its implementation and its one derivative rule.
+
+Three kinds of rule, and everything a mode needs follows from whichever is stated:
+
+* `elementwise`: the partial with respect to each argument, ``partial(y, *args)``;
+* `linear`: the transpose for each argument, ``transpose(g, *args, **params)``;
+* `general`: ``jvp(t, y, *args, **params)`` and ``vjp(g, y, *args, **params)`` for each argument.
+
+Rules are written with NumPy and operators, so on traced values they perform `Smooth` again, and derivatives nest.
+A mode asks a primitive for `push` (a tangent forward through one argument) and `pull` (a cotangent back to one).
+"""
+
+import dis
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import perform, plain
+from effgrad.primitives import cotangents
+
+Function = Callable[..., Any]
+
+
+NUMBERS = frozenset((float, np.float64))
+
+
+class Primitive:
+    """One smooth function; calling it on traced values performs `Smooth.apply`.
+
+    `pushes[i](t, y, *args, **params)` and `pulls[i](g, y, *args, **params)` carry derivatives through argument `i`;
+    None stands for an argument that the result does not depend on smoothly. `number_pulls` and `array_pulls` are the
+    pulls of a cotangent that is a float or a plain array, which knows of no zeros: less to ask.
+    """
+
+    __slots__ = (
+        "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
+        "push_jointly", "pull_jointly", "read", "kept_of",
+    )  # fmt: skip
+
+    def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
+        self.name, self.function, self.kind = name, function, kind
+        self.pushes, self.pulls = pushes, pulls
+        self.number_pulls = self.array_pulls = pulls
+        self.partials: tuple[Any, ...] = ()
+        self.selects = False
+        # Whether each element of the result is an element of an argument, or zero.
+        self.moves = False
+        self.push_jointly: Any = None
+        self.pull_jointly: Any = None
+        # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
+        self.read: tuple[Any, ...] = ()
+        # What `kept` has answered.
+        self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
+
+    __call__ = perform
+
+    def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+        """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
+        if self.push_jointly is not None:
+            tangents = [tangent if i == index else None for i in range(len(args))]
+            return self.push_jointly(tangents, args, params)
+        rule = self.pushes[index]
+        return None if rule is None else rule(tangent, result, *args, **params)
+
+    def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+        """The cotangent that argument `index` receives, or None for a structural zero."""
+        if self.pull_jointly is not None:
+            return self.pull_jointly([index], cotangent, args, params)[0]
+        rule = self.pulls[index]
+        return None if rule is None else rule(cotangent, result, *args, **params)
+
+    def push_all(self, tangents: list[Any], result: Any, args: list[Any], params: dict[str, Any]) -> Any:
+        """The tangent of the result from those of the arguments (None: a structural zero), or None."""
+        if self.push_jointly is not None:
+            return self.push_jointly(tangents, args, params)
+        total = None
+        for index, tangent in enumerate(tangents):
+            if tangent is not None:
+                part = self.push(index, tangent, result, *args, **params)
+                if part is not None:
+                    total = part if total is None else total + part
+        return total
+
+    def pull_all(
+        self, wanted: list[int], cotangent: Any, result: Any, args: list[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
+        if self.pull_jointly is not None:
+            return list(self.pull_jointly(wanted, cotangent, args, params))
+        pulls = self.pulls_of(cotangent)
+        if pulls and not params:
+            return [(rule := pulls[index]) and rule(cotangent, result, *args) for index in wanted]
+        return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
+
+    def pulls_of(self, cotangent: Any) -> Any:
+        """The pulls to use for a cotangent."""
+        kind = type(cotangent)
+        return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
+
+    def reads(self, index: int, place: int) -> bool:
+        """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
+
+        All of them know shapes and dtypes. A transpose is the same wherever its own argument is.
+        """
+        if self.kind == "elementwise":
+            return place in self.read[index]
+        if self.kind == "linear":
+            return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
+        return True
+
+    def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Whether the pulls to the traced arguments read elements of the result, and of each argument."""
+        known = self.kept_of.get(traced)
+        if known is None:
+            wanted = [index for index, one in enumerate(traced) if one]
+            known = tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
+            self.kept_of[traced] = known
+        return known
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+
+def elementwise(function: Function, *partials: Any, name: str = "", selects: bool = False) -> Primitive:
+    """A primitive that acts element by element with broadcasting, from its partials.
+
+    A partial is a function ``(y, *args)``, a number, or None. With `selects`, partials are weights that choose among
+    the arguments (`where`, `maximum`): a weight of zero excludes its argument strongly, infinities and NaNs included.
+    """
+    primitive = Primitive(name or function.__name__, function, "elementwise", None, None)
+
+    def make(index: int, partial: Any) -> tuple[Any, Any]:
+        if partial is None:
+            return None, None
+        if not callable(partial):
+            constant = partial
+
+            def push(t: Any, y: Any, *args: Any) -> Any:
+                return cotangents.broadcast_like(t if constant == 1 else t * constant, y)
+
+            def pull(g: Any, y: Any, *args: Any) -> Any:
+                return cotangents.unbroadcast(g if constant == 1 else cotangents.scale(g, constant), args[index])
+
+            return push, pull
+        if selects:
+
+            def push_selected(t: Any, y: Any, *args: Any) -> Any:
+                return cotangents.broadcast_like(cotangents.strong(t, partial(y, *args)), y)
+
+            def pull_selected(g: Any, y: Any, *args: Any) -> Any:
+                return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
+
+            return push_selected, pull_selected
+
+        def push_partial(t: Any, y: Any, *args: Any) -> Any:
+            return cotangents.broadcast_like(cotangents.product(partial(y, *args), t), y)
+
+        def pull_partial(g: Any, y: Any, *args: Any) -> Any:
+            return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
+
+        return push_partial, pull_partial
+
+    rules = [make(index, partial) for index, partial in enumerate(partials)]
+    primitive.pushes = tuple(push for push, _ in rules)
+    primitive.pulls = primitive.number_pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
+    if not selects:
+        primitive.number_pulls = tuple(map(_number_pull, partials))
+        primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
+    primitive.partials, primitive.selects = partials, selects
+    primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
+    return primitive
+
+
+def _places_read(partial: Any, count: int) -> Any:
+    """The places of the arguments `(y, *args)` whose names the code of a partial mentions."""
+    if not callable(partial):
+        return ()
+    if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
+        return range(count + 1)
+    # One instruction may name several variables.
+    mentioned = {name for step in dis.get_instructions(partial) for name in re.findall(r"\w+", step.argrepr)}
+    return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
+
+
+def _number_pull(partial: Any) -> Any:
+    """The pull of a float to an argument of an elementwise primitive."""
+    if not callable(partial):
+        return (lambda g, y, *args: g) if partial == 1 else partial and (lambda g, y, *args: g * partial)
+
+    def pull(g: float, y: Any, *args: Any) -> Any:
+        factor = partial(y, *args)
+        if type(factor) in NUMBERS:
+            part = g * float(factor)
+            if part == part:
+                return part
+        return cotangents.product(g, factor)
+
+    return pull
+
+
+def _array_pull(index: int, *partials: Any) -> Any:
+    """The pull of a plain array to an argument of an elementwise primitive."""
+    partial = partials[index]
+    if partial is None:
+        return None
+    if len(partials) == 1:
+        return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
+    if len(partials) == 2 and callable(partial):
+
+        def pull_of_two(g: Any, y: Any, a: Any, b: Any) -> Any:
+            part = g * partial(y, a, b)
+            arg = b if index else a
+            return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+
+        return pull_of_two
+
+    def pull(g: Any, y: Any, *args: Any) -> Any:
+        arg = args[index]
+        alike = type(arg) is np.ndarray and g.shape == arg.shape
+        if not callable(partial):
+            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
+            return total if partial == 1 else total * partial
+        part = g * partial(y, *args)
+        return part if alike and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
+
+    return pull
+
+
+class _Each:
+    """A rule table for any number of arguments: entry `index` is `rule(index)`."""
+
+    def __init__(self, rule: Callable[[int], Function]) -> None:
+        self.rule = rule
+
+    def __getitem__(self, index: int) -> Function:
+        return self.rule(index)
+
+
+def linear(function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None) -> Primitive:
+    """A primitive linear in each argument separately, from its transposes.
+
+    `each(index)` gives the transpose for a product of any number of arguments.
+    With `moves` the function only moves or copies elements: it is linear in all its arguments together, and places
+    known to be zero stay known through its transpose.
+    """
+    primitive = Primitive(name or function.__name__, function, "linear", None, None)
+
+    def make_push(index: int) -> Function:
+        def push(t: Any, y: Any, *args: Any, **params: Any) -> Any:
+            if moves:
+                args = tuple(_zeros_like(a) for a in args)
+            return primitive(*args[:index], t, *args[index + 1 :], **params)
+
+        return push
+
+    def make_pull(transpose: Function) -> Function:
+        def pull(g: Any, y: Any, *args: Any, **params: Any) -> Any:
+            return cotangents.transposed(transpose, moves, g, *args, **params)
+
+        return pull
+
+    def make_array_pull(transpose: Function) -> Function:
+        return lambda g, y, *args, **params: transpose(g, *args, **params)
+
+    primitive.moves = moves
+    if each is not None:
+        primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
+        primitive.number_pulls = primitive.array_pulls = primitive.pulls
+        return primitive
+    primitive.pushes = tuple(None if t is None else make_push(i) for i, t in enumerate(transposes))
+    primitive.pulls = primitive.number_pulls = tuple(None if t is None else make_pull(t) for t in transposes)
+    primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
+    return primitive
+
+
+def moving(function: Function, transpose: Function, name: str, adds: bool = False) -> Primitive:
+    """A primitive of any number of arguments that only moves or copies their elements, or, with `adds`, adds them up.
+
+    `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
+    once: an array made of n numbers has its derivative in time proportional to n.
+    """
+    primitive = Primitive(name, function, "linear", None, None)
+
+    def push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
+        return primitive(*[_zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
+
+    def pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        if type(g) not in cotangents.FORMS:
+            return list(transpose(wanted, g, *args, **params))
+        g = cotangents.settled(g)
+        masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
+        values = transpose(wanted, g.value, *args, **params)
+        return [
+            value if value is None else cotangents.masked(value, cotangents.as_mask(mask))
+            for value, mask in zip(values, masks, strict=True)
+        ]
+
+    primitive.push_jointly, primitive.pull_jointly, primitive.moves = push, pull, not adds
+    return primitive
+
+
+def _zeros_like(value: Any) -> Any:
+    value = plain(value)
+    return np.zeros(np.shape(value), np.result_type(value))
+
+
+def general(function: Function, jvp: Any, vjp: Any, name: str = "") -> Primitive:
+    """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
+    jvps = jvp if isinstance(jvp, tuple) else (jvp,)
+    vjps = vjp if isinstance(vjp, tuple) else (vjp,)
+
+    def make_pull(rule: Any) -> Any:
+        return rule and (lambda g, y, *args, **params: rule(cotangents.dense(g), y, *args, **params))
+
+    return Primitive(name or function.__name__, function, "general", jvps, tuple(make_pull(rule) for rule in vjps))

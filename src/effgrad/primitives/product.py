@@ -1,0 +1,256 @@
+"""Products and decompositions of matrices. Batches everywhere, as in NumPy.
+
+Rules of decompositions: Giles, An extended collection of matrix derivative results (2008); the Cholesky
+decomposition: Murray, Differentiation of the Cholesky decomposition (2016).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj, require_real
+from effgrad.primitives.move import transpose
+from effgrad.primitives.primitive import general, linear
+
+
+def mT(x: Any) -> Any:
+    """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
+    if type(x) not in KINDS:
+        return np.swapaxes(x, -1, -2)
+    n = np.ndim(plain(x))
+    return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
+
+
+def _einsum_transpose(index: int) -> Any:
+    """The transpose of an einsum in one operand is another einsum: the result's subscripts take its place."""
+
+    def transposed(g: Any, *operands: Any, subscripts: str) -> Any:
+        inputs, output = subscripts.split("->")
+        terms = inputs.split(",")
+        target, shape = terms[index], np.shape(plain(operands[index]))
+        others = terms[:index] + terms[index + 1 :]
+        rest = operands[:index] + operands[index + 1 :]
+        available = set(output).union(*others) if others else set(output)
+        unique = "".join(dict.fromkeys(target))
+        kept = "".join(s for s in unique if s in available)
+        result = einsum(g, *rest, subscripts=",".join([output, *others]) + "->" + kept)
+        # Subscripts that were only summed over: the cotangent is the same along them.
+        sizes = dict(zip(target, shape, strict=True))
+        result = np.reshape(result, tuple(sizes[s] if s in kept else 1 for s in unique))
+        result = np.broadcast_to(result, tuple(sizes[s] for s in unique))
+        if len(unique) == len(target):
+            return result
+        # A repeated subscript is a diagonal: place the cotangent there.
+        grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
+        place = tuple(grid[unique.index(s)] for s in target)
+        return OPERATORS["setitem"](np.zeros(shape, np.result_type(plain(result))), result, index=place)
+
+    return transposed
+
+
+einsum = linear(
+    lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
+    name="einsum",
+    each=_einsum_transpose,
+)
+
+
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) -> Any:
+    """Any form of einsum's arguments, brought to explicit letters: an ellipsis becomes letters of its own."""
+    if not isinstance(subscripts, str):
+        letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        listed = (subscripts, *operands)
+        output = listed[-1] if len(listed) % 2 else None
+        pairs = listed[: len(listed) // 2 * 2]
+        operands = pairs[::2]
+        subscripts = ",".join("".join("..." if i is Ellipsis else letters[i] for i in s) for s in pairs[1::2])
+        if output is not None:
+            subscripts += "->" + "".join("..." if i is Ellipsis else letters[i] for i in output)
+    operands = tuple(map(ordinary, operands))
+    subscripts = subscripts.replace(" ", "")
+    inputs, arrow, output = subscripts.partition("->")
+    terms = inputs.split(",")
+    if not arrow:
+        counted = inputs.replace(",", "").replace(".", "")
+        output = ("..." if "..." in inputs else "") + "".join(sorted(s for s in set(counted) if counted.count(s) == 1))
+    if "..." in inputs:
+        free = [s for s in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if s not in subscripts]
+        ranks = [np.ndim(plain(x)) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+        most = max(r for r, t in zip(ranks, terms, strict=True) if "..." in t)
+        batch = "".join(free[:most])
+        shape = np.broadcast_shapes(
+            *[np.shape(plain(x))[(p := t.index("...")) : p + r]
+              for t, r, x in zip(terms, ranks, operands, strict=True) if "..." in t]
+        )  # fmt: skip
+        widened = []
+        for t, r, x in zip(terms, ranks, operands, strict=True):
+            if "..." in t:
+                p = t.index("...")
+                full = np.shape(plain(x))
+                x = np.broadcast_to(x, full[:p] + shape[most - r :] + full[p + r :])
+            widened.append(x)
+        terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
+        operands, output = tuple(widened), output.replace("...", batch)
+    subscripts = ",".join(terms) + "->" + output
+    result = einsum(*operands, subscripts=subscripts)
+    if len(operands) == 1:  # a diagonal or a transpose is a view
+        return view(result, operands[0], lambda value: einsum(value, subscripts=subscripts))
+    return result
+
+
+def _matmul_left(g: Any, a: Any, b: Any) -> Any:
+    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    if na == 1 and nb == 1:
+        return g * b
+    if nb == 1:
+        return cotangents.unbroadcast(g[..., None] * b, a)
+    if na == 1:
+        return cotangents.unbroadcast(np.matmul(b, g[..., None])[..., 0], a)
+    return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
+
+
+def _matmul_right(g: Any, a: Any, b: Any) -> Any:
+    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    if na == 1 and nb == 1:
+        return g * a
+    if na == 1:
+        return cotangents.unbroadcast(a[:, None] * g[..., None, :], b)
+    if nb == 1:
+        return cotangents.unbroadcast(np.matmul(g[..., None, :], a)[..., 0, :], b)
+    return cotangents.unbroadcast(np.matmul(mT(a), g), b)
+
+
+matmul = linear(np.matmul, _matmul_left, _matmul_right)
+
+
+def _dot(a: Any, b: Any) -> Any:
+    a, b = ordinary(a), ordinary(b)
+    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    if na == 0 or nb == 0:
+        return a * b
+    return matmul(a, b) if nb <= 2 and na <= 2 else np.tensordot(a, b, axes=(-1, -2 if nb > 1 else 0))
+
+
+def _inner(a: Any, b: Any) -> Any:
+    a, b = ordinary(a), ordinary(b)
+    return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else np.tensordot(a, b, axes=(-1, -1))
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = ordinary(a), ordinary(b)
+    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    left, right = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
+    left, right = [int(i) % na for i in np.atleast_1d(left)], [int(i) % nb for i in np.atleast_1d(right)]
+    names_a, names_b = list(range(na)), list(range(na, na + nb))
+    for i, j in zip(left, right, strict=True):
+        names_b[j] = names_a[i]
+    kept = [names_a[i] for i in range(na) if i not in left] + [names_b[j] for j in range(nb) if j not in right]
+    return _einsum(a, names_a, b, names_b, kept)
+
+
+inv = general(
+    np.linalg.inv,
+    jvp=lambda t, y, x: -np.matmul(np.matmul(y, t), y),
+    vjp=lambda g, y, x: -np.matmul(np.matmul(mT(y), g), mT(y)),
+)
+det = general(
+    np.linalg.det,
+    jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
+    vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if np.ndim(plain(g)) else g * cofactors(x),
+)
+logabsdet = general(
+    lambda x: np.linalg.slogdet(x)[1],
+    jvp=lambda t, y, x: np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2)),
+    vjp=lambda g, y, x: (g[..., None, None] if np.ndim(plain(g)) else g) * mT(np.linalg.inv(x)),
+    name="logabsdet",
+)
+
+
+def _full_rank(x: Any) -> bool:
+    return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
+
+
+def cofactors(x: Any) -> Any:
+    """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
+    if evaluated(_full_rank, x):
+        d = np.linalg.det(x)
+        return (d[..., None, None] if np.ndim(plain(d)) else d) * mT(np.linalg.inv(x))
+    n = x.shape[-1]
+    if n == 1:
+        return np.ones(np.shape(plain(x)))
+    keep = [np.delete(np.arange(n), i) for i in range(n)]
+    minors = [[(-1.0) ** (i + j) * np.linalg.det(x[..., keep[i][:, None], keep[j]]) for j in range(n)]
+              for i in range(n)]  # fmt: skip
+    return np.stack([np.stack(row, axis=-1) for row in minors], axis=-2)
+
+
+def _solve_left(g: Any, y: Any, a: Any, b: Any) -> Any:
+    w = np.linalg.solve(mT(a), g)
+    if np.ndim(plain(b)) == 1:
+        return cotangents.unbroadcast(-w[..., :, None] * y[..., None, :], a)
+    return cotangents.unbroadcast(-np.matmul(w, mT(y)), a)
+
+
+def _solve_tangent(t: Any, y: Any, a: Any, b: Any) -> Any:
+    return -np.linalg.solve(a, np.matmul(t, y))
+
+
+solve = general(
+    np.linalg.solve,
+    jvp=(_solve_tangent, lambda t, y, a, b: np.linalg.solve(a, t)),
+    vjp=(_solve_left, lambda g, y, a, b: cotangents.unbroadcast(np.linalg.solve(mT(a), g), b)),
+)
+
+
+def _phi(x: Any) -> Any:
+    """The lower triangle with half the diagonal."""
+    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1])
+
+
+def _cholesky_jvp(t: Any, y: Any, x: Any) -> Any:
+    # The factor depends on the symmetric part of its argument.
+    inverse = np.linalg.inv(y)
+    return np.matmul(y, _phi(np.matmul(np.matmul(inverse, 0.5 * (t + mT(t))), mT(inverse))))
+
+
+def _cholesky_vjp(g: Any, y: Any, x: Any) -> Any:
+    inverse = np.linalg.inv(y)
+    p = np.matmul(np.matmul(mT(inverse), _phi(np.matmul(mT(y), g))), inverse)
+    return 0.5 * (p + mT(p))
+
+
+cholesky = general(np.linalg.cholesky, jvp=_cholesky_jvp, vjp=_cholesky_vjp)
+
+
+def _cholesky(a: Any) -> Any:
+    return cholesky(require_real(a, "numpy.linalg.cholesky"))
+
+
+SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
+
+
+def _sign_of_det(a: Any) -> Any:
+    return np.linalg.slogdet(a)[0]
+
+
+def _slogdet(a: Any) -> Any:
+    return SlogdetResult(evaluated(_sign_of_det, a), logabsdet(a))
+
+
+OPERATORS["matmul"] = matmul
+UFUNCS[np.matmul] = matmul
+FUNCTIONS.update({
+    np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.vdot: lambda a, b: np.sum(
+        conj(np.ravel(a)) * np.ravel(b)), np.inner: _inner,
+    np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
+    np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
+    np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
+    np.linalg.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
+    np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
+    np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
+    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),
+    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: np.sum(conj(x1) * x2, axis=axis),
+})  # fmt: skip

@@ -1,0 +1,206 @@
+"""Reductions: sum, prod, max, min, cumsum as primitives; mean, var, std and logsumexp written with them."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import FUNCTIONS, KINDS, decided, plain
+from effgrad.primitives import cotangents
+from effgrad.primitives.kinks import first_of_ties, kink
+from effgrad.primitives.move import PLAIN, reshape
+from effgrad.primitives.primitive import general, linear
+
+
+def _expand(g: Any, x: Any, axis: Any) -> Any:
+    """A reduced value with its axes put back, at length one."""
+    shape = np.shape(plain(x))
+    if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
+        return reshape(g, shape=(1,) * len(shape))
+    axes = [a % len(shape) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    return reshape(g, shape=tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+
+
+def _against(g: Any, x: Any, axis: Any) -> Any:
+    """A reduced value in a shape that broadcasts against that of `x`."""
+    return g if axis is None or np.ndim(plain(x)) == 0 else _expand(g, x, axis)
+
+
+def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
+    """The weight of each element in a maximum or minimum: equal among ties."""
+    y = plain(y)
+    chosen = plain(x) == _against(y, x, axis)
+    if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
+        return chosen  # one in each group
+    count = np.sum(chosen, axis=axis, keepdims=True)
+    return kink(
+        name,
+        at=lambda: chosen & (count > 1),
+        left=lambda: first_of_ties(chosen, axis, last=True),
+        right=lambda: first_of_ties(chosen, axis, last=False),
+        default=chosen * (1 / count),  # as chosen / count, with one division for all elements
+    )
+
+
+def _others(x: Any, axis: Any) -> Any:
+    """The product of all other elements along `axis`, without division, so that zeros are right to every order."""
+    n = np.shape(plain(x))[axis]
+    rest = [np.take(x, np.delete(np.arange(n), i), axis=axis) for i in range(n)]
+    return np.stack([np.prod(r, axis=axis) for r in rest], axis=axis)
+
+
+def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
+    if not np.size(plain(x)):
+        return x
+    if np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
+        return _against(y, x, axis) / x
+    if axis is None:
+        return np.reshape(_others(np.ravel(x), 0), x.shape)
+    return _others(x, axis)
+
+
+sum_ = linear(
+    lambda x, axis: cotangents.total_over(x, axis) if type(x) is np.ndarray else np.add.reduce(x, axis=axis),
+    lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
+)  # fmt: skip
+cumsum = linear(
+    lambda x, axis: np.cumsum(x, axis=axis), lambda g, x, axis: np.flip(np.cumsum(np.flip(g, axis), axis), axis),
+    name="cumsum",
+)  # fmt: skip
+prod = general(
+    lambda x, axis: np.prod(x, axis=axis),
+    jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
+    vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
+)  # fmt: skip
+
+
+def _extremum(function: Any, name: str) -> Any:
+    return general(
+        lambda x, axis: function(x, axis=axis),
+        jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
+        vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
+        name=name,
+    )
+
+
+def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
+    """The tangent of a maximum from the weights of its elements."""
+    last = axis is None or axis in (-1, np.ndim(share) - 1)
+    if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
+        return t[share].reshape(np.shape(plain(y)))[()]
+    return np.sum(t * share, axis=axis)
+
+
+def _placed(g: Any, share: Any) -> Any:
+    """The cotangents of elements, from their weights in a maximum and its cotangent."""
+    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in PLAIN:
+        return g * share
+    if np.size(g) == 1 and share.ndim:
+        place = np.unravel_index(int(np.argmax(share)), share.shape)
+        return cotangents.block(share.shape, tuple(map(int, place)), np.reshape(g, ())[()])
+    result = np.zeros(share.shape, np.result_type(g))
+    np.copyto(result, g, where=share)
+    return result
+
+
+maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")
+
+
+def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
+    def rule(
+        a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        if dtype is not None:
+            a = a.astype(dtype)
+        if where is not True:
+            a = np.where(where, a, np.asarray(neutral, a.dtype))
+        if isinstance(axis, tuple) and primitive is prod:
+            result = a
+            for one in sorted((i % a.ndim for i in axis), reverse=True):
+                result = prod(result, axis=one)
+        elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
+            result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
+        else:
+            result = primitive(a, axis=axis)
+        if dtype is not None and np.result_type(plain(result)) != dtype:  # small integers, added up in 64 bits
+            result = result.astype(dtype)
+        if initial is not None:
+            kind = np.result_type(plain(result))
+            result = combine(result, initial.astype(kind) if type(initial) in KINDS else kind.type(initial))
+        return _expand(result, a, axis) if keepdims is True else result
+
+    return rule
+
+
+def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
+    """How many elements went into each total."""
+    if where is True:
+        return a.size // max(np.size(plain(total)), 1)
+    count = np.sum(np.broadcast_to(plain(where), np.shape(plain(a))), axis=axis)
+    return np.reshape(count, np.shape(plain(total)))
+
+
+def _of(total: Any, mean: Any, dtype: Any) -> Any:
+    """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
+    kind = np.result_type(plain(total))
+    return mean.astype(kind, copy=False) if kind.kind in "fc" or dtype is not None else mean
+
+
+def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+    total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    return _of(total, divided(total, _count(a, total, axis, where)), dtype)
+
+
+def divided(total: Any, count: Any) -> Any:
+    """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
+    if np.ndim(count) == 0:
+        return total / count if count > 0 else total * np.inf
+    return total / np.maximum(count, 0)
+
+
+def _var(
+    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Any:  # fmt: skip
+    deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
+    square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
+    total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    count = _count(a, total, axis, where) - (ddof if correction is None else correction)
+    return _of(total, divided(total, count), dtype)
+
+
+def _std(a: Any, *args: Any, **options: Any) -> Any:
+    return root(_var(a, *args, **options))
+
+
+def root(square: Any) -> Any:
+    """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
+    zero = plain(square) == 0
+    kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
+    if decided(zero):
+        return square * 0.0 if zero else np.sqrt(square)
+    return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
+
+
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    if dtype is not None:
+        a = a.astype(dtype)
+    return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a, axis=axis)
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero."""
+    top = np.max(plain(a), axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.exp(a - top) if b is None else b * np.exp(a - top)
+    total = np.sum(total, axis=axis, keepdims=True)
+    empty = plain(total) == 0
+    result = np.where(empty, -np.inf, np.log(np.where(empty, 1.0, total))) + top
+    return result if keepdims else np.reshape(result, np.shape(np.sum(plain(a), axis=axis)))
+
+
+_max = _reduction(maximum_of, -np.inf, np.maximum)
+_min = _reduction(minimum_of, np.inf, np.minimum)
+FUNCTIONS.update({
+    np.sum: _reduction(sum_, 0.0, np.add), np.prod: _reduction(prod, 1.0, np.multiply), np.max: _max, np.min: _min,
+    np.amax: _max, np.amin: _min, np.mean: _mean, np.var: _var, np.std: _std, np.cumsum: _cumsum,
+})  # fmt: skip

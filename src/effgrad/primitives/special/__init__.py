@@ -1,0 +1,1 @@
+"""Special functions (`scipy.special`), a module for each family."""

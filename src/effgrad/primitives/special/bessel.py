@@ -1,0 +1,363 @@
+"""Special functions that solve differential equations: Bessel, Airy, Kelvin, Struve, Mathieu, parabolic cylinder and
+spheroidal wave functions, and integrals of theirs; and the associated Legendre functions.
+
+Chapters 9 to 12, 14, 28 and 30 of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov). Orders
+and parameters are constants (`unknown`), but for the order of `kv` and `kve`. A function that SciPy gives together
+with its derivative has the second one from its equation. Functions scaled by exp(-abs(x)) have a kink at 0, where that
+factor counts as flat.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays.value import plain
+from effgrad.errors import NoRule
+from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.elementwise import _sign
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.special.elementary import (
+    SQRT_PI,
+    enter,
+    enter_parts,
+    erfcx_slope,
+    order_below,
+    piecewise,
+    real_only,
+    sp,
+    special,
+    unknown,
+)  # fmt: skip
+from effgrad.primitives.special.parameters import kve_order
+
+# Bessel functions: chapter 10.
+
+
+def _bessel(function: Any, below: int, above: int, scale: complex = 0.0) -> Any:
+    """The partial of f(v, x) exp(scale x), where f' is half of `below` f(v - 1) and `above` f(v + 1)."""
+
+    def partial(y: Any, v: Any, x: Any) -> Any:
+        slope = (below * function(v - 1, x) + above * function(v + 1, x)) / 2
+        return slope + scale * y if scale else slope
+
+    return partial
+
+
+def _struve_term(v: Any, x: Any) -> Any:
+    return (x / 2) ** v / (SQRT_PI * sp.gamma(v + 1.5))
+
+
+enter({
+    sp.j0: lambda y, x: -sp.j1(x),
+    sp.j1: lambda y, x: (sp.j0(x) - sp.jv(2, x)) / 2,
+    sp.y0: lambda y, x: -sp.y1(x),
+    sp.y1: lambda y, x: (sp.y0(x) - sp.yv(2, x)) / 2,
+    sp.i0: lambda y, x: sp.i1(x),
+    sp.i1: lambda y, x: (sp.i0(x) + sp.iv(2, x)) / 2,
+    sp.k0: lambda y, x: -sp.k1(x),
+    sp.k1: lambda y, x: -(sp.k0(x) + sp.kv(2, x)) / 2,
+    sp.i0e: lambda y, x: sp.i1e(x) - _sign(x) * y,
+    sp.i1e: lambda y, x: (sp.i0e(x) + sp.ive(2, x)) / 2 - _sign(x) * y,
+    sp.k0e: lambda y, x: y - sp.k1e(x),
+    sp.k1e: lambda y, x: y - (sp.k0e(x) + sp.kve(2, x)) / 2,
+    sp.jv: (unknown, _bessel(sp.jv, 1, -1)),
+    sp.jve: (unknown, real_only("jve", _bessel(sp.jve, 1, -1))),
+    sp.yv: (unknown, _bessel(sp.yv, 1, -1)),
+    sp.yve: (unknown, real_only("yve", _bessel(sp.yve, 1, -1))),
+    sp.yn: (unknown, _bessel(sp.yv, 1, -1)),
+    sp.iv: (unknown, _bessel(sp.iv, 1, 1)),
+    sp.ive: (unknown, real_only(
+        "ive", lambda y, v, x: (sp.ive(v - 1, x) + sp.ive(v + 1, x)) / 2 - _sign(x) * y)),
+    sp.kv: (real_only("kv", lambda y, v, x: np.exp(-x) * kve_order(v, x)), _bessel(sp.kv, -1, -1)),
+    sp.kn: (unknown, _bessel(sp.kv, -1, -1)),
+    sp.kve: (real_only("kve", lambda y, v, x: kve_order(v, x)), _bessel(sp.kve, -1, -1, 1.0)),
+    sp.hankel1: (unknown, _bessel(sp.hankel1, 1, -1)),
+    sp.hankel2: (unknown, _bessel(sp.hankel2, 1, -1)),
+    sp.hankel1e: (unknown, _bessel(sp.hankel1e, 1, -1, -1j)),
+    sp.hankel2e: (unknown, _bessel(sp.hankel2e, 1, -1, 1j)),
+    sp.struve: (unknown, lambda y, v, x: (sp.struve(v - 1, x) - sp.struve(v + 1, x) + _struve_term(v, x)) / 2),
+    sp.modstruve: (
+        unknown, lambda y, v, x: (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + _struve_term(v, x)) / 2
+    ),
+    # an integral of z**power J(order, 2 a z) over z in (0, 1)
+    sp.besselpoly: (
+        lambda y, a, power, order: (
+            sp.besselpoly(a, power + 1, order - 1) - sp.besselpoly(a, power + 1, order + 1)
+        ),
+        unknown, unknown,
+    ),
+    sp.wright_bessel: (unknown, unknown, lambda y, a, b, x: sp.wright_bessel(a, a + b, x)),
+    sp.log_wright_bessel: (
+        unknown, unknown, lambda y, a, b, x: np.exp(sp.log_wright_bessel(a, a + b, x) - y)
+    ),
+    sp.itstruve0: lambda y, x: sp.struve(0, x),
+    sp.it2struve0: lambda y, x: -sp.struve(0, x) / x,
+    sp.itmodstruve0: lambda y, x: sp.modstruve(0, x),
+})  # fmt: skip
+
+
+def _spherical(function: Any, below: int, above: int) -> Primitive:
+    """The primitive of a spherical Bessel function: its derivative from its neighbours, regular at 0."""
+
+    def partial(y: Any, n: Any, x: Any) -> Any:
+        lower, upper = primitive(order_below(n), x), primitive(n + 1, x)
+        return (below * n * lower + above * (n + 1) * upper) / (2 * n + 1)
+
+    primitive = special(function, unknown, partial)
+    return primitive
+
+
+spherical_jn = _spherical(sp.spherical_jn, 1, -1)
+spherical_yn = _spherical(sp.spherical_yn, 1, -1)
+spherical_in = _spherical(sp.spherical_in, 1, 1)
+spherical_kn = _spherical(sp.spherical_kn, -1, -1)
+
+
+def _of_spherical(primitive: Primitive) -> Any:
+    def rule(n: Any, z: Any, derivative: bool = False) -> Any:
+        return primitive.partials[1](None, n, z) if derivative else primitive(n, z)
+
+    return rule
+
+
+def _riccati(spherical: Primitive) -> Any:
+    """x f(k, x) for k up to n, and its derivatives."""
+
+    def rule(n: int, x: Any) -> tuple[Any, Any]:
+        orders = np.arange(n + 1)
+        values = spherical(orders, x)
+        return x * values, values + x * spherical.partials[1](None, orders, x)
+
+    return rule
+
+
+# Integrals of Bessel functions: the difference from 1 loses its digits near 0, and a series has them.
+
+_COEFFICIENTS = np.cumprod([0.25, *(0.25 / (k * k) for k in range(2, 12))]).tolist()
+
+
+def _rest_over(function: Any, sign: int) -> Any:
+    """`sign` (f(x) - 1) / x for the Bessel functions of order 0."""
+
+    def series(x: Any) -> Any:
+        z, total = sign * x * x, _COEFFICIENTS[-1]
+        for coefficient in _COEFFICIENTS[-2::-1]:
+            total = coefficient + z * total
+        return x * total
+
+    return lambda y, x: piecewise(
+        np.abs(plain(x)) < 2, x, 1.0, series, 3.0, lambda x: sign * (function(x) - 1) / x
+    )  # fmt: skip
+
+
+def _modfresnel(sign: int) -> tuple[Any, Any]:
+    """The Fresnel integral from x to infinity, and a multiple of it, which is erfcx on a diagonal."""
+    turn = np.exp(-0.25j * np.pi * sign).item()
+    return (
+        (lambda y, x: -np.exp(1j * sign * x * x),),
+        (lambda y, x: turn / 2 * erfcx_slope(turn * x),),
+    )
+
+
+enter_parts({
+    sp.itj0y0: ((lambda y, x: sp.j0(x),), (lambda y, x: sp.y0(x),)),
+    sp.iti0k0: ((lambda y, x: sp.i0(x),), (lambda y, x: sp.k0(x),)),
+    sp.it2j0y0: ((_rest_over(sp.j0, -1),), (lambda y, x: -sp.y0(x) / x,)),
+    sp.it2i0k0: ((_rest_over(sp.i0, 1),), (lambda y, x: -sp.k0(x) / x,)),
+    sp.itairy: (
+        (lambda y, x: sp.airy(x)[0],), (lambda y, x: sp.airy(x)[2],),
+        (lambda y, x: sp.airy(-x)[0],), (lambda y, x: sp.airy(-x)[2],),
+    ),
+    sp.modfresnelp: _modfresnel(1),
+    sp.modfresnelm: _modfresnel(-1),
+})  # fmt: skip
+
+
+# Airy functions: chapter 9.
+
+
+def _root(x: Any) -> Any:
+    """The derivative of 2/3 x**1.5, by which `airye` scales; its functions of growing size are not scaled left of 0."""
+    if is_complex(x):
+        return np.sqrt(x)
+    positive = plain(x) > 0
+    return np.where(positive, np.sqrt(np.where(positive, x, 1.0)), 0.0)
+
+
+enter_parts({
+    sp.airy: (
+        (lambda y, x: sp.airy(x)[1],), (lambda y, x: x * sp.airy(x)[0],),
+        (lambda y, x: sp.airy(x)[3],), (lambda y, x: x * sp.airy(x)[2],),
+    ),
+    sp.airye: (
+        (lambda y, x: sp.airye(x)[1] + _root(x) * y,), (lambda y, x: x * sp.airye(x)[0] + _root(x) * y,),
+        (real_only("airye", lambda y, x: sp.airye(x)[3] - _root(x) * y),),
+        (real_only("airye", lambda y, x: x * sp.airye(x)[2] - _root(x) * y),),
+    ),
+})  # fmt: skip
+
+
+# Kelvin functions: section 10.61. Both pairs f + i g solve w'' + w' / x = i w.
+
+
+def _over(y: Any, x: Any, at_0: complex) -> Any:
+    zero = plain(x) == 0
+    return np.where(zero, at_0, y / np.where(zero, 1.0, x))
+
+
+enter({
+    sp.ber: lambda y, x: sp.berp(x),
+    sp.bei: lambda y, x: sp.beip(x),
+    sp.ker: lambda y, x: sp.kerp(x),
+    sp.kei: lambda y, x: sp.keip(x),
+    sp.berp: lambda y, x: -sp.bei(x) - _over(y, x, 0.0),
+    sp.beip: lambda y, x: sp.ber(x) - _over(y, x, 0.5),
+    sp.kerp: lambda y, x: -sp.kei(x) - y / x,
+    sp.keip: lambda y, x: sp.ker(x) - y / x,
+})  # fmt: skip
+enter_parts({
+    sp.kelvin: (
+        (lambda y, x: sp.kelvin(x)[2],), (lambda y, x: sp.kelvin(x)[3],),
+        (lambda y, x: 1j * sp.kelvin(x)[0] - _over(y, x, 0.5j),), (lambda y, x: 1j * sp.kelvin(x)[1] - y / x,),
+    )
+})  # fmt: skip
+
+
+# Functions given with their derivatives.
+
+
+def _solution(function: Any, second: Any, step: float = 1.0) -> Any:
+    """The parts of a pair of a function of its last argument, in `step`s, and its derivative."""
+    constants = (unknown,) * (function.nin - 1)
+    return (
+        (*constants, lambda y, *args: step * function(*args)[1]),
+        (*constants, lambda y, *args: step * second(*function(*args), *args)),
+    )
+
+
+def _mathieu(function: Any, characteristic: Any) -> Any:
+    def second(y: Any, slope: Any, m: Any, q: Any, x: Any) -> Any:
+        return (2 * q * sp.cosdg(2 * x) - characteristic(m, q)) * y
+
+    return _solution(function, second, np.pi / 180)
+
+
+def _modified_mathieu(function: Any, characteristic: Any) -> Any:
+    def second(y: Any, slope: Any, m: Any, q: Any, x: Any) -> Any:
+        return (characteristic(m, q) - 2 * q * np.cosh(2 * x)) * y
+
+    return _solution(function, second)
+
+
+def _spheroidal(function: Any, value: Any) -> Any:
+    """Section 30.2; an oblate radial function is the prolate one of an imaginary argument and an imaginary c."""
+    oblate, angular = function.__name__.startswith("obl"), "ang" in function.__name__
+    sign = 1 if oblate and not angular else -1
+
+    def second(y: Any, slope: Any, m: Any, n: Any, c: Any, *rest: Any) -> Any:
+        x = rest[-1]
+        eigenvalue = rest[0] if len(rest) == 2 else value(m, n, c)
+        weight = 1 + sign * x * x
+        potential = eigenvalue + (1 if oblate and angular else -1) * (c * x) ** 2 - m * m / weight
+        return sign * (potential * y - 2 * x * slope) / weight
+
+    return _solution(function, second)
+
+
+SPHEROIDAL = [
+    (getattr(sp, f"{kind}_{form}{tail}"), getattr(sp, f"{kind}_cv"))
+    # not obl_rad2: SciPy's slope is not that of its values
+    for kind, forms in (("pro", ("ang1", "rad1", "rad2")), ("obl", ("ang1", "rad1")))
+    for form in forms for tail in ("", "_cv")
+]  # fmt: skip
+enter_parts({
+    sp.mathieu_cem: _mathieu(sp.mathieu_cem, sp.mathieu_a),
+    sp.mathieu_sem: _mathieu(sp.mathieu_sem, sp.mathieu_b),
+    sp.mathieu_modcem1: _modified_mathieu(sp.mathieu_modcem1, sp.mathieu_a),
+    sp.mathieu_modcem2: _modified_mathieu(sp.mathieu_modcem2, sp.mathieu_a),
+    sp.mathieu_modsem1: _modified_mathieu(sp.mathieu_modsem1, sp.mathieu_b),
+    sp.mathieu_modsem2: _modified_mathieu(sp.mathieu_modsem2, sp.mathieu_b),
+    sp.pbdv: _solution(sp.pbdv, lambda y, slope, v, x: (x * x / 4 - v - 0.5) * y),
+    sp.pbvv: _solution(sp.pbvv, lambda y, slope, v, x: (x * x / 4 - v - 0.5) * y),
+    sp.pbwa: _solution(sp.pbwa, lambda y, slope, a, x: (a - x * x / 4) * y),
+    **{function: _spheroidal(function, value) for function, value in SPHEROIDAL},
+})  # fmt: skip
+
+
+# Legendre functions: chapter 14; on the sphere by their ladder operators, which are regular at the poles.
+
+
+def _legendre_slope(y: Any, m: Any, v: Any, x: Any) -> Any:
+    return ((v + 1) * x * y - (v - m + 1) * sp.lpmv(m, v + 1, x)) / (1 - x * x)
+
+
+enter({sp.lpmv: (unknown, unknown, _legendre_slope)})
+
+
+def _polar_value(n: Any, m: Any, theta: Any) -> Any:
+    return scipy.special.sph_harm_y(n, m, theta, 0.0).real
+
+
+def _polar_slope(y: Any, n: Any, m: Any, theta: Any) -> Any:
+    n, m = plain(n), plain(m)
+
+    def ladder(size: Any, m: Any) -> Any:
+        inside = np.abs(m) <= n
+        return np.sqrt(np.where(inside, size, 0.0)) * polar(n, np.where(inside, m, 0), theta)
+
+    # On the other side of a pole SciPy's values are those of the same distance from it.
+    side = np.where(np.sin(plain(theta)) < 0, -0.5, 0.5)
+    return side * (ladder((n - m) * (n + m + 1), m + 1) - ladder((n + m) * (n - m + 1), m - 1))
+
+
+# The spherical harmonics at longitude 0.
+polar: Primitive = special(_polar_value, unknown, unknown, _polar_slope)
+
+
+def _sph_legendre_p(n: Any, m: Any, theta: Any, *, diff_n: int = 0) -> Any:
+    if diff_n:
+        raise NoRule("scipy.special.sph_legendre_p with diff_n has no derivative rule: differentiate its values")
+    return np.stack([polar(n, m, theta)])
+
+
+def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
+    if diff_n:
+        raise NoRule("scipy.special.sph_harm_y with diff_n has no derivative rule: differentiate its values")
+    return polar(n, m, theta) * np.exp(1j * m * phi)
+
+
+def _sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
+    ndim = max(np.ndim(plain(theta)), np.ndim(plain(phi)))
+    degrees = np.reshape(np.arange(n + 1), (-1, 1) + (1,) * ndim)
+    orders = np.reshape(np.concatenate([np.arange(m + 1), np.arange(-m, 0)]), (-1,) + (1,) * ndim)
+    inside = np.abs(orders) <= degrees
+    return np.where(inside, _sph_harm_y(degrees, np.where(inside, orders, 0), theta, phi, diff_n=diff_n), 0.0)
+
+
+def _legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
+    """The Legendre polynomial and its first derivatives, which are Gegenbauer polynomials."""
+    rows, factor = [], 1.0
+    for k in range(diff_n + 1):
+        rows.append(factor * np.where(n < k, 0.0, sp.eval_gegenbauer(np.where(n < k, 0, n - k), k + 0.5, z)))
+        factor *= 2 * k + 1
+    return np.stack(rows)
+
+
+def _legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:
+    return _legendre_p(np.reshape(np.arange(n + 1), (-1,) + (1,) * np.ndim(plain(z))), z, diff_n=diff_n)
+
+
+RULES: dict[str, Any] = {
+    "spherical_jn": _of_spherical(spherical_jn),
+    "spherical_yn": _of_spherical(spherical_yn),
+    "spherical_in": _of_spherical(spherical_in),
+    "spherical_kn": _of_spherical(spherical_kn),
+    "riccati_jn": _riccati(spherical_jn),
+    "riccati_yn": _riccati(spherical_yn),
+    "sph_legendre_p": _sph_legendre_p,
+    "sph_harm_y": _sph_harm_y,
+    "sph_harm_y_all": _sph_harm_y_all,
+    "legendre_p": _legendre_p,
+    "legendre_p_all": _legendre_p_all,
+}

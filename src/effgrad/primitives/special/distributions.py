@@ -1,0 +1,213 @@
+"""Distribution functions of statistics in `scipy.special`, their complements and their inverses.
+
+The derivative of a distribution function is its density, and that of an inverse one over it; in a noncentrality, the
+difference of the functions with two more degrees of freedom; in shapes and degrees of freedom, that of
+`effgrad.primitives.special.parameters`. An inverse in one of its arguments has the quotients of these, by implicit
+differentiation.
+Degrees of freedom of noncentral distributions and counts are `unknown`. Johnson, Kotz and Balakrishnan, Continuous
+univariate distributions, volume 2 (1995), chapters 29 and 30.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import plain
+from effgrad.primitives.special.elementary import (
+    SQRT_2PI,
+    beta_density,
+    boxcox_power,
+    enter,
+    gamma_density,
+    normal_density,
+    piecewise,
+    sp,
+    unknown,
+)  # fmt: skip
+from effgrad.primitives.special.parameters import beta_shapes, f_degrees, gamma_shape, student_degrees
+
+
+def _student_density(v: Any, x: Any) -> Any:
+    return np.exp(-(v + 1) / 2 * np.log1p(x * x / v) - sp.betaln(0.5, v / 2)) / np.sqrt(v)
+
+
+def _f_density(m: Any, n: Any, x: Any) -> Any:
+    # Of m x / (m x + n), which has a beta distribution.
+    u = m * x / (m * x + n)
+    return beta_density(m / 2, n / 2, u) * m * n / (m * x + n) ** 2
+
+
+def _poisson_mass(k: Any, m: Any) -> Any:
+    k = np.floor(plain(k))
+    return np.exp(sp.xlogy(k, m) - m - sp.gammaln(k + 1))
+
+
+def _binomial(k: Any, n: Any, p: Any) -> Any:
+    # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p)
+    k = np.floor(plain(k))
+    return beta_density(k + 1, n - k, p)
+
+
+def _negative_binomial(k: Any, n: Any, p: Any) -> Any:
+    k = np.floor(plain(k))
+    return beta_density(n, k + 1, p)
+
+
+def noncentral_chi2_density(x: Any, v: Any, nc: Any) -> Any:
+    return gamma_density(v / 2, x / 2) / 2 * np.exp(-nc / 2) * sp.hyp0f1(v / 2, nc * x / 4)
+
+
+def _ncf_density(m: Any, n: Any, nc: Any, x: Any) -> Any:
+    a, b, c, u = m / 2, n / 2, nc / 2, m * x / (m * x + n)
+    return beta_density(a, b, u) * np.exp(-c) * sp.hyp1f1(a + b, a, c * u) * m * n / (m * x + n) ** 2
+
+
+def _ncf_noncentrality(m: Any, n: Any, nc: Any, x: Any) -> Any:
+    a, b, c, u = m / 2, n / 2, nc / 2, m * x / (m * x + n)
+    first = np.exp(sp.xlogy(a, u) + sp.xlog1py(b, -u) - sp.betaln(a, b) - c) / a
+    return -first / 2 * sp.hyp1f1(a + b, a + 1, c * u)
+
+
+def _kolmogorov_slope(x: Any) -> Any:
+    """The derivative of the sum of 2 (-1)**(k-1) exp(-2 k² x²), and near 0 of its theta transform."""
+
+    def near_0(x: Any) -> Any:
+        z = np.pi**2 / (8 * x * x)
+        return SQRT_2PI / (x * x) * sum((1 - 2 * k * k * z) * np.exp(-k * k * z) for k in (1, 3, 5, 7))
+
+    def far(x: Any) -> Any:
+        return 8 * x * sum((-1) ** k * k * k * np.exp(-2 * k * k * x * x) for k in range(1, 7))
+
+    x = np.where(plain(x) < 0.03, 0.03, x)  # where it is 0, to the last digit
+    return piecewise(plain(x) < 1, x, 0.5, near_0, 2.0, far)
+
+
+def _tukey_density(y: Any, shape: Any) -> Any:
+    return 1 / (y ** (shape - 1) + (1 - y) ** (shape - 1))
+
+
+# The partials of each distribution function, in its arguments.
+GAMMA = gamma_shape, gamma_density
+GAMMA_OF_RATE = (
+    lambda a, b, x: x * gamma_density(b, a * x),
+    lambda a, b, x: gamma_shape(b, a * x),
+    lambda a, b, x: a * gamma_density(b, a * x),
+)
+CHI2 = (lambda v, x: gamma_shape(v / 2, x / 2) / 2, lambda v, x: gamma_density(v / 2, x / 2) / 2)
+BETA = (lambda a, b, x: beta_shapes(a, b, x)[0], lambda a, b, x: beta_shapes(a, b, x)[1], beta_density)
+STUDENT = student_degrees, _student_density
+F = (lambda m, n, x: f_degrees(m, n, x)[0], lambda m, n, x: f_degrees(m, n, x)[1], _f_density)
+NONCENTRAL_CHI2 = (noncentral_chi2_density, unknown, lambda x, v, nc: -noncentral_chi2_density(x, v + 2, nc))
+NONCENTRAL_F = unknown, unknown, _ncf_noncentrality, _ncf_density
+# Of counts: in whole numbers, and as those inverses see it that look for a count.
+POISSON = (unknown, lambda k, m: -_poisson_mass(k, m))
+BINOMIAL = (unknown, unknown, lambda k, n, p: -_binomial(k, n, p))
+NEGATIVE_BINOMIAL = (unknown, unknown, _negative_binomial)
+POISSON_COUNT = (lambda k, m: -gamma_shape(k + 1, m), lambda k, m: -gamma_density(k + 1, m))
+BINOMIAL_COUNT = (
+    lambda k, n, p: np.subtract(*beta_shapes(n - k, k + 1, 1 - p, p)[::-1]),
+    lambda k, n, p: beta_shapes(n - k, k + 1, 1 - p, p)[0],
+    lambda k, n, p: -beta_density(k + 1, n - k, p),
+)
+NEGATIVE_BINOMIAL_COUNT = (
+    lambda k, n, p: beta_shapes(n, k + 1, p)[1],
+    lambda k, n, p: beta_shapes(n, k + 1, p)[0],
+    lambda k, n, p: beta_density(n, k + 1, p),
+)
+
+
+def _rising(slopes: Any) -> tuple[Any, ...]:
+    return tuple(slope if slope is unknown else _of_arguments(slope) for slope in slopes)
+
+
+def _of_arguments(slope: Any) -> Any:
+    return lambda y, *args: slope(*args)
+
+
+def _falling(slopes: Any) -> tuple[Any, ...]:
+    """The partials of the complement of a distribution function."""
+    return tuple(slope if slope is unknown else _negative(slope) for slope in slopes)
+
+
+def _negative(slope: Any) -> Any:
+    return lambda y, *args: -slope(*args)
+
+
+def _inverse(partials: Any, place: int) -> tuple[Any, ...]:
+    """The partials of the inverse in one argument, which has the function's value in that place."""
+
+    def rule(index: int) -> Any:
+        def partial(y: Any, *args: Any) -> Any:
+            args = (*args[:place], y, *args[place + 1 :])
+            slope = partials[place](None, *args)
+            return 1 / slope if index == place else -partials[index](None, *args) / slope
+
+        return unknown if partials[index] is unknown else partial
+
+    return tuple(map(rule, range(len(partials))))
+
+
+enter({
+    sp.gammainc: _rising(GAMMA),
+    sp.gammaincc: _falling(GAMMA),
+    sp.gammaincinv: _inverse(_rising(GAMMA), 1),
+    sp.gammainccinv: _inverse(_falling(GAMMA), 1),
+    sp.gdtr: _rising(GAMMA_OF_RATE),
+    sp.gdtrc: _falling(GAMMA_OF_RATE),
+    sp.gdtria: _inverse(_rising(GAMMA_OF_RATE), 0),
+    sp.gdtrib: _inverse(_rising(GAMMA_OF_RATE), 1),
+    sp.gdtrix: _inverse(_rising(GAMMA_OF_RATE), 2),
+    sp.chdtr: _rising(CHI2),
+    sp.chdtrc: _falling(CHI2),
+    sp.chdtri: _inverse(_falling(CHI2), 1),
+    sp.chdtriv: _inverse(_rising(CHI2), 0),
+    sp.betainc: _rising(BETA),
+    sp.betaincc: _falling(BETA),
+    sp.betaincinv: _inverse(_rising(BETA), 2),
+    sp.betainccinv: _inverse(_falling(BETA), 2),
+    sp.btdtria: _inverse(_rising(BETA), 0),
+    sp.btdtrib: _inverse(_rising(BETA), 1),
+    sp.stdtr: _rising(STUDENT),
+    sp.stdtrit: _inverse(_rising(STUDENT), 1),
+    sp.stdtridf: _inverse(_rising(STUDENT), 0),
+    sp.fdtr: _rising(F),
+    sp.fdtrc: _falling(F),
+    sp.fdtri: _inverse(_rising(F), 2),
+    sp.fdtridfd: _inverse(_rising(F), 1),
+    sp.pdtr: _rising(POISSON),
+    sp.pdtrc: _falling(POISSON),
+    sp.pdtri: _inverse(_rising(POISSON), 1),
+    sp.pdtrik: _inverse(_rising(POISSON_COUNT), 0),
+    sp.bdtr: _rising(BINOMIAL),
+    sp.bdtrc: _falling(BINOMIAL),
+    sp.bdtri: _inverse(_rising(BINOMIAL), 2),
+    sp.bdtrik: _inverse(_rising(BINOMIAL_COUNT), 0),
+    sp.bdtrin: _inverse(_rising(BINOMIAL_COUNT), 1),
+    sp.nbdtr: _rising(NEGATIVE_BINOMIAL),
+    sp.nbdtrc: _falling(NEGATIVE_BINOMIAL),
+    sp.nbdtri: _inverse(_rising(NEGATIVE_BINOMIAL), 2),
+    sp.nbdtrik: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 0),
+    sp.nbdtrin: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 1),
+    sp.chndtr: _rising(NONCENTRAL_CHI2),
+    sp.chndtrix: _inverse(_rising(NONCENTRAL_CHI2), 0),
+    sp.chndtrinc: _inverse(_rising(NONCENTRAL_CHI2), 2),
+    sp.ncfdtr: _rising(NONCENTRAL_F),
+    sp.ncfdtrinc: _inverse(_rising(NONCENTRAL_F), 2),
+    sp.ncfdtri: _inverse(_rising(NONCENTRAL_F), 3),
+    sp.nrdtrimn: (
+        lambda y, p, std, x: -std / normal_density(sp.ndtri(p)), lambda y, p, std, x: -sp.ndtri(p), 1
+    ),
+    sp.nrdtrisd: (
+        lambda y, mean, p, x: -1 / sp.ndtri(p),
+        lambda y, mean, p, x: -y / (sp.ndtri(p) * normal_density(sp.ndtri(p))),
+        lambda y, mean, p, x: 1 / sp.ndtri(p),
+    ),
+    sp.tklmbda: (
+        lambda y, x, shape: _tukey_density(y, shape),
+        lambda y, x, shape: (
+            (boxcox_power(np.log1p(-y), shape) - boxcox_power(np.log(y), shape)) * _tukey_density(y, shape)
+        ),
+    ),
+    sp.kolmogorov: lambda y, x: _kolmogorov_slope(x),
+    sp.kolmogi: lambda y, p: 1 / _kolmogorov_slope(y),
+})  # fmt: skip

@@ -1,0 +1,496 @@
+"""Special functions: `scipy.special`, each with its partials, one per argument.
+
+The identities are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov); the chapter is
+named at each group. `unknown` stands where no derivative is known in closed form (an order, a degree of freedom) and
+raises `NoRule` when it is asked for: such an argument is never taken as a constant. Where the textbook formula loses
+its digits (erfcx far out, complete elliptic integrals at 0) an equal one is used that does not.
+
+At the ends of a domain the value is the limit from within, also where it is infinite (`entr` at 0). The scaled Bessel
+functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) counts as flat. `xlogy` is flat in its
+second argument at (0, 0).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special
+from scipy.special import _ufuncs
+
+from effgrad.arrays.value import CONSTANT, UFUNCS, composed, plain
+from effgrad.errors import NoRule
+from effgrad.primitives.complexes import is_complex, require_real
+from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
+from effgrad.primitives.primitive import Primitive, elementwise
+from effgrad.primitives.reduction import logsumexp
+
+
+class _Compiled:
+    """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
+
+
+sp = _Compiled()
+SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
+
+
+def unknown(*_: Any) -> Any:
+    """Stands for a partial for which no rule is known."""
+
+
+def special(function: Any, *partials: Any, name: str = "") -> Primitive:
+    """An elementwise primitive some of whose partials are `unknown`."""
+    name = name or function.__name__
+    rules = [_refused(name, index) if partial is unknown else partial for index, partial in enumerate(partials)]
+    return elementwise(function, *rules, name=name)
+
+
+def _refused(name: str, index: int) -> Any:
+    def partial(*_: Any) -> Any:
+        raise NoRule(
+            f"scipy.special.{name} has no derivative rule in its argument number {index + 1}; "
+            "effgrad.stop_gradient(argument) makes it a constant"
+        )
+
+    return partial
+
+
+def real_only(name: str, partial: Any) -> Any:
+    """A partial that holds for real arguments alone: the function is not holomorphic, or its rule is not."""
+
+    def rule(*args: Any) -> Any:
+        require_real(args[-1], f"scipy.special.{name}")
+        return partial(*args)
+
+    return rule
+
+
+SPECIAL: dict[Any, Primitive] = {}
+# The primitives of functions that return several numbers, and their implementations by name.
+PARTS: dict[Any, tuple[Primitive, ...]] = {}
+_PART: dict[str, Any] = {}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PART:
+        return _PART[name]
+    raise AttributeError(name)
+
+
+def enter(table: dict[Any, Any]) -> None:
+    """Enter ufuncs with their partials: a tuple, or the only one."""
+    for function, partials in table.items():
+        SPECIAL[function] = special(function, *(partials if type(partials) is tuple else (partials,)))
+        UFUNCS[function] = SPECIAL[function]
+
+
+def enter_parts(table: dict[Any, tuple[Any, ...]]) -> None:
+    """Enter ufuncs that return several numbers with a tuple of partials for each."""
+    for function, parts in table.items():
+        PARTS[function] = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
+        UFUNCS[function] = _several(PARTS[function])
+
+
+def _part(function: Any, index: int) -> Any:
+    def part(*args: Any) -> Any:
+        return function(*args)[index]
+
+    part.__name__ = f"{function.__name__}_{index}"
+    _PART[part.__name__] = part
+    return part
+
+
+def _several(parts: tuple[Primitive, ...]) -> Any:
+    return lambda *args: tuple(part(*args) for part in parts)
+
+
+def piecewise(condition: Any, x: Any, inside: Any, then: Any, outside: Any, otherwise: Any) -> Any:
+    """`then(x)` where the condition holds, else `otherwise(x)`; each sees a harmless number where the other counts."""
+    return np.where(condition, then(np.where(condition, x, inside)), otherwise(np.where(condition, outside, x)))
+
+
+# Gamma and beta functions: chapters 5 and 8.
+
+
+def _rgamma(y: Any, x: Any) -> Any:
+    # 1/gamma is entire; left of 1/2 the reflection formula avoids the poles of digamma.
+    def reflected(x: Any) -> Any:
+        z = 1 - x
+        return sp.gamma(z) * (np.cos(np.pi * x) - sp.digamma(z) * np.sin(np.pi * x) / np.pi)
+
+    return piecewise(np.real(plain(x)) < 0.5, x, 0.0, reflected, 1.0, lambda x: -sp.rgamma(x) * sp.digamma(x))
+
+
+def gamma_density(a: Any, x: Any) -> Any:
+    """The partial of `gammainc(a, x)` in `x`."""
+    return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
+
+
+def beta_density(a: Any, b: Any, x: Any) -> Any:
+    """The partial of `betainc(a, b, x)` in `x`."""
+    return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
+
+
+def _xlogy_second(y: Any, a: Any, b: Any) -> Any:
+    corner = (plain(a) == 0) & (plain(b) == 0)
+    return np.where(corner, 0.0, a / np.where(corner, 1.0, b))
+
+
+# Error functions: chapter 7. Far out, the difference in the formula loses its digits, and a series has them all.
+
+FAR = 10.0
+# 1 3 5 ... (2 k + 1) / 2^k: from 10 on, 15 terms of the asymptotic series are enough.
+_INVERSE_POWERS = np.cumprod([1.0, *(k + 0.5 for k in range(1, 15))]).tolist()
+
+
+def _inverse_powers(x: Any, sign: float) -> Any:
+    z = sign / (x * x)
+    total = _INVERSE_POWERS[-1]
+    for coefficient in _INVERSE_POWERS[-2::-1]:
+        total = coefficient + z * total
+    return total
+
+
+def erfcx_slope(x: Any) -> Any:
+    """The derivative of `erfcx`."""
+    return piecewise(
+        (np.abs(plain(x)) > FAR) & (np.real(plain(x)) >= 0),
+        x, FAR, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
+        0.0, lambda x: 2 * x * sp.erfcx(x) - 2 / SQRT_PI,
+    )  # fmt: skip
+
+
+def _dawsn(y: Any, x: Any) -> Any:
+    # Toward the imaginary axis the function grows, and nothing cancels.
+    real, imag = np.abs(np.real(plain(x))), np.abs(np.imag(plain(x)))
+    return piecewise(
+        (real > FAR) & (imag < real / 2), x, FAR, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
+        0.0, lambda x: 1 - 2 * x * sp.dawsn(x),
+    )  # fmt: skip
+
+
+def over_normal_density(x: Any) -> Any:
+    return SQRT_2PI * np.exp(x * x / 2)
+
+
+def _voigt_slope(x: Any, sigma: Any, gamma: Any) -> Any:
+    # The profile is the real part of erfcx(z) / (sigma sqrt(2 pi)).
+    z = (gamma - 1j * x) / (sigma * np.sqrt(2).item())
+    return erfcx_slope(z) / (2 * SQRT_PI)
+
+
+# Orders and degrees are constants.
+
+
+def order_below(order: Any) -> Any:
+    """The order of the next polynomial or function down; at 0 the factor before it is 0."""
+    order = plain(order)
+    return np.where(order == 0, order, order - 1)[()]
+
+
+def _from_one(order: Any) -> Any:
+    return (plain(order) != 0) * 1.0
+
+
+def _expn(y: Any, n: Any, x: Any) -> Any:
+    n = plain(n)
+    return np.where(n == 0, -(1 + 1 / x) * np.exp(-x) / x, -sp.expn(order_below(n), x))
+
+
+def _spence(y: Any, x: Any) -> Any:
+    return piecewise(
+        np.abs(plain(x) - 1) < 0.1, x, 1.0, lambda x: -sp.hyp2f1(1.0, 1.0, 2.0, 1 - x),
+        2.0, lambda x: np.log(x) / (1 - x),
+    )  # fmt: skip
+
+
+def _sinhc(x: Any) -> Any:
+    if is_complex(x):
+        zero = plain(x) == 0
+        return np.where(zero, 1.0, np.sinh(x) / np.where(zero, 1.0, x))
+    return (sp.exprel(x) + sp.exprel(-x)) / 2
+
+
+def _relative_exponential(x: Any) -> Any:
+    """The derivative of `exprel`."""
+    return sp.hyp1f1(2.0, 3.0, x) / 2
+
+
+def boxcox_power(log: Any, power: Any) -> Any:
+    """The partial of `boxcox` in the power, from the logarithm of its argument; regular at power 0."""
+    return log**2 * _relative_exponential(power * log)
+
+
+def _log_inv_boxcox(x: Any, power: Any) -> Any:
+    """The logarithm of `inv_boxcox(x, power)`: that of 1 + power x, over power."""
+    t = power * x
+    ratio = piecewise(
+        np.abs(plain(t)) < 0.1, t, 0.0, lambda t: sp.hyp2f1(1.0, 1.0, 2.0, -t), 1.0, lambda t: np.log1p(t) / t
+    )
+    return x * ratio
+
+
+def _pseudo_huber_scale(y: Any, scale: Any, r: Any) -> Any:
+    # 2 scale (s - 1) - r**2 / (scale s), without the cancellation for small r.
+    q = (r / scale) ** 2
+    s = np.sqrt(1 + q)
+    return scale * q * q / (s * (s + 1) ** 2)
+
+
+def _huber(y: Any, scale: Any, r: Any) -> Any:
+    inside = np.abs(plain(r)) <= plain(scale)
+    return np.where(inside, r, scale * np.sign(plain(r)))
+
+
+def _huber_scale(y: Any, scale: Any, r: Any) -> Any:
+    inside = np.abs(plain(r)) <= plain(scale)
+    return np.where(inside, 0.0, np.abs(r) - scale)
+
+
+def normal_density(x: Any) -> Any:
+    return np.exp(-x * x / 2) / SQRT_2PI
+
+
+enter({
+    # gamma functions
+    sp.gammaln: lambda y, x: sp.digamma(x),
+    sp.loggamma: lambda y, x: sp.digamma(x),
+    sp.gamma: lambda y, x: y * sp.digamma(x),
+    sp.rgamma: _rgamma,
+    sp.digamma: real_only("digamma", lambda y, x: polygamma(1, x)),
+    sp.poch: (
+        lambda y, z, m: y * (sp.digamma(z + m) - sp.digamma(z)),
+        lambda y, z, m: y * sp.digamma(z + m),
+    ),
+    # beta functions
+    sp.beta: (
+        lambda y, a, b: y * (sp.digamma(a) - sp.digamma(a + b)),
+        lambda y, a, b: y * (sp.digamma(b) - sp.digamma(a + b)),
+    ),
+    sp.betaln: (
+        lambda y, a, b: sp.digamma(a) - sp.digamma(a + b),
+        lambda y, a, b: sp.digamma(b) - sp.digamma(a + b),
+    ),
+    sp.binom: (
+        lambda y, n, k: y * (sp.digamma(n + 1) - sp.digamma(n - k + 1)),
+        lambda y, n, k: y * (sp.digamma(n - k + 1) - sp.digamma(k + 1)),
+    ),
+    # error functions and the normal distribution
+    sp.erf: lambda y, x: 2 / SQRT_PI * np.exp(-x * x),
+    sp.erfc: lambda y, x: -2 / SQRT_PI * np.exp(-x * x),
+    sp.erfcx: lambda y, x: erfcx_slope(x),
+    sp.erfi: lambda y, x: 2 / SQRT_PI * np.exp(x * x),
+    sp.dawsn: _dawsn,
+    sp.wofz: lambda y, z: -1j * erfcx_slope(-1j * z),
+    sp.voigt_profile: (
+        lambda y, x, sigma, gamma: np.imag(_voigt_slope(x, sigma, gamma)) / sigma**2,
+        lambda y, x, sigma, gamma: (
+            -(y + np.real(_voigt_slope(x, sigma, gamma) * (gamma - 1j * x)) / sigma**2) / sigma
+        ),
+        lambda y, x, sigma, gamma: np.real(_voigt_slope(x, sigma, gamma)) / sigma**2,
+    ),
+    sp.erfinv: lambda y, x: SQRT_PI / 2 * np.exp(y * y),
+    sp.erfcinv: lambda y, x: -SQRT_PI / 2 * np.exp(y * y),
+    sp.ndtr: lambda y, x: normal_density(x),
+    sp.log_ndtr: lambda y, x: 2 / SQRT_2PI / sp.erfcx(-x / np.sqrt(2).item()),
+    sp.ndtri: lambda y, p: over_normal_density(y),
+    sp.ndtri_exp: lambda y, p: SQRT_2PI / 2 * sp.erfcx(-y / np.sqrt(2).item()),
+    sp.owens_t: (
+        lambda y, h, a: -sp.erf(a * h / np.sqrt(2).item()) * np.exp(-h * h / 2) / (2 * SQRT_2PI),
+        lambda y, h, a: np.exp(-(1 + a * a) * h * h / 2) / (2 * np.pi * (1 + a * a)),
+    ),
+    # logistic functions, exponentials and logarithms
+    sp.expit: lambda y, x: y * sp.expit(-x),
+    sp.log_expit: lambda y, x: sp.expit(-x),
+    sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
+    sp.exp2: UNARY[np.exp2].partials,
+    sp.exp10: lambda y, x: y * np.log(10.0).item(),
+    sp.expm1: lambda y, x: np.exp(x),
+    sp.exprel: lambda y, x: _relative_exponential(x),
+    sp.log1p: UNARY[np.log1p].partials,
+    sp.cbrt: UNARY[np.cbrt].partials,
+    sp.cosm1: lambda y, x: -np.sin(x),
+    sp.powm1: (
+        lambda y, x, p: _power_base(y, x, p),
+        lambda y, x, p: _power_exponent(x**p, x, p),
+    ),
+    sp.sindg: lambda y, x: DEGREE * sp.cosdg(x),
+    sp.cosdg: lambda y, x: -DEGREE * sp.sindg(x),
+    sp.tandg: lambda y, x: DEGREE / sp.cosdg(x) ** 2,
+    sp.cotdg: lambda y, x: -DEGREE / sp.sindg(x) ** 2,
+    sp.radian: (DEGREE, DEGREE / 60, DEGREE / 3600),
+    # entropies, losses and transformations of statistics
+    sp.xlogy: (lambda y, a, b: np.log(b), _xlogy_second),
+    sp.xlog1py: (lambda y, a, b: np.log1p(b), lambda y, a, b: a / (1 + b)),
+    sp.entr: lambda y, x: -np.log(x) - 1,
+    sp.rel_entr: (lambda y, a, b: np.log(a / b) + 1, lambda y, a, b: -a / b),
+    sp.kl_div: (lambda y, a, b: np.log(a / b), lambda y, a, b: 1 - a / b),
+    sp.huber: (_huber_scale, _huber),
+    sp.pseudo_huber: (_pseudo_huber_scale, lambda y, scale, r: r / np.sqrt(1 + (r / scale) ** 2)),
+    sp.boxcox: (lambda y, x, p: x ** (p - 1), lambda y, x, p: boxcox_power(np.log(x), p)),
+    sp.boxcox1p: (lambda y, x, p: np.exp((p - 1) * np.log1p(x)), lambda y, x, p: boxcox_power(np.log1p(x), p)),
+    sp.inv_boxcox: (
+        lambda y, x, p: y ** (1 - p),
+        lambda y, x, p: -boxcox_power(_log_inv_boxcox(x, p), p) * y ** (1 - p),
+    ),
+    sp.inv_boxcox1p: (
+        lambda y, x, p: (1 + y) ** (1 - p),
+        lambda y, x, p: -boxcox_power(_log_inv_boxcox(x, p), p) * (1 + y) ** (1 - p),
+    ),
+    sp.wrightomega: lambda y, x: y / (1 + y),
+    # exponential integrals and the dilogarithm: chapters 6 and 25
+    sp.expi: lambda y, x: np.exp(x) / x,
+    sp.exp1: lambda y, x: -np.exp(-x) / x,
+    sp.expn: (unknown, _expn),
+    sp.spence: _spence,
+    # hypergeometric functions: chapters 15 and 13
+    sp.hyp2f1: (unknown, unknown, unknown, lambda y, a, b, c, x: a * b / c * sp.hyp2f1(a + 1, b + 1, c + 1, x)),
+    sp.hyp1f1: (unknown, unknown, lambda y, a, b, x: a / b * sp.hyp1f1(a + 1, b + 1, x)),
+    sp.hyp0f1: (unknown, lambda y, b, x: sp.hyp0f1(b + 1, x) / b),
+    sp.hyperu: (unknown, unknown, lambda y, a, b, x: -a * sp.hyperu(a + 1, b + 1, x)),
+    # orthogonal polynomials, in x: chapter 18
+    sp.eval_jacobi: (unknown, unknown, unknown, lambda y, n, a, b, x: (
+        _from_one(n) * (n + a + b + 1) / 2 * sp.eval_jacobi(order_below(n), a + 1, b + 1, x))),
+    sp.eval_sh_jacobi: (unknown, unknown, unknown, lambda y, n, p, q, x: (
+        n * sp.eval_sh_jacobi(order_below(n), p + 2, q + 1, x))),
+    sp.eval_gegenbauer: (unknown, unknown, lambda y, n, a, x: (
+        _from_one(n) * 2 * a * sp.eval_gegenbauer(order_below(n), a + 1, x))),
+    sp.eval_legendre: (unknown, lambda y, n, x: (
+        _from_one(n) * sp.eval_gegenbauer(order_below(n), 1.5, x))),
+    sp.eval_sh_legendre: (unknown, lambda y, n, x: (
+        _from_one(n) * 2 * sp.eval_gegenbauer(order_below(n), 1.5, 2 * x - 1))),
+    sp.eval_chebyt: (unknown, lambda y, n, x: n * sp.eval_chebyu(order_below(n), x)),
+    sp.eval_sh_chebyt: (unknown, lambda y, n, x: 2 * n * sp.eval_chebyu(order_below(n), 2 * x - 1)),
+    sp.eval_chebyu: (unknown, lambda y, n, x: _from_one(n) * 2 * sp.eval_gegenbauer(order_below(n), 2.0, x)),
+    sp.eval_sh_chebyu: (unknown, lambda y, n, x: (
+        _from_one(n) * 4 * sp.eval_gegenbauer(order_below(n), 2.0, 2 * x - 1))),
+    sp.eval_chebyc: (unknown, lambda y, n, x: n * sp.eval_chebyu(order_below(n), x / 2)),
+    sp.eval_chebys: (unknown, lambda y, n, x: _from_one(n) * sp.eval_gegenbauer(order_below(n), 2.0, x / 2)),
+    sp.eval_hermite: (unknown, lambda y, n, x: 2 * n * sp.eval_hermite(order_below(n), x)),
+    sp.eval_hermitenorm: (unknown, lambda y, n, x: n * sp.eval_hermitenorm(order_below(n), x)),
+    sp.eval_genlaguerre: (unknown, unknown, lambda y, n, a, x: (
+        -_from_one(n) * sp.eval_genlaguerre(order_below(n), a + 1, x))),
+    sp.eval_laguerre: (unknown, lambda y, n, x: (
+        -_from_one(n) * sp.eval_genlaguerre(order_below(n), 1.0, x))),
+})  # fmt: skip
+
+enter_parts({
+    sp.sici: ((lambda y, x: np.sinc(x / np.pi),), (lambda y, x: np.cos(x) / x,)),
+    sp.shichi: ((lambda y, x: _sinhc(x),), (lambda y, x: np.cosh(x) / x,)),
+    sp.fresnel: ((lambda y, x: np.sin(np.pi / 2 * x * x),), (lambda y, x: np.cos(np.pi / 2 * x * x),)),
+})  # fmt: skip
+CONSTANT.update({sp.gammasgn, sp.round})
+
+
+# Functions that are not ufuncs: entries of `interception.RULES`.
+
+polygamma: Primitive = special(sp.polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
+hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")
+
+# The Bernoulli numbers B(2 k) over the factorials of 2 k.
+_BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
+
+
+def _zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+    if plain(x) is x:
+        return hurwitz(x, 1.0 if q is None else q)
+    if q is not None:
+        return np.where(plain(x) > 1, _summed_zeta(np.where(plain(x) > 1, x, 2.0), q), np.nan)
+
+    return _riemann(x, 1)
+
+
+def _riemann(x: Any, first: int) -> Any:
+    """The sum of k**-x from `first` on, 1 or 2."""
+
+    def reflected(x: Any) -> Any:
+        whole = 2 * (2 * np.pi) ** (x - 1) * np.sin(np.pi / 2 * x) * sp.gamma(1 - x) * _summed_zeta(1 - x, 1)
+        return whole - (first - 1)
+
+    return piecewise(plain(x) < 0, x, -0.5, reflected, 2.0, lambda x: _summed_zeta(x, first))
+
+
+def _summed_zeta(x: Any, q: Any) -> Any:
+    """The sum over k of (q + k)**-x by the formula of Euler and Maclaurin, section 25.11 there, in x as well."""
+    terms = 12
+    last = q + terms
+    total, power = last ** (1 - x) / (x - 1) + last**-x / 2, x * last ** (-x - 1)
+    for k in range(terms):
+        total = total + (q + k) ** -x
+    for k, coefficient in enumerate(_BERNOULLI):
+        total = total + coefficient * power
+        power = power * (x + 2 * k + 1) * (x + 2 * k + 2) / (last * last)
+    return total
+
+
+def _polygamma(n: Any, x: Any) -> Any:
+    return polygamma(n, x)
+
+
+def _lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+    return lambert(z, k, tol)
+
+
+lambert: Primitive = special(scipy.special.lambertw, lambda y, z, k, tol: np.exp(-y) / (1 + y), unknown, unknown)
+
+
+def _diric(x: Any, n: int) -> Any:
+    return sp.eval_chebyu(n - 1, np.cos(x / 2)) / n
+
+
+def _multigammaln(a: Any, d: Any) -> Any:
+    terms = sum(sp.gammaln(a - j / 2) for j in range(int(d)))
+    return terms + d * (d - 1) / 4 * np.log(np.pi).item()
+
+
+def _softmax(x: Any, axis: Any = None) -> Any:
+    return np.exp(_log_softmax(x, axis))
+
+
+def _log_softmax(x: Any, axis: Any = None) -> Any:
+    return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+def _softplus(x: Any, **options: Any) -> Any:
+    return np.logaddexp(0.0, x, **options)
+
+
+def _factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+    _refuse_exact("factorial", exact)
+    return np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
+
+
+def _comb(n: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    _refuse_exact("comb", exact)
+    return sp.binom(n + k - 1 if repetition else n, k)
+
+
+def _perm(n: Any, k: Any, exact: bool = False) -> Any:
+    _refuse_exact("perm", exact)
+    return sp.poch(n - k + 1, k)
+
+
+def _refuse_exact(name: str, exact: bool) -> None:
+    if exact:
+        raise NoRule(f"scipy.special.{name} with exact=True counts integers and has no derivative; leave exact out")
+
+
+UFUNCS[sp.zetac] = lambda x: _riemann(x, 2)
+composed({np.i0: sp.i0})
+
+RULES: dict[str, Any] = {
+    "polygamma": _polygamma,
+    "zeta": _zeta,
+    "lambertw": _lambertw,
+    "diric": _diric,
+    "multigammaln": _multigammaln,
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "logsumexp": logsumexp,
+    "softplus": _softplus,
+    "factorial": _factorial,
+    "comb": _comb,
+    "perm": _perm,
+}

@@ -1,0 +1,192 @@
+"""Elliptic integrals and functions, in Legendre's and in Carlson's form: chapters 19 and 22 of the NIST Digital Library
+of Mathematical Functions (https://dlmf.nist.gov).
+
+Carlson's symmetric integrals are differentiated through his algorithm: every duplication makes the arguments four times
+as close to each other, and a series around their mean does the rest. Carlson, Numerical computation of real or complex
+elliptic integrals (1995). Legendre's follow from them without the cancellations of the textbook formulas.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import UFUNCS, plain
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.special.elementary import enter, enter_parts, sp, special
+
+# What is left of the series is the sixth power of the distance of the arguments.
+DUPLICATIONS = 7
+
+
+def _duplicated(*args: Any) -> tuple[Any, list[Any]]:
+    """The square roots of the first three arguments, and the arguments closer to each other."""
+    x, y, z = roots = [np.sqrt(a) for a in args[:3]]
+    shift = x * y + y * z + z * x
+    return roots, [(a + shift) / 4 for a in args]
+
+
+def _rf(x: Any, y: Any, z: Any) -> Any:
+    args = [x, y, z]
+    for _ in range(DUPLICATIONS):
+        _, args = _duplicated(*args)
+    mean = (args[0] + args[1] + args[2]) / 3
+    a, b = 1 - args[0] / mean, 1 - args[1] / mean
+    c = -(a + b)
+    e2, e3 = a * b - c * c, a * b * c
+    return (1 - e2 / 10 + e3 / 14 + e2 * e2 / 24 - 3 * e2 * e3 / 44) / np.sqrt(mean)
+
+
+def _rc(x: Any, y: Any) -> Any:
+    # Cauchy's principal value left of 0.
+    negative = (np.real(plain(y)) < 0) & (np.imag(plain(y)) == 0)
+    gap = np.where(negative, x - y, 1.0)
+    positive = np.where(negative, -y, y)
+    inside = np.where(negative, gap, x) / positive
+    return np.where(negative, np.sqrt(x / gap), 1.0) * sp.hyp2f1(0.5, 0.5, 1.5, 1 - inside) / np.sqrt(positive)
+
+
+def _series(mean: Any, e2: Any, e3: Any, e4: Any, e5: Any) -> Any:
+    total = 1 - 3 * e2 / 14 + e3 / 6 + 9 * e2 * e2 / 88 - 3 * e4 / 22 - 9 * e2 * e3 / 52 + 3 * e5 / 26
+    return total / 4**DUPLICATIONS / (mean * np.sqrt(mean))
+
+
+def _rd(x: Any, y: Any, z: Any) -> Any:
+    args, total = [x, y, z], 0.0
+    for power in range(DUPLICATIONS):
+        roots, closer = _duplicated(*args)
+        total = total + 3 / 4 ** (power + 1) / (roots[2] * closer[2])
+        args = closer
+    mean = (args[0] + args[1] + 3 * args[2]) / 5
+    a, b = 1 - args[0] / mean, 1 - args[1] / mean
+    c, ab = -(a + b) / 3, a * b
+    cc = c * c
+    return total + _series(mean, ab - 6 * cc, (3 * ab - 8 * cc) * c, 3 * (ab - cc) * cc, ab * cc * c)
+
+
+def _rj(x: Any, y: Any, z: Any, p: Any) -> Any:
+    args, total, gaps = [x, y, z, p], 0.0, (p - x) * (p - y) * (p - z)
+    for power in range(DUPLICATIONS):
+        roots, closer = _duplicated(*args)
+        root = np.sqrt(args[3])
+        product = (root + roots[0]) * (root + roots[1]) * (root + roots[2])
+        gap = gaps / (64**power * product * product)
+        total = total + 6 / (4**power * product) * sp.hyp2f1(0.5, 1.0, 1.5, -gap)
+        args = closer
+    mean = (args[0] + args[1] + args[2] + 2 * args[3]) / 5
+    a, b, c = (1 - value / mean for value in args[:3])
+    d, abc = -(a + b + c) / 2, a * b * c
+    dd = d * d
+    e2 = a * b + b * c + c * a - 3 * dd
+    return total + _series(mean, e2, abc + 2 * e2 * d + 4 * d * dd, (2 * abc + e2 * d + 3 * d * dd) * d, abc * dd)
+
+
+def _rg(x: Any, y: Any, z: Any) -> Any:
+    return (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
+
+
+UFUNCS.update({sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj, sp.elliprg: _rg})
+
+
+# Complete integrals, as hypergeometric functions of the parameter.
+
+
+def _e_below_1(rest: Any) -> Any:
+    return sp.ellipe(1 - rest)
+
+
+# E as a function of 1 - m, for m near 1, where m itself has lost the digits.
+e_below_1: Primitive = special(_e_below_1, lambda y, rest: (sp.ellipkm1(rest) - y) / (2 * (1 - rest)))
+
+
+def _k_slope(m: Any, rest: Any) -> Any:
+    """The derivative of the complete elliptic integral in its parameter m = 1 - rest."""
+
+    def near_1(rest: Any) -> Any:
+        # (E - rest K) / (2 m rest), which cancels for small m alone
+        return (e_below_1(rest) - rest * sp.ellipkm1(rest)) / (2 * (1 - rest) * rest)
+
+    return np.where(
+        plain(m) > 0.5,
+        near_1(np.where(plain(m) > 0.5, rest, 0.5)),
+        np.pi / 8 * sp.hyp2f1(1.5, 1.5, 2.0, np.where(plain(m) > 0.5, 0.0, m)),
+    )
+
+
+def _e_slope(m: Any) -> Any:
+    return -np.pi / 8 * sp.hyp2f1(0.5, 1.5, 2.0, m)
+
+
+# Incomplete integrals: those of an amplitude within a quarter period, and half periods.
+
+
+def _reduced(phi: Any) -> tuple[Any, Any]:
+    turns = np.rint(plain(phi) / np.pi)
+    return turns, phi - turns * np.pi
+
+
+def _f_parameter(y: Any, phi: Any, m: Any) -> Any:
+    turns, phi = _reduced(phi)
+    s, c = np.sin(phi), np.cos(phi)
+    inside = s**3 / 6 * sp.elliprd(c * c, 1.0, 1 - m * s * s)
+    return inside if not np.any(turns) else inside + _periods(turns, lambda m: _k_slope(m, 1 - m), m)
+
+
+def _e_parameter(y: Any, phi: Any, m: Any) -> Any:
+    turns, phi = _reduced(phi)
+    s, c = np.sin(phi), np.cos(phi)
+    inside = -(s**3) / 6 * sp.elliprd(c * c, 1 - m * s * s, 1.0)
+    return inside if not np.any(turns) else inside + _periods(turns, _e_slope, m)
+
+
+def _periods(turns: Any, slope: Any, m: Any) -> Any:
+    # No period counts at m = 1, where it is infinite.
+    return np.where(turns == 0, 0.0, 2 * turns * slope(np.where(turns == 0, 0.5, m)))
+
+
+enter({
+    sp.ellipk: lambda y, m: _k_slope(m, 1 - m),
+    sp.ellipkm1: lambda y, p: -_k_slope(1 - p, p),
+    sp.ellipe: lambda y, m: _e_slope(m),
+    sp.ellipkinc: (lambda y, phi, m: 1 / np.sqrt(1 - m * np.sin(phi) ** 2), _f_parameter),
+    sp.ellipeinc: (lambda y, phi, m: np.sqrt(1 - m * np.sin(phi) ** 2), _e_parameter),
+    sp.agm: (lambda y, a, b: _agm(a, b), lambda y, a, b: _agm(b, a)),
+})  # fmt: skip
+
+
+def _agm(a: Any, b: Any) -> Any:
+    """The partial of the arithmetic-geometric mean in its first argument."""
+    # agm(a, b) = pi (a + b) / (4 K(1 - q)) with the ratio of the squares of the means q
+    s = a + b
+    q = 4 * a * b / (s * s)
+    k = sp.ellipkm1(q)
+    slope = 4 * b * (b - a) / (s * s)  # s times the partial of q
+    return np.pi / (4 * k) * (1 + slope * _k_slope(1 - q, q) / k)
+
+
+# Jacobi's elliptic functions: their amplitude is the inverse of the incomplete integral.
+
+
+def _amplitude_parameter(u: Any, m: Any) -> Any:
+    _, _, dn, phi = sp.ellipj(u, m)
+    return -dn * _f_parameter(None, phi, m)
+
+
+def _dn_parameter(y: Any, u: Any, m: Any) -> Any:
+    sn, cn, _, _ = sp.ellipj(u, m)
+    return -sn * (sn + 2 * m * cn * _amplitude_parameter(u, m)) / (2 * y)
+
+
+enter_parts({
+    sp.ellipj: (
+        (
+            lambda y, u, m: sp.ellipj(u, m)[1] * sp.ellipj(u, m)[2],
+            lambda y, u, m: sp.ellipj(u, m)[1] * _amplitude_parameter(u, m),
+        ),
+        (
+            lambda y, u, m: -sp.ellipj(u, m)[0] * sp.ellipj(u, m)[2],
+            lambda y, u, m: -sp.ellipj(u, m)[0] * _amplitude_parameter(u, m),
+        ),
+        (lambda y, u, m: -m * sp.ellipj(u, m)[0] * sp.ellipj(u, m)[1], _dn_parameter),
+        (lambda y, u, m: sp.ellipj(u, m)[2], lambda y, u, m: _amplitude_parameter(u, m)),
+    )
+})  # fmt: skip

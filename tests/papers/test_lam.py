@@ -1,0 +1,272 @@
+"""The language of 003: its syntax, its types, and its translations against effgrad's own derivatives."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lam_costs import doubling, folding, steps
+
+from effgrad import grad
+from effgrad.papers import IllFormed, IllTyped, Stuck, TooManySteps
+from effgrad.papers.lam import delta as d
+from effgrad.papers.lam import evaluate, parse, parse_type, show, translations, typeof
+from effgrad.papers.lam.primitives import CONSTANTS, Left, Right
+from effgrad.papers.lam.terms import DELTA, Monad, Product, R
+from effgrad.papers.lam.translations import (
+    TANGENT,
+    forward,
+    forward_derivative,
+    monadic,
+    reverse,
+    reverse1,
+    reverse2,
+    reverse_derivative,
+    translate,
+    vectors,
+)
+from effgrad.papers.lam.types import dual, mapped, reverse_dual
+
+# Programs of type R * R -> R, and the same in Python
+PROGRAMS = {
+    r"\(x, y). x * y + 2.0": lambda x, y: x * y + 2.0,
+    r"\(x, y). let z = x * y in z * z - z / (y * y + 1.0)": lambda x, y: (x * y) ** 2 - x * y / (y * y + 1.0),
+    r"\(x, y). sin x * exp (-y) + tanh (x - y)": lambda x, y: np.sin(x) * np.exp(-y) + np.tanh(x - y),
+    r"\(x, y). if x < y then x * x else y * 3.0": lambda x, y: x * x if x < y else y * 3.0,
+    r"\(x, y). let twice = \f. \z. f (f z) in twice (\z. z * z + y) x": lambda x, y: (x * x + y) ** 2 + y,
+    r"\p. (\q. fst q * snd q) (snd p, fst p + 0.5)": lambda x, y: y * (x + 0.5),
+    r"\(x, y). case (if 0.0 < x then inl x else inr (x, y)) of inl a -> a * y, inr b -> fst b - snd b":
+        lambda x, y: x * y if x > 0 else x - y,
+    r"\(x, y). let (c, s) = polar (x, y) in c * s + c": lambda x, y: x**2 * np.cos(y) * np.sin(y) + x * np.cos(y),
+    r"\(x, y). fold ((\(a, b). a * b + x), (y, build (4, \i. real i + x)))":
+        lambda x, y: (((y * x + x) * (1 + x) + x) * (2 + x) + x) * (3 + x) + x,
+    r"\(x, y). atan2 (x, y) * real (size (build (2 +Z 3, \i. i *Z i)))": lambda x, y: np.arctan2(x, y) * 5.0,
+    r"\(p : R * R). (\(f : R -> R). f (fst p)) (\(z : R). z * snd p)": lambda x, y: x * y,
+    r"\(x, y). fused[R * R] (\(a, b). a * sin b) (x * x, y) * x": lambda x, y: x * x * np.sin(y) * x,
+    r"\(x, y). log (x * x + 1.0) * sqrt (y * y + 1.0) + cos x": lambda x, y:
+        np.log(x * x + 1.0) * np.sqrt(y * y + 1.0) + np.cos(x),
+    r'\(x, y). let label = "unused" in x + y': lambda x, y: x + y,
+}  # fmt: skip
+POINTS = [(0.7, 1.9), (-1.3, 0.4)]
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+@pytest.mark.parametrize("point", POINTS)
+def test_every_translation_gives_the_derivative(text, point):
+    program, f = parse(text), PROGRAMS[text]
+    gx, gy = grad(f, argnums=(0, 1))(*point)
+    assert evaluate(program, point) == pytest.approx(f(*point), rel=1e-13)
+    expected = pytest.approx((1.5 * gx, 1.5 * gy), rel=1e-12, abs=1e-12)
+    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+        assert evaluate(wrapper(program), (point, 1.5)) == expected, wrapper.__name__
+    for wrapper in (forward, forward_derivative):
+        tangent = evaluate(wrapper(program), (point, (0.3, -2.0)))
+        assert tangent == pytest.approx(0.3 * gx - 2.0 * gy, rel=1e-12, abs=1e-12), wrapper.__name__
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_translated_programs_have_the_types_of_the_figures(text):
+    program = parse(text)
+    plane = Product(R, R)
+    assert typeof(program) == parse_type("R * R -> R")
+    assert typeof(translate(program, TANGENT)) == dual(typeof(program))
+    assert typeof(translate(program, vectors(plane))) == mapped(typeof(program), Product(R, plane))
+    assert typeof(translate(program, translations.DELTA)) == mapped(typeof(program), Product(R, DELTA))
+    assert typeof(monadic(program)) == Monad(reverse_dual(typeof(program)))
+    assert typeof(forward(program)) == typeof(forward_derivative(program)) == parse_type("(R * R) * (R * R) -> R")
+    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+        assert typeof(wrapper(program)) == parse_type("(R * R) * R -> R * R")
+
+
+def test_over_fractions_the_derivative_is_exact():
+    program = parse(r"\(x, y). let z = x * x * y in z * z / (y + 0.5)")
+    x, y = Fraction(2, 3), Fraction(5, 7)
+    expected = (4 * x**3 * y**2 / (y + Fraction(1, 2)),
+                x**4 * (2 * y / (y + Fraction(1, 2)) - y**2 / (y + Fraction(1, 2)) ** 2))  # fmt: skip
+    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+        assert evaluate(wrapper(program), ((x, y), Fraction(1)), reals=Fraction) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "point", "tangent", "cotangent", "jvp", "vjp"),
+    [
+        # A vector, an integer that picks an element, and a pair.
+        (r"\(v, (i, p)). (index (v, i) * fst p, snd p * snd p)", ([2.0, 5.0], (1, (3.0, 7.0))),
+         ([1.0, 10.0], (1, (100.0, 1000.0))), (1.0, 0.5), (530.0, 14000.0), ([0, 3.0], (1, (5.0, 7.0)))),
+        # A sum: the derivative has the shape that the argument has.
+        (r"\s. case s of inl x -> x * x, inr p -> fst p * snd p", Left(3.0), Left(2.0), 1.0, 12.0, Left(6.0)),
+        (r"\s. case s of inl x -> x * x, inr p -> fst p * snd p", Right((3.0, 4.0)), Right((1.0, 1.0)), 2.0, 7.0,
+         Right((8.0, 6.0))),
+        (r"\x. if x < 0.0 then inl x else inr (x, x * x)", 3.0, 1.0, Right((1.0, 2.0)), Right((1.0, 6.0)), 13.0),
+        # Vectors out; a string, which no derivative touches.
+        (r"\(x, n). build (n, \i. x * real i)", (3.0, 3), (1.0, 3), [1.0, 1.0, 1.0], [0.0, 1.0, 2.0], (3.0, 3)),
+        (r"\(x, (t : String)). (t, x * x)", (3.0, "a"), (1.0, "a"), ("a", 1.0), ("a", 6.0), (6.0, "a")),
+    ],
+)  # fmt: skip
+def test_any_first_order_source_and_target(text, point, tangent, cotangent, jvp, vjp):
+    program = parse(text)
+    assert evaluate(forward_derivative(program), (point, tangent)) == jvp
+    assert evaluate(reverse_derivative(program), (point, cotangent)) == vjp
+
+
+# Figure 11
+
+
+def deltas(depth):
+    """Delta terms over the names 1 to 3, and 4 to 6 where a `Let` binds them."""
+    if depth == 0:
+        return st.one_of(st.just(d.Zero()), st.builds(d.Var, st.integers(1, 6)))
+    below = deltas(depth - 1)
+    return st.one_of(
+        below,
+        st.builds(d.Scale, st.integers(-3, 3), below),
+        st.builds(d.Add, below, below),
+        st.builds(d.Let, st.integers(4, 6), below, below),
+    )
+
+
+def figure_11(x, delta, um):
+    match delta:
+        case d.Zero():
+            return um
+        case d.Scale(y, u):
+            return figure_11(x * y, u, um)
+        case d.Add(u1, u2):
+            return figure_11(x, u2, figure_11(x, u1, um))
+        case d.Var(uid):
+            return {**um, uid: um.get(uid, 0) + x}
+        case d.Let(uid, u1, u2):
+            um2 = figure_11(x, u2, um)
+            if uid not in um2:
+                return um2
+            return figure_11(um2[uid], u1, {key: value for key, value in um2.items() if key != uid})
+
+
+@given(deltas(5), st.integers(-3, 3), st.dictionaries(st.integers(1, 3), st.integers(-3, 3)))
+def test_eval_is_that_of_figure_11(delta, factor, given_map):
+    assert d.evaluate(factor, delta, given_map, lambda: None) == figure_11(factor, delta, given_map)
+
+
+# Cost, in reduction steps
+
+
+def test_sharing_is_lost_by_the_second_translation_and_kept_by_the_last():
+    sizes = range(2, 13)
+    for wrapper in (reverse1, reverse):
+        costs = [steps(wrapper(doubling(n)), (1.0, 1.0)) for n in sizes]
+        assert len({after - before for before, after in zip(costs, costs[1:], strict=False)}) == 1  # a straight line
+    costs = [steps(reverse2(doubling(n)), (1.0, 1.0)) for n in sizes]
+    increments = [after - before for before, after in zip(costs, costs[1:], strict=False)]
+    assert all(1.7 < after / before < 2.1 for before, after in zip(increments[4:], increments[5:], strict=False))
+    assert evaluate(reverse(doubling(12)), (1.0, 1.0)) == evaluate(reverse2(doubling(12)), (1.0, 1.0)) == 4096
+
+
+def test_the_last_translation_costs_a_constant_factor_however_long_the_program():
+    program = r"\(x, n). fold ((\(a, b). a * sin x + b), (x, build (n, \i. real i)))"
+    primal, derivative = parse(program), reverse_derivative(parse(program))
+    ratios = [steps(derivative, ((0.5, n), 1.0)) / steps(primal, (0.5, n)) for n in (10, 100, 1000)]
+    assert ratios[0] * 1.05 > ratios[1] > 0.9 * ratios[2]
+    assert ratios[2] < 12
+
+
+def test_the_first_translation_costs_a_times_as_much():
+    def ratio(wrapper, a):
+        program, point = folding(a)
+        return steps(wrapper(program), (point, 1.0)) / steps(program, point)
+
+    first = {a: ratio(reverse1, a) for a in (10, 20, 40)}
+    assert 1.9 < (first[40] - first[20]) / (first[20] - first[10]) < 2.3
+    assert first[40] > 2.5 * first[10]
+    assert ratio(reverse, 40) < 1.3 * ratio(reverse, 10)
+
+
+def test_a_fused_function_leaves_one_delta_term():
+    def bindings(text):
+        state = d.State(2)
+        function = evaluate(monadic(parse(text)))(state)
+        assert function((0.3, d.Var(1)))(state)[0] == pytest.approx(np.sin(np.cos(np.sin(0.3))))
+        return len(state.bindings)
+
+    assert bindings(r"\x. sin (cos (sin x))") == 3
+    assert bindings(r"\x. fused[R] (\y. sin (cos (sin y))) x") == 1
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\\x. x +", r"line 1, column 8: unexpected the end; expected \(, -, "),
+        ("let x = 1.0\n  in (x", r"line 2, column 8: unexpected the end"),
+        ("let x = in 2", "line 1, column 9: unexpected 'in'"),
+        ("1.0 $ 2.0", r"line 1, column 5: unexpected '\$'"),
+    ],
+)
+def test_an_ill_formed_program_gets_a_position(text, message):
+    with pytest.raises(IllFormed, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.0 + 2", "line 1, column 1: argument of an application: expected R \\* R, found R \\* Z, in \\(1.0, 2\\)"),
+        ("\\x.\n  y", "line 2, column 3: variable: y is not bound"),
+        ("(1.0, 2.0) 3.0", "function of an application: expected .* found R \\* R, in \\(1.0, 2.0\\) 3.0"),
+        ("\\x. x x", "argument of an application"),
+        ("fst 1.0", "projection: expected"),
+        ("case 1.0 of inl x -> x, inr y -> y", "case: expected"),
+        ("case inl 1.0 of inl x -> x, inr y -> 2", "branches of case: expected R, found Z"),
+        ("wrong[R] 1.0", "polytypic operation: there is no wrong"),
+        ("do {x <- 1.0; pure x}", "do: expected M"),
+        ("\\(x : Z). x + 1.0", "expected R \\* R, found Z \\* R"),
+    ],
+)
+def test_a_type_error_has_the_rule_and_the_term(text, message):
+    with pytest.raises(IllTyped, match=message):
+        typeof(parse(text))
+
+
+def test_programs_that_no_wrapper_fits_are_refused():
+    with pytest.raises(IllTyped, match="R -> R \\* R is not R\\^a -> R; see forward_derivative"):
+        reverse(parse("\\x. (x + 1.0, x)"))
+    with pytest.raises(IllTyped, match="not a function between first-order types"):
+        reverse_derivative(parse("\\x. \\y. x + y"))
+    with pytest.raises(IllTyped, match="occurs only in translated programs"):
+        monadic(parse("pure 1.0"))
+    with pytest.raises(IllTyped, match="deltaLet occurs only in translated programs"):
+        translate(parse("\\x. deltaLet x"), TANGENT)
+    with pytest.raises(IllTyped, match="must be a closed function"):
+        monadic(parse("\\y. fused[R] (\\x. x + y) y"))
+
+
+def test_a_limit_of_steps_says_how_to_raise_it():
+    program = parse(r"fold ((\(a, b). a + b), (0.0, build (1000, \i. real i)))")
+    with pytest.raises(TooManySteps, match="not finished after 100 steps; raise the limit with --steps"):
+        evaluate(program, steps=100)
+    assert evaluate(program) == 499500
+
+
+def test_what_types_do_not_exclude_is_an_error_too():
+    with pytest.raises(Stuck, match="index 5 of a vector of 2"):
+        evaluate(parse("index (build (2, \\i. i), 5)"))
+    with pytest.raises(Stuck, match="one shape"):
+        evaluate(forward_derivative(parse("\\(s : R + R). 1.0")), (Left(1.0), Right(1.0)))
+
+
+SHOWN = [
+    *PROGRAMS,
+    *[f"\\p. {name} p" for name in CONSTANTS if name.isalpha()],
+    "do {x <- pure 1.0; y <- pure x; pure (y, -2.5)}",
+    "-(1.0 - (2.0 - 3.0)) / 7/3r",
+    "(\\x. x) (\\(f : (R -> R) * (Z + R * M Z)). f)",
+    "f (g x) (-1.0) (x, (y, z), w)",
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_a_term_is_shown_in_the_syntax_that_is_read(text):
+    shown = show(parse(text)).replace("_", "own")  # no program can write the names that patterns make
+    assert show(parse(shown)) == shown
