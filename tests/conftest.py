@@ -28,6 +28,7 @@ COMPILED = {
 
 def pytest_addoption(parser):
     parser.addoption("--contracts", action="store_true", help="check every derivative step by step (slow)")
+    parser.addoption("--all", action="store_true", help="run the exhaustive sweeps too (40 minutes on two cores)")
 
 
 def pytest_unconfigure():
@@ -40,7 +41,14 @@ def _contracts(request):
         yield
 
 
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--all"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("sweep")])
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "sweep: exhaustive; runs with --all only")
     config.addinivalue_line("markers", "eager: about what happens while Python runs; not repeated compiled")
 
 
