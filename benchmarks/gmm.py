@@ -9,7 +9,7 @@ import numpy as np
 import effgrad
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from gmm import objective  # noqa: E402
+from mixture.objective import objective  # noqa: E402
 
 
 def milliseconds(f, repeats: int = 7) -> float:

@@ -29,7 +29,7 @@ effgrad.compile(lambda x: x)(1.0)  # imports llvmlite
 native = sys.modules["effgrad.stage.native"]
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
-from gmm import objective as gmm  # noqa: E402
+from mixture.objective import objective as gmm  # noqa: E402
 
 random = np.random.default_rng(0)
 

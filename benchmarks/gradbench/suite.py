@@ -84,7 +84,7 @@ def main():
         rows.append(f"| {name} | {told} | {len(analyses)} | {valid} | {seconds:.0f} |")
     head = "| evaluation | options of its script | outputs | valid | seconds, script included |"
     lines = [
-        f"The suite's scripts on `effgrad-gradbench --mode {options.mode}`: what they sent and found valid.",
+        f"The suite's scripts on `effgrad_gradbench.tool --mode {options.mode}`: what they sent and found valid.",
         "", head, "| --- | --- | ---: | ---: | ---: |", *rows,
     ]  # fmt: skip
     if not options.evaluations:

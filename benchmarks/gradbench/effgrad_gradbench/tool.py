@@ -1,4 +1,4 @@
-"""`effgrad-gradbench`: effgrad as a tool of the GradBench suite, JSON lines on standard input and output.
+"""Effgrad as a tool of the GradBench suite, JSON lines on standard input and output.
 
 Each line is a message, and each has an answer of one line. `define` asks whether there is an evaluation of a name;
 `evaluate` runs one of its functions on an input, at least `min_runs` times and `min_seconds` long, and answers with
@@ -119,7 +119,7 @@ def answer(line: str | bytes, mode: Callable[..., Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer the messages on standard input until it ends."""
-    parser = argparse.ArgumentParser(prog="effgrad-gradbench", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="effgrad_gradbench.tool", description=__doc__.split("\n")[0])
     parser.add_argument("--mode", choices=MODES, default="compiled", help="how derivatives run (default: compiled)")
     mode = MODES[parser.parse_args().mode]
     try:

@@ -1,4 +1,4 @@
-"""The `effgrad gmm` command: its objective, its answers on Old Faithful, and how it refuses bad input."""
+"""The demo `examples/mixture`: its objective, its answers on Old Faithful, and how it refuses bad input."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from effgrad import cli
+from effgrad import grad
+from mixture import report
+from mixture.__main__ import main
+from mixture.data import read_points
+from mixture.fit import fit
+from mixture.objective import objective
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FAITHFUL = ROOT / "examples" / "data" / "faithful.csv"
 CASES = json.loads((ROOT / "tests" / "data" / "gradbench" / "gmm.json").read_text())["cases"]
 PARAMETERS = ("alpha", "mu", "q", "l")
@@ -21,29 +26,27 @@ def arguments(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_objective_agrees_with_gradbench(case):
-    value = cli.load_objective()(*arguments(case))
+    value = objective(*arguments(case))
     np.testing.assert_allclose(value, case["output"]["objective"], rtol=1e-10)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_gradient_agrees_with_gradbench(case):
-    from effgrad import grad
-
-    gradient = grad(cli.load_objective(), argnums=(0, 1, 2, 3))(*arguments(case))
+    gradient = grad(objective, argnums=(0, 1, 2, 3))(*arguments(case))
     for name, part in zip(PARAMETERS, gradient, strict=True):
         np.testing.assert_allclose(part, case["output"]["jacobian"][name], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_every_seed_finds_both_clusters_of_old_faithful(seed):
-    _, x = cli.read_points(FAITHFUL)
-    result = cli.fit(x, 2, seed)
+    _, x = read_points(FAITHFUL)
+    result = fit(x, 2, seed)
     assert np.all(np.abs(result.means - [[2.04, 54.5], [4.29, 80.0]]) < [0.02, 0.2])
     np.testing.assert_allclose(result.weights, [0.36, 0.64], atol=0.01)
 
 
 def test_run_writes_a_picture_and_the_parameters(tmp_path, capsys):
-    assert cli.main(["gmm", str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 0
+    assert main([str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fit.png", "parameters.json"]
     assert (tmp_path / "fit.png").read_bytes().startswith(b"\x89PNG")
     written = json.loads((tmp_path / "parameters.json").read_text())
@@ -75,7 +78,7 @@ def test_bad_data_is_named_and_nothing_is_overwritten(tmp_path, capsys, text, me
     out.mkdir()
     (out / "parameters.json").write_text("earlier")
     components = "3" if "different" in message else "2"
-    assert cli.main(["gmm", str(data), "--components", components, "--out", str(out)]) == 2
+    assert main([str(data), "--components", components, "--out", str(out)]) == 2
     assert message in capsys.readouterr().err
     assert [file.name for file in out.iterdir()] == ["parameters.json"]
     assert (out / "parameters.json").read_text() == "earlier"
@@ -83,7 +86,7 @@ def test_bad_data_is_named_and_nothing_is_overwritten(tmp_path, capsys, text, me
 
 def test_missing_file_is_named_and_makes_no_folder(tmp_path, capsys):
     out = tmp_path / "out"
-    assert cli.main(["gmm", str(tmp_path / "none.csv"), "--components", "2", "--out", str(out)]) == 2
+    assert main([str(tmp_path / "none.csv"), "--components", "2", "--out", str(out)]) == 2
     assert "none.csv" in capsys.readouterr().err
     assert not out.exists()
 
@@ -94,17 +97,12 @@ def test_failure_while_writing_keeps_the_earlier_results(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_plot", fail)
-    assert cli.main(["gmm", str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 2
+    monkeypatch.setattr(report, "plot", fail)
+    assert main([str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 2
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("parameters.json", "earlier")]
 
 
 def test_missing_extra_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "rich.progress", None)
-    assert cli.main(["gmm", str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 2
+    assert main([str(FAITHFUL), "--components", "2", "--out", str(tmp_path)]) == 2
     assert "effgrad[optimize]" in capsys.readouterr().err
-
-
-def test_missing_example_is_a_clear_error(tmp_path):
-    with pytest.raises(cli.UserError, match="clone of the repository"):
-        cli.load_objective(tmp_path / "gmm.py")
