@@ -4,6 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from effgrad.papers import hh, lam
+from effgrad.papers.eff import reading as eff_reading
+from effgrad.papers.eff import semantics as eff_semantics
+from effgrad.papers.eff.terms import show
+from effgrad.papers.eff.types import check
+from effgrad.papers.hh.semantics import shown as shown_value
+from effgrad.papers.lam import delta
+from effgrad.papers.lam.primitives import Left, Right
+from effgrad.papers.lam.terms import App
+from effgrad.papers.lam.translations import TRANSLATIONS as WRAPPERS
 from effgrad.papers.syntax import CalculusError, deep
 
 LANGUAGES = (".lam", ".eff", ".hh")
@@ -52,18 +62,14 @@ class _Trace:
 
 
 def _lam(request: Request, write: Write) -> None:
-    from effgrad.papers.lam import Interpreter, parse, typeof
-    from effgrad.papers.lam.terms import App
-    from effgrad.papers.lam.translations import TRANSLATIONS as WRAPPERS
-
-    program = parse(request.text)
-    type_ = typeof(program)
+    program = lam.parse(request.text)
+    type_ = lam.typeof(program)
     if request.translation is not None:
         program = WRAPPERS[request.translation](program)
-        type_ = typeof(program)
+        type_ = lam.typeof(program)
     if request.argument is not None:
-        program = App(program, parse(request.argument))
-        type_ = typeof(program)
+        program = App(program, lam.parse(request.argument))
+        type_ = lam.typeof(program)
     if request.action == "type":
         return write(str(type_))
     trace = _Trace(request, write)
@@ -72,18 +78,13 @@ def _lam(request: Request, write: Write) -> None:
     def tell(rule: str, subject: Any) -> None:
         trace.step(rule or "leaf", lambda: "" if subject is None else shown(subject))
 
-    value = Interpreter(limit=request.steps, tell=tell).run(program)
+    value = lam.Interpreter(limit=request.steps, tell=tell).run(program)
     write(f"{shown(value)} : {type_}")
     write(f"{trace.count} steps")
 
 
 def _eff(request: Request, write: Write) -> None:
-    from effgrad.papers.eff.reading import parse
-    from effgrad.papers.eff.semantics import evaluate
-    from effgrad.papers.eff.terms import show
-    from effgrad.papers.eff.types import check
-
-    program, type_ = check(parse(request.text))
+    program, type_ = check(eff_reading.parse(request.text))
     if request.action == "type":
         return write(str(type_))
     trace = _Trace(request, write)
@@ -93,16 +94,12 @@ def _eff(request: Request, write: Write) -> None:
     def tell(rule: str, machine: Any) -> None:
         trace.step(rule, lambda: show(machine.whole()))
 
-    value = evaluate(program, steps=request.steps, tell=tell)
+    value = eff_semantics.evaluate(program, steps=request.steps, tell=tell)
     write(f"{shown(value)} : {type_}")
     write(f"{trace.count} steps")
 
 
 def _hh(request: Request, write: Write) -> None:
-    from effgrad.papers.hh.reading import parse
-    from effgrad.papers.hh.semantics import evaluate
-    from effgrad.papers.hh.semantics import shown as shown_value
-
     if request.action == "type":
         raise CalculusError("HH has no types")
     trace = _Trace(request, write)
@@ -119,16 +116,13 @@ def _hh(request: Request, write: Write) -> None:
             write(f"{'printed ' if trace.wanted else ''}{shown_value(item)}")
         printed = len(machine.printed)
 
-    value = evaluate(parse(request.text), steps=request.steps, tell=tell)
+    value = hh.evaluate(hh.parse(request.text), steps=request.steps, tell=tell)
     write(shown_value(value))
     write(f"{trace.count} steps")
 
 
 def shown(value: Any) -> str:
     """A value of `lam` or EFF."""
-    from effgrad.papers.lam import delta
-    from effgrad.papers.lam.primitives import Left, Right
-
     match value:
         case Left(content):
             return f"inl {shown(content)}"
