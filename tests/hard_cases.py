@@ -103,7 +103,7 @@ MATRIX = {
     "M75": (lambda x: np.sum(np.linalg.eigvalsh(x)), np.eye(2), np.eye(2)),
     "M77": (lambda x: np.linalg.norm(x, "nuc"), np.eye(2), np.eye(2)),
     "M81": (lambda x: np.sum(np.diag(np.linalg.cholesky(x))), a([[4.0, 2.0], [2.0, 5.0]]),
-            [[0.3125, -0.125], [-0.125, 0.25]]),
+            [[0.3125, 0.0], [-0.25, 0.25]]),
     "M83": (lambda x: np.sum(np.linalg.pinv(x)), a([[1.0, 0.0], [0.0, 0.0]]), [[-1, 1], [1, 0]]),
     "M85": (lambda x: np.linalg.norm(x, 2), a([[2.0, 0.0], [0.0, 1.0]]), [[1, 0], [0, 0]]),
     "S10 flat": (lambda x: _write_flat(x), np.ones((2, 2)), [[0, 2], [3, 8]]),

@@ -14,8 +14,11 @@ from effgrad.functions import scipy as scipy_rules
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP: dict[str, float] = {}
-# Complex eigenvectors have any phase.
-OF_ANY_PHASE = ("linalg.eigh v", "linalg.eigh upper", "linalg.eigh subset")
+# Complex eigenvectors and singular vectors have any phase.
+OF_ANY_PHASE = tuple(
+    f"linalg.{name}" for name in (
+        "eigh v", "eigh upper", "eigh subset", "eigh generalised v", "svd u", "svd v", "svd square")
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import scipy.special as sp
 
-from effgrad import grad, kinks
+from effgrad import grad, kinks, symmetric
 
 ROWS = {
     "Ties and corners": [
@@ -83,6 +83,9 @@ ROWS = {
         ("np.linalg.norm(x, 2)", [[1.0, 0.0], [0.0, 1.0]]),
         ("np.sum(np.linalg.pinv(x))", [[1.0, 0.0], [0.0, 0.0]]),
         ("np.sum(np.diag(np.linalg.cholesky(x)))", [[4.0, 2.0], [2.0, 5.0]]),
+        ("np.sum(np.diag(np.linalg.cholesky(symmetric(x))))", [[4.0, 2.0], [2.0, 5.0]]),
+        ("np.linalg.eigvalsh(x)[0]", [[4.0, 2.0], [2.0, 5.0]]),
+        ("np.linalg.eigvalsh(x, 'U')[0]", [[4.0, 2.0], [2.0, 5.0]]),
     ],
 }
 
@@ -96,12 +99,19 @@ and `clip` counts its ends as inside. The factor 0 of an unselected branch stops
 
 A NaN says that no number is right; it stays with the argument that it belongs to.
 
+A derivative is that of the function as NumPy and SciPy compute it, by the elements that they read. `cholesky`, `eigh`,
+`eigvalsh`, `svd(hermitian=True)` and `pinv(hermitian=True)` read one triangle of their argument (the lower one, or the
+one that `UPLO`, `upper` or `lower` names), and the derivative by the other is 0. `effgrad.symmetric(x)` before them
+gives the derivative in the space of symmetric or Hermitian matrices. Vectors of equal eigenvalues or singular values
+have no derivative: it is NaN. A smooth function of the matrix has one by `scipy.linalg.expm`, `sqrtm`, `logm` and their
+like.
+
 This page is made by running the programs: `./dev pages`.
 """
 
 
 def gradient(program: str, point: object) -> str:
-    f = eval(f"lambda x: {program}", {"np": np, "sp": sp})
+    f = eval(f"lambda x: {program}", {"np": np, "sp": sp, "symmetric": symmetric})
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

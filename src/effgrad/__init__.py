@@ -29,6 +29,7 @@ from effgrad.errors import (
     NotStaged,
     Overwritten,
 )
+from effgrad.functions.numpy.linalg import symmetric
 from effgrad.fusion import fuse
 from effgrad.modes.comparison import compare
 from effgrad.modes.explain import explain
@@ -66,6 +67,7 @@ __all__ = [
     "second_order",
     "stage",
     "stop_gradient",
+    "symmetric",
     "taylor",
     "value_and_grad",
     "vjp",

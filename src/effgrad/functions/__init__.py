@@ -5,11 +5,12 @@ Importing this package registers every rule.
 
 from effgrad.arrays import namespace  # noqa: F401
 from effgrad.functions import torch  # noqa: F401
-from effgrad.functions.numpy import signals, statistics  # noqa: F401
+from effgrad.functions.numpy import linalg, signals, statistics  # noqa: F401
 from effgrad.primitives import (  # noqa: F401
     complexes,
     decomposition,
     elementwise,
+    factors,
     fourier,
     joining,
     move,

@@ -1,28 +1,34 @@
-"""Decompositions of matrices, and what is computed from them. Batches everywhere, as in NumPy.
+"""Eigenvalues, singular values and their vectors. Batches everywhere, as in NumPy.
 
-A decomposition has several results; its primitive returns them packed in one array, and the functions take it apart.
-Where eigenvalues or singular values coincide, the vectors have no derivative; the part of a rule that divides by their
-difference is taken as 0 there, which is right for every function that does not depend on the choice of the vectors.
+A derivative is that of the function as NumPy computes it. `eigh` and `eigvalsh` read one triangle of their argument, so
+the derivative by the other is 0; `effgrad.symmetric(a)` before them gives the symmetric one.
 
-Eigenvectors and singular vectors: Giles 2008, An extended collection of matrix derivative results for forward and
-reverse mode algorithmic differentiation; Boeddeker et al. 2017, On the computation of complex-valued gradients (eig).
-QR: Walter and Lehmann 2010. The pseudoinverse: Golub and Pereyra 1973.
+A decomposition with several results has a primitive that returns them packed in one array, and the functions take it
+apart. Where eigenvalues or singular values coincide, their vectors have no derivative. The part of a rule that divides
+by their difference is taken as 0 where its numerator is 0, and is NaN elsewhere.
+
+Cotangents are not conjugated (`effgrad.primitives.complexes`): the rules below are stated for the conjugate G of a
+cotangent, with dL = Re tr(G^H dY), and conjugate their result.
+
+Eigenvectors: Giles, An extended collection of matrix derivative results (2008); Boeddeker et al., On the computation of
+complex-valued gradients (2017). Complex singular vectors: Wan and Zhang, Automatic differentiation for complex valued
+SVD (2019).
 """
 
 from typing import Any, cast
 
 import numpy as np
 
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, composed, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, composed, evaluated, plain
 from effgrad.errors import NoRule
-from effgrad.primitives.complexes import conj, is_complex, require_real, squared
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.factors import QRResult as QRResult
+from effgrad.primitives.factors import adjoint, hermitian, imaginary_diagonal, into_triangle
+from effgrad.primitives.factors import cholesky as cholesky
+from effgrad.primitives.factors import qr_packed as qr_packed
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
-from effgrad.primitives.reduction import root
-
-
-def _adjoint(x: Any) -> Any:
-    return conj(mT(x))
 
 
 def _over_differences(product: Any, w: Any) -> Any:
@@ -56,54 +62,66 @@ def _diagonal(x: Any) -> Any:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
-# Symmetric and Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
+# Eigenvalues of Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
 
 
-def _eigh_value(a: Any) -> Any:
-    w, v = np.linalg.eigh(a)
+def _triangle(lower: bool) -> Any:
+    return "L" if lower else "U"
+
+
+def _eigh_value(a: Any, lower: bool) -> Any:
+    w, v = np.linalg.eigh(a, _triangle(lower))
     return np.concatenate([w[..., None, :], v], axis=-2)
 
 
-def _eigh_jvp(t: Any, y: Any, a: Any) -> Any:
+def _eigh_jvp(t: Any, y: Any, a: Any, lower: bool) -> Any:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
-    inner = np.matmul(np.matmul(_adjoint(v), 0.5 * (t + _adjoint(t))), v)
+    inner = np.matmul(np.matmul(adjoint(v), hermitian(t, lower)), v)
     turned = np.matmul(v, _over_differences(inner, w))
     return np.concatenate([np.real(_diagonal(inner))[..., None, :], turned], axis=-2)
 
 
-def _eigh_vjp(g: Any, y: Any, a: Any) -> Any:
+def _eigh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv = np.real(g[..., 0, :]), conj(g[..., 1:, :])
-    middle = _over_differences(np.matmul(_adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
-    result = np.matmul(np.matmul(v, middle), _adjoint(v))
-    return conj(0.5 * (result + _adjoint(result)))
+    middle = _over_differences(np.matmul(adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
+    return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
 eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh")
-EighResult, EigResult, SVDResult, QRResult = (
-    cast(Any, type(f(np.eye(1)))) for f in (np.linalg.eigh, np.linalg.eig, np.linalg.svd, np.linalg.qr)
+EighResult, EigResult, SVDResult = (
+    cast(Any, type(f(np.eye(1)))) for f in (np.linalg.eigh, np.linalg.eig, np.linalg.svd)
 )
 
 
-def _identity(a: Any) -> Any:
-    return np.eye(np.shape(plain(a))[-1], dtype=np.result_type(plain(a)))
+def _eigvalsh_jvp(t: Any, y: Any, a: Any, lower: bool) -> Any:
+    v = _eigh(a, _triangle(lower))[1]
+    return np.real(np.sum(conj(v) * np.matmul(hermitian(t, lower), v), axis=-2))
 
 
-def _from_triangle(a: Any, triangle: str) -> Any:
-    """The whole matrix, of which one triangle is looked at."""
+def _eigvalsh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
+    v = _eigh(a, _triangle(lower))[1]
+    return into_triangle(conj(np.matmul(v * np.real(g)[..., None, :], adjoint(v))), lower)
+
+
+eigvalsh = general(
+    lambda a, lower: np.linalg.eigvalsh(a, _triangle(lower)), _eigvalsh_jvp, _eigvalsh_vjp, name="eigvalsh"
+)
+
+
+def _reads_lower(triangle: str) -> bool:
     if triangle.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    half = np.tril(a, -1) if triangle.upper() == "L" else np.triu(a, 1)
-    return half + _adjoint(half) + np.real(a) * _identity(a)
+    return triangle.upper() == "L"
 
 
 def _eigh(a: Any, UPLO: str = "L") -> Any:
-    y = eigh_packed(_from_triangle(a, UPLO))
+    y = eigh_packed(a, lower=_reads_lower(UPLO))
     return EighResult(np.real(y[..., 0, :]), y[..., 1:, :])
 
 
 def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return _eigh(a, UPLO)[0]
+    return eigvalsh(a, lower=_reads_lower(UPLO))
 
 
 # General square matrices: eigenvalues and eigenvectors are complex, even where they happen to be real.
@@ -126,7 +144,7 @@ def _eig_jvp(t: Any, y: Any, a: Any) -> Any:
 
 
 def _largest(v: Any) -> Any:
-    """Which element of each column is the largest, as weights."""
+    """Weights that choose the largest element of each column."""
     size = np.abs(v)
     first = np.argmax(size, axis=-2)[..., None, :] if size.size else np.zeros(size.shape, int)[..., :1, :]
     return (np.arange(v.shape[-2])[:, None] == first) * 1.0
@@ -162,7 +180,20 @@ def _all_real(w: Any) -> bool:
 
 
 def _eigvals(a: Any) -> Any:
-    return _eig(a)[0]
+    """The eigenvalues of `eig` in the order of `np.linalg.eigvals`, which may be another one."""
+    w = _eig(a)[0]
+    return np.take_along_axis(w, evaluated(_eigvals_order, a, w), axis=-1)
+
+
+def _eigvals_order(a: Any, w: Any) -> Any:
+    order = np.zeros(w.shape, int)
+    wanted = np.linalg.eigvals(a)
+    for place in np.ndindex(w.shape[:-1]):
+        free = list(range(w.shape[-1]))
+        for i, value in enumerate(wanted[place]):
+            nearest = int(np.argmin(np.abs(w[place][free] - value)))
+            order[(*place, i)] = free.pop(nearest)
+    return order
 
 
 # Singular values: u, s and the transpose of v, raveled one after the other.
@@ -182,7 +213,7 @@ def _unpack(y: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     *batch, m, n = shape
     k = min(m, n)
     u, s, vt = y[..., : m * k], y[..., m * k : m * k + k], y[..., m * k + k :]
-    return np.reshape(u, (*batch, m, k)), s, np.reshape(vt, (*batch, k, n))
+    return np.reshape(u, (*batch, m, k)), np.real(s), np.reshape(vt, (*batch, k, n))
 
 
 def _over_squares(product: Any, s: Any) -> Any:
@@ -192,112 +223,103 @@ def _over_squares(product: Any, s: Any) -> Any:
 
 
 def _over_values(outside: Any, s: Any) -> Any:
-    """What is outside the singular vectors over the singular values; of one that is 0, 0 over 0 is 0."""
+    """The part outside the singular vectors over the singular values; 0 over 0 is 0."""
     zero = plain(s)[..., None, :] == 0
     quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
     return np.where(zero & evaluated(_more_than_rounding, outside), np.nan, quotient)
 
 
+def _half_phase(inner: Any, s: Any) -> Any:
+    """The phases of a left and a right singular vector turn against each other, and each by half."""
+    row = s[..., None, :]
+    zero = plain(row) == 0
+    return imaginary_diagonal(inner) * np.where(zero, 0.0, 0.5 / np.where(zero, 1.0, row))
+
+
 def _svd_jvp(t: Any, y: Any, a: Any) -> Any:
     u, s, vt = _unpack(y, np.shape(plain(a)))
-    v = mT(vt)
-    row = s[..., None, :]
-    inner = np.matmul(np.matmul(mT(u), t), v)
-    du = np.matmul(u, _over_squares(inner * row + mT(row) * mT(inner), s))
-    dv = np.matmul(v, _over_squares(mT(row) * inner + mT(inner) * row, s))
+    v, row = adjoint(vt), s[..., None, :]
+    inner = np.matmul(np.matmul(adjoint(u), t), v)
+    phase = _half_phase(inner, s)
+    du = np.matmul(u, _over_squares(inner * row + mT(row) * adjoint(inner), s) + phase)
+    dv = np.matmul(v, _over_squares(mT(row) * inner + adjoint(inner) * row, s) - phase)
     outside_u = np.matmul(t, v) - np.matmul(u, inner)
-    outside_v = np.matmul(mT(t), u) - np.matmul(v, mT(inner))
-    return _pack(du + _over_values(outside_u, s), _diagonal(inner), mT(dv + _over_values(outside_v, s)))
+    outside_v = np.matmul(adjoint(t), u) - np.matmul(v, adjoint(inner))
+    du, dv = du + _over_values(outside_u, s), dv + _over_values(outside_v, s)
+    return _pack(du, np.real(_diagonal(inner)), adjoint(dv))
 
 
 def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
     shape = np.shape(plain(a))
     u, s, vt = _unpack(y, shape)
     gu, gs, gvt = _unpack(g, shape)
-    v, gv = mT(vt), mT(gvt)
-    row = s[..., None, :]
+    gu, v, gv = conj(gu), adjoint(vt), mT(gvt)
+    row, inner_u, inner_v = s[..., None, :], np.matmul(adjoint(u), gu), np.matmul(adjoint(v), gv)
     # The transpose of each line of the rule going forward.
-    pu, pv = _over_squares(np.matmul(mT(u), gu), s), _over_squares(np.matmul(mT(v), gv), s)
-    middle = (pu + mT(pu)) * row + mT(row) * (pv + mT(pv)) + gs[..., None, :] * np.eye(s.shape[-1])
-    result = np.matmul(np.matmul(u, middle), vt)
+    pu, pv = _over_squares(inner_u, s), _over_squares(inner_v, s)
+    middle = (pu + adjoint(pu)) * row + mT(row) * (pv + adjoint(pv)) + gs[..., None, :] * np.eye(s.shape[-1])
+    result = np.matmul(np.matmul(u, middle + _half_phase(inner_u - inner_v, s)), vt)
     outside_u, outside_v = _over_values(gu, s), _over_values(gv, s)
-    outside_u = outside_u - np.matmul(u, np.matmul(mT(u), outside_u))
-    outside_v = outside_v - np.matmul(v, np.matmul(mT(v), outside_v))
-    return result + np.matmul(outside_u, vt) + np.matmul(u, mT(outside_v))
+    outside_u = outside_u - np.matmul(u, np.matmul(adjoint(u), outside_u))
+    outside_v = outside_v - np.matmul(v, np.matmul(adjoint(v), outside_v))
+    return conj(result + np.matmul(outside_u, vt) + np.matmul(u, adjoint(outside_v)))
 
 
 svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd")
 
 
+def thin_svd(a: Any) -> Any:
+    """Singular values with as many vectors as there are values."""
+    return SVDResult(*_unpack(svd_packed(a), np.shape(plain(a))))
+
+
+def _svdvals_jvp(t: Any, y: Any, a: Any) -> Any:
+    u, _, vt = thin_svd(a)
+    return np.real(np.sum(conj(u) * np.matmul(t, adjoint(vt)), axis=-2))
+
+
+def _svdvals_vjp(g: Any, y: Any, a: Any) -> Any:
+    u, _, vt = thin_svd(a)
+    return conj(np.matmul(u * np.real(g)[..., None, :], vt))
+
+
+svdvals = general(lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals")
+
+
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    require_real(a, "numpy.linalg.svd")
-    shape = np.shape(plain(a))
-    u, s, vt = _unpack(svd_packed(a), shape)
+    if hermitian:
+        return _svd_by_eigh(a, compute_uv)
     if not compute_uv:
-        return s
+        return svdvals(a)
+    shape = np.shape(plain(a))
     if full_matrices and shape[-1] != shape[-2]:
         raise NoRule(
             "the square factors of numpy.linalg.svd of a matrix that is not square have no derivative: "
             "use full_matrices=False"
         )
-    return SVDResult(u, s, vt)
+    return thin_svd(a)
 
 
-def _svdvals(x: Any, /) -> Any:
-    return _svd(x, compute_uv=False)
+def _svd_by_eigh(a: Any, compute_uv: bool) -> Any:
+    """The singular values of a Hermitian matrix of which the lower triangle is read, as NumPy has them."""
+    if not compute_uv:
+        return np.flip(np.sort(np.abs(np.linalg.eigvalsh(a))), -1)
+    w, v = np.linalg.eigh(a)
+    order = evaluated(_by_size, w)
+    s, u = np.take_along_axis(w, order, axis=-1), np.take_along_axis(v, order[..., None, :], axis=-1)
+    return SVDResult(u, np.abs(s), adjoint(u * np.sign(plain(s))[..., None, :]))
 
 
-# QR of matrices with at least as many rows as columns: q and r raveled. A wide matrix is q times r and the rest.
+def _by_size(w: Any) -> Any:
+    return np.argsort(np.abs(w))[..., ::-1]
 
 
-def _qr_value(a: Any) -> Any:
-    q, r = np.linalg.qr(a)
-    return np.concatenate([q, r], axis=-2)
-
-
-def _lower(x: Any) -> Any:
-    return np.tril(x, -1)
-
-
-def _qr_jvp(t: Any, y: Any, a: Any) -> Any:
-    m = np.shape(plain(a))[-2]
-    q, r = y[..., :m, :], y[..., m:, :]
-    scaled = mT(np.linalg.solve(mT(r), mT(t)))
-    inner = np.matmul(mT(q), scaled)
-    skew = _lower(inner) - mT(_lower(inner))
-    return np.concatenate([scaled + np.matmul(q, skew - inner), np.matmul(inner - skew, r)], axis=-2)
-
-
-def _qr_vjp(g: Any, y: Any, a: Any) -> Any:
-    m = np.shape(plain(a))[-2]
-    q, r, gq, gr = y[..., :m, :], y[..., m:, :], g[..., :m, :], g[..., m:, :]
-    # Transposing the rule going forward: what `inner` receives, then `scaled`.
-    into = np.matmul(gr, mT(r)) - np.matmul(mT(q), gq)
-    received = into - _lower(into - mT(into))
-    return mT(np.linalg.solve(r, mT(gq + np.matmul(q, received))))
-
-
-qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr")
-
-
-def _qr(a: Any, mode: str = "reduced") -> Any:
-    require_real(a, "numpy.linalg.qr")
-    m, n = np.shape(plain(a))[-2:]
-    if mode not in ("reduced", "r") and not (mode == "complete" and m <= n):
-        raise NoRule(f"numpy.linalg.qr with mode={mode!r} has no derivative rule: use mode='reduced'")
-    k = min(m, n)
-    y = qr_packed(a[..., :k])
-    q, r = y[..., :m, :], y[..., m:, :]
-    if n > k:
-        r = np.concatenate([r, np.matmul(mT(q), a[..., k:])], axis=-1)
-    return r if mode == "r" else QRResult(q, r)
-
-
-# The pseudoinverse, and least squares by it. The rule holds in directions that keep the rank.
+# The pseudoinverse. Golub and Pereyra, The differentiation of pseudo-inverses (1973). The rule holds in directions that
+# keep the rank.
 
 
 def _pinv_jvp(t: Any, y: Any, a: Any, rcond: Any) -> Any:
-    yt, tt = _adjoint(y), _adjoint(t)
+    yt, tt = adjoint(y), adjoint(t)
     left = np.matmul(y, np.matmul(yt, tt))
     right = np.matmul(np.matmul(tt, yt), y)
     return (
@@ -308,7 +330,7 @@ def _pinv_jvp(t: Any, y: Any, a: Any, rcond: Any) -> Any:
 
 def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
     g = conj(g)
-    yt, gt = _adjoint(y), _adjoint(g)
+    yt, gt = adjoint(y), adjoint(g)
     left = np.matmul(np.matmul(gt, y), yt)
     right = np.matmul(yt, np.matmul(y, gt))
     return conj(
@@ -320,167 +342,10 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
 pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv")
 
 
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    if rcond is None and rtol is None:
-        rcond = 1e-15 if np.finfo(np.result_type(plain(a))).eps < 1e-10 else 1e-6
-    return pinv_of(a, rcond=plain(rcond if rtol is None else rtol))
-
-
-def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    m, n = np.shape(plain(a))
-    limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
-    x = np.matmul(pinv_of(a, rcond=limit), b)
-    rank = evaluated(_rank, a, limit)
-    rest = b - np.matmul(a, x)
-    full = m > n and rank == n
-    residuals = (
-        np.sum(np.abs(rest) ** 2, axis=0, keepdims=np.ndim(plain(b)) == 1)
-        if full
-        else np.array([], np.finfo(x.dtype).dtype)
-    )
-    return x, residuals, rank, np.linalg.svdvals(a)
-
-
-def _rank(a: Any, limit: float) -> Any:
-    return np.intc(np.linalg.matrix_rank(a, rtol=limit))
-
-
-# Powers, chains, norms, conditions.
-
-
-def _matrix_power(a: Any, n: int) -> Any:
-    if n < 0:
-        a, n = np.linalg.inv(a), -n
-    if n == 0:
-        return a * 0.0 + _identity(a)
-    half = _matrix_power(a, n // 2) if n > 1 else None
-    square = a if half is None else np.matmul(half, half)
-    return np.matmul(square, a) if n > 1 and n % 2 else square
-
-
-def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    """The order of multiplication is the one with the fewest operations."""
-    first, last = np.ndim(plain(arrays[0])) == 1, np.ndim(plain(arrays[-1])) == 1
-    matrices = [np.reshape(arrays[0], (1, -1)) if first else arrays[0], *arrays[1:-1]]
-    matrices.append(np.reshape(arrays[-1], (-1, 1)) if last else arrays[-1])
-    sizes = [np.shape(plain(matrix))[0] for matrix in matrices] + [np.shape(plain(matrices[-1]))[1]]
-    best: dict[tuple[int, int], tuple[int, int]] = {}
-    for length in range(len(matrices)):
-        for i in range(len(matrices) - length):
-            j = i + length
-            best[i, j] = min(
-                ((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)),
-                default=(0, i),
-            )
-
-    def product(i: int, j: int) -> Any:
-        k = best[i, j][1]
-        return matrices[i] if i == j else np.matmul(product(i, k), product(k + 1, j))
-
-    result = product(0, len(matrices) - 1)
-    shape = np.shape(plain(result))
-    return np.reshape(result, shape[first : 2 - last]) if first or last else result
-
-
-def _largest_of(sizes: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The largest size; of none, 0."""
-    if not np.size(plain(sizes)):
-        sizes = np.sum(sizes, axis=axis, keepdims=True)
-    return np.max(sizes, axis=axis, keepdims=keepdims)
-
-
-def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
-    """The norm of the matrices in the last two axes."""
-    if ord in ("fro", None):
-        return root(np.sum(squared(x), axis=(-2, -1), keepdims=keepdims))
-    if ord in (1, -1, np.inf, -np.inf):
-        sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
-    elif ord in (2, -2, "nuc"):
-        s = np.linalg.svdvals(x)
-        # The absolute value is for singular values of 0, where it is flat; a tie for the largest is averaged.
-        result = np.sum(np.abs(s), -1) if ord == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
-    else:
-        raise ValueError(f"Invalid norm order {ord!r} for matrices")
-    return result[..., None, None] if keepdims else result
-
-
-def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
-    if ord in (None, 2):
-        return root(np.sum(squared(x), axis=axis, keepdims=keepdims))
-    size = np.abs(x)
-    if ord == np.inf:
-        return _largest_of(size, axis, keepdims)
-    if ord == -np.inf:
-        return np.min(size, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
-    if ord == 1:
-        return np.sum(size, axis=axis, keepdims=keepdims)
-    total = np.sum(size**ord, axis=axis, keepdims=keepdims)
-    zero = plain(total) == 0
-    return np.where(zero, 0.0, np.where(zero, 1.0, total) ** (1.0 / ord))
-
-
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x = np.asarray(x)
-    ndim = np.ndim(plain(x))
-    if axis is None and (ord is None or ndim == 1):
-        result = _vector_norm(np.ravel(x), ord, 0, False)
-        return np.reshape(result, (1,) * ndim) if keepdims else result
-    if axis is None:
-        axis = (0, 1)
-        if ndim != 2:
-            raise ValueError("Improper number of dimensions to norm.")
-    axes = tuple(int(i) % ndim for i in np.atleast_1d(axis))
-    if len(axes) == 1:
-        return _vector_norm(x, ord, axes[0], keepdims)
-    result = _matrix_norm(np.moveaxis(x, axes, (-2, -1)), ord, False)
-    return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result
-
-
-def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    if axis is None:
-        result = _vector_norm(np.ravel(x), ord, 0, False)
-        return np.reshape(result, (1,) * np.ndim(plain(x))) if keepdims else result
-    return _vector_norm(x, ord, axis, keepdims)
-
-
-def _cond(x: Any, p: Any = None) -> Any:
-    if p in (None, 2, -2):
-        s = np.linalg.svdvals(x)
-        ratio = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
-    else:
-        ratio = _norm(x, p, (-2, -1)) * _norm(np.linalg.inv(x), p, (-2, -1))
-    # A matrix of zeros has an infinite condition.
-    undefined = np.isnan(plain(ratio)) & ~np.isnan(plain(x)).any(axis=(-2, -1))
-    return np.where(undefined, np.inf, ratio)
-
-
-def _tensorinv(a: Any, ind: int = 2) -> Any:
-    shape = np.shape(plain(a))
-    rows = int(np.prod(shape[:ind]))
-    return np.reshape(np.linalg.inv(np.reshape(a, (rows, -1))), shape[ind:] + shape[:ind])
-
-
-def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    ndim = np.ndim(plain(a))
-    if axes is not None:
-        kept = [i for i in range(ndim) if i not in {int(j) % ndim for j in axes}]
-        a = np.transpose(a, [*kept, *axes])
-    shape = np.shape(plain(a))[np.ndim(plain(b)) :]
-    size = int(np.prod(shape))
-    return np.reshape(np.linalg.solve(np.reshape(a, (size, size)), np.ravel(b)), shape)
-
-
 composed({
-    np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: _eigvals, np.linalg.svdvals: _svdvals, np.linalg.pinv: _pinv,
-    np.linalg.cond: _cond,
+    np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: as_computed(np.linalg.eigvals, _eigvals),
+    np.linalg.svdvals: lambda x, /: svdvals(x),
 })  # fmt: skip
 FUNCTIONS.update({
-    np.linalg.eigh: _eigh, np.linalg.eig: _eig, np.linalg.svd: _svd, np.linalg.qr: _qr, np.linalg.lstsq: _lstsq,
-    np.linalg.matrix_power: _matrix_power, np.linalg.multi_dot: _multi_dot, np.linalg.tensorinv: _tensorinv,
-    np.linalg.tensorsolve: _tensorsolve, np.linalg.norm: _norm, np.linalg.vector_norm: _linalg_vector_norm,
-    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims),
+    np.linalg.eigh: _eigh, np.linalg.eig: _eig, np.linalg.svd: as_computed(np.linalg.svd, _svd),
 })  # fmt: skip
-CONSTANT.add(np.linalg.matrix_rank)

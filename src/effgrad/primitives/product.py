@@ -1,7 +1,6 @@
-"""Products and decompositions of matrices. Batches everywhere, as in NumPy.
+"""Products, inverses, determinants and linear systems. Batches everywhere, as in NumPy.
 
-Rules of decompositions: Giles, An extended collection of matrix derivative results (2008); the Cholesky
-decomposition: Murray, Differentiation of the Cholesky decomposition (2016).
+Giles, An extended collection of matrix derivative results (2008).
 """
 
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 
 from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
 from effgrad.primitives import cotangents
-from effgrad.primitives.complexes import conj, require_real
+from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.move import transpose
 from effgrad.primitives.primitive import general, linear
 
@@ -160,11 +159,29 @@ det = general(
     jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
     vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if np.ndim(plain(g)) else g * cofactors(x),
 )
+
+
+def _log_change(t: Any, x: Any) -> Any:
+    """The derivative of log(det(x)) along `t`."""
+    return np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2))
+
+
+def _against_inverse(g: Any, x: Any) -> Any:
+    return (g[..., None, None] if np.ndim(plain(g)) else g) * mT(np.linalg.inv(x))
+
+
 logabsdet = general(
     lambda x: np.linalg.slogdet(x)[1],
-    jvp=lambda t, y, x: np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2)),
-    vjp=lambda g, y, x: (g[..., None, None] if np.ndim(plain(g)) else g) * mT(np.linalg.inv(x)),
+    jvp=lambda t, y, x: np.real(_log_change(t, x)),
+    vjp=lambda g, y, x: _against_inverse(np.real(g), x),
     name="logabsdet",
+)
+# The sign of a complex determinant is on the unit circle.
+phase_of_det = general(
+    lambda x: np.linalg.slogdet(x)[0],
+    jvp=lambda t, y, x: y * (1j * np.imag(_log_change(t, x))),
+    vjp=lambda g, y, x: _against_inverse(1j * np.imag(g * y), x),
+    name="phase_of_det",
 )
 
 
@@ -186,46 +203,34 @@ def cofactors(x: Any) -> Any:
     return np.stack([np.stack(row, axis=-1) for row in minors], axis=-2)
 
 
-def _solve_left(g: Any, y: Any, a: Any, b: Any) -> Any:
-    w = np.linalg.solve(mT(a), g)
-    if np.ndim(plain(b)) == 1:
-        return cotangents.unbroadcast(-w[..., :, None] * y[..., None, :], a)
-    return cotangents.unbroadcast(-np.matmul(w, mT(y)), a)
+def columns(x: Any, b: Any) -> Any:
+    """Solutions or right-hand sides as matrices: of a right-hand side `b` with one axis they are vectors."""
+    return x[..., None] if np.ndim(plain(b)) == 1 else x
+
+
+def uncolumned(x: Any, b: Any) -> Any:
+    """Solutions in the form that a right-hand side `b` gives them."""
+    return x[..., 0] if np.ndim(plain(b)) == 1 else x
+
+
+def _solve_matrix(g: Any, y: Any, a: Any, b: Any) -> Any:
+    w = np.linalg.solve(mT(a), columns(g, b))
+    return cotangents.unbroadcast(-np.matmul(w, mT(columns(y, b))), a)
+
+
+def _solve_right(g: Any, y: Any, a: Any, b: Any) -> Any:
+    return cotangents.unbroadcast(uncolumned(np.linalg.solve(mT(a), columns(g, b)), b), b)
 
 
 def _solve_tangent(t: Any, y: Any, a: Any, b: Any) -> Any:
-    return -np.linalg.solve(a, np.matmul(t, y))
+    return -uncolumned(np.linalg.solve(a, np.matmul(t, columns(y, b))), b)
 
 
 solve = general(
     np.linalg.solve,
     jvp=(_solve_tangent, lambda t, y, a, b: np.linalg.solve(a, t)),
-    vjp=(_solve_left, lambda g, y, a, b: cotangents.unbroadcast(np.linalg.solve(mT(a), g), b)),
+    vjp=(_solve_matrix, _solve_right),
 )
-
-
-def _phi(x: Any) -> Any:
-    """The lower triangle with half the diagonal."""
-    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1])
-
-
-def _cholesky_jvp(t: Any, y: Any, x: Any) -> Any:
-    # The factor depends on the symmetric part of its argument.
-    inverse = np.linalg.inv(y)
-    return np.matmul(y, _phi(np.matmul(np.matmul(inverse, 0.5 * (t + mT(t))), mT(inverse))))
-
-
-def _cholesky_vjp(g: Any, y: Any, x: Any) -> Any:
-    inverse = np.linalg.inv(y)
-    p = np.matmul(np.matmul(mT(inverse), _phi(np.matmul(mT(y), g))), inverse)
-    return 0.5 * (p + mT(p))
-
-
-cholesky = general(np.linalg.cholesky, jvp=_cholesky_jvp, vjp=_cholesky_vjp)
-
-
-def _cholesky(a: Any) -> Any:
-    return cholesky(require_real(a, "numpy.linalg.cholesky"))
 
 
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
@@ -236,7 +241,7 @@ def _sign_of_det(a: Any) -> Any:
 
 
 def _slogdet(a: Any) -> Any:
-    return SlogdetResult(evaluated(_sign_of_det, a), logabsdet(a))
+    return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(_sign_of_det, a), logabsdet(a))
 
 
 OPERATORS["matmul"] = matmul
@@ -246,7 +251,6 @@ FUNCTIONS.update({
         conj(np.ravel(a)) * np.ravel(b)), np.inner: _inner,
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
-    np.linalg.cholesky: lambda a, upper=False: mT(_cholesky(a)) if upper else _cholesky(a),
     np.linalg.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),

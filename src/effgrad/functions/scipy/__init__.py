@@ -51,9 +51,8 @@ CONSTANTS = {
 NO_RULE = {
     "linalg": {
         "its vectors are not unique where eigenvalues meet, and its form depends on their order; use eig or eigh":
-            "schur qz ordqz hessenberg cdf2rdf rsf2csf cossin",
+            "qz ordqz hessenberg cdf2rdf rsf2csf cossin",
         "a basis of a subspace is not a smooth function of the matrix; use svd or a projection": "null_space orth",
-        "it applies a Python function to a triangular factor; use expm, logm, sqrtm or their like": "funm",
         "an update of factors in place; factor the new matrix": "qr_delete qr_insert qr_update",
     },
     "signal": {

@@ -1,5 +1,7 @@
 """What the tables of rules have in common."""
 
+import functools
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
 
 
@@ -76,3 +79,87 @@ class Method(NamedTuple):
 
     rule: Any
     holds: Any
+
+
+def over_batches(definition: Any, *ndims: int) -> Any:
+    """A definition for arrays of so many axes each (-1: one or two), of batches of them."""
+
+    def rule(*args: Any, **named: Any) -> Any:
+        bound = inspect.signature(definition).bind(*args, **named).arguments
+        names = [name for name, _ in zip(bound, ndims, strict=False) if bound[name] is not None]
+        arrays = {name: np.asarray(bound[name]) for name in names}
+        cores = {
+            name: (2 if array.ndim > 1 else 1) if ndim < 0 else ndim
+            for (name, array), ndim in zip(arrays.items(), ndims, strict=False)
+        }
+        batch = np.broadcast_shapes(*(shape_of(arrays[n])[: arrays[n].ndim - cores[n]] for n in names))
+        if not batch:
+            return definition(*args, **named)
+        wide = {n: np.broadcast_to(a, batch + shape_of(a)[a.ndim - cores[n] :]) for n, a in arrays.items()}
+        results = [definition(**(bound | {n: a[place] for n, a in wide.items()})) for place in np.ndindex(batch)]
+
+        def stacked(parts: Any) -> Any:
+            return np.reshape(np.stack(parts), batch + shape_of(parts[0]))
+
+        return tuple(map(stacked, zip(*results, strict=True))) if type(results[0]) is tuple else stacked(results)
+
+    return functools.update_wrapper(rule, definition)
+
+
+# Arguments that change how a result is computed and not which one.
+HARMLESS = frozenset((
+    "overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_x", "overwrite_data", "check_finite", "workers", "lwork",
+    "lapack_driver", "driver", "plan", "balanced", "assume_sorted", "cache_size", "homogeneous_rounding",
+))  # fmt: skip
+
+
+def by_name(original: Any, rule: Any, title: str) -> Any:
+    """A rule that is called as `original` is: by the same names, and refusing what it does not declare."""
+    try:
+        names, own = inspect.signature(original), inspect.signature(rule).parameters
+    except ValueError:
+        return rule
+    if any(p.kind is p.VAR_POSITIONAL for p in names.parameters.values()):
+        return rule
+
+    @functools.wraps(rule)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        positional, named = [], {}
+        for name, value in names.bind(*args, **kwargs).arguments.items():
+            if names.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(value)
+            elif name not in own:
+                _undeclared(title, names.parameters[name], value)
+            elif own[name].kind is inspect.Parameter.POSITIONAL_ONLY:
+                positional.append(value)
+            else:
+                named[name] = value
+        return rule(*positional, **named)
+
+    return call
+
+
+def _undeclared(title: str, parameter: inspect.Parameter, value: Any) -> None:
+    """Refuse an argument of which a rule knows nothing, unless it is the default or without influence."""
+    name = parameter.name
+    if name in HARMLESS and not traced_inside(value):
+        return
+    if traced_inside(value) or not (value is parameter.default or _equal(value, parameter.default)):
+        raise NoRule(f"{title} has no derivative rule for its argument {name}: leave it out, or make it a constant")
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return type(value) in (bool, int, float, str) and type(default) is type(value) and value == default
+
+
+def rules_of(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, Any]]:
+    """The rules of functions by their definitions: called by the same names, with the same values and errors."""
+    module = owner.__name__
+
+    def rule(name: str, definition: Any) -> Any:
+        if getattr(definition, "constant", False):
+            return definition
+        original = getattr(owner, name)
+        return as_computed(original, by_name(original, definition, f"{module}.{name}"))
+
+    return [(owner, name, rule(name, definition)) for name, definition in definitions.items()]

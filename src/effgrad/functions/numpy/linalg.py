@@ -1,0 +1,207 @@
+"""`numpy.linalg`: functions written with decompositions, products and sums."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, composed, evaluated, plain
+from effgrad.primitives.complexes import squared
+from effgrad.primitives.decomposition import pinv_of
+from effgrad.primitives.factors import adjoint
+from effgrad.primitives.factors import hermitian as _hermitian
+from effgrad.primitives.given import as_computed
+from effgrad.primitives.reduction import root
+
+
+def symmetric(a: Any) -> Any:
+    """Return (a + a^H) / 2: the matrices `a` themselves where they are Hermitian, with a Hermitian derivative.
+
+    `cholesky`, `eigh`, `eigvalsh` and their like read one triangle of their argument, and their derivative by the other
+    is 0. A derivative through `symmetric` is the one in the space of symmetric (or Hermitian) matrices.
+
+    Args:
+        a: an array of shape (..., n, n), real or complex.
+
+    Returns:
+        An array of the same shape.
+
+    >>> import numpy as np
+    >>> from effgrad import grad, symmetric
+    >>> a = np.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> grad(lambda a: np.sum(np.diag(np.linalg.cholesky(a))))(a)
+    array([[ 0.3125,  0.    ],
+           [-0.25  ,  0.25  ]])
+    >>> grad(lambda a: np.sum(np.diag(np.linalg.cholesky(symmetric(a)))))(a)
+    array([[ 0.3125, -0.125 ],
+           [-0.125 ,  0.25  ]])
+    """
+    return 0.5 * a + 0.5 * adjoint(a)
+
+
+# The pseudoinverse, and least squares by it.
+
+
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 1e-15) -> Any:
+    a = _hermitian(a, True) if hermitian else a
+    if rcond is None:
+        machine = max(np.shape(plain(a))[-2:]) * np.finfo(np.result_type(plain(a))).eps
+        rcond = machine if rtol is None else rtol
+    return pinv_of(a, rcond=plain(rcond))
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    m, n = np.shape(plain(a))
+    limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
+    x = np.matmul(pinv_of(a, rcond=limit), b)
+    rank = evaluated(_rank, a, limit)
+    rest = b - np.matmul(a, x)
+    full = m > n and rank == n
+    residuals = np.sum(squared(rest), axis=0, keepdims=np.ndim(plain(b)) == 1) if full else np.array([])
+    return x, residuals, rank, np.linalg.svdvals(a)
+
+
+def _rank(a: Any, limit: float) -> Any:
+    return np.intc(np.linalg.matrix_rank(a, rtol=limit))
+
+
+# Powers, chains, norms, conditions.
+
+
+def _matrix_power(a: Any, n: int) -> Any:
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    if n == 0:
+        return a * 0.0 + np.eye(np.shape(plain(a))[-1], dtype=np.result_type(plain(a)))
+    half = _matrix_power(a, n // 2) if n > 1 else None
+    square = a if half is None else np.matmul(half, half)
+    return np.matmul(square, a) if n > 1 and n % 2 else square
+
+
+def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    """The order of multiplication is the one with the fewest operations."""
+    first, last = np.ndim(plain(arrays[0])) == 1, np.ndim(plain(arrays[-1])) == 1
+    matrices = [np.reshape(arrays[0], (1, -1)) if first else arrays[0], *arrays[1:-1]]
+    matrices.append(np.reshape(arrays[-1], (-1, 1)) if last else arrays[-1])
+    sizes = [np.shape(plain(matrix))[0] for matrix in matrices] + [np.shape(plain(matrices[-1]))[1]]
+    best: dict[tuple[int, int], tuple[int, int]] = {}
+    for length in range(len(matrices)):
+        for i in range(len(matrices) - length):
+            j = i + length
+            best[i, j] = min(
+                ((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)),
+                default=(0, i),
+            )
+
+    def product(i: int, j: int) -> Any:
+        k = best[i, j][1]
+        return matrices[i] if i == j else np.matmul(product(i, k), product(k + 1, j))
+
+    result = product(0, len(matrices) - 1)
+    shape = np.shape(plain(result))
+    return np.reshape(result, shape[first : 2 - last]) if first or last else result
+
+
+def _largest_of(sizes: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest size; of none, 0."""
+    if not np.size(plain(sizes)):
+        sizes = np.sum(sizes, axis=axis, keepdims=True)
+    return np.max(sizes, axis=axis, keepdims=keepdims)
+
+
+def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
+    """The norm of the matrices in the last two axes."""
+    if ord in ("fro", None):
+        return root(np.sum(squared(x), axis=(-2, -1), keepdims=keepdims))
+    if ord in (1, -1, np.inf, -np.inf):
+        sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
+    elif ord in (2, -2, "nuc"):
+        s = np.linalg.svdvals(x)
+        # The absolute value is for singular values of 0, where it is flat; a tie for the largest is averaged.
+        result = np.sum(np.abs(s), -1) if ord == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
+    else:
+        raise ValueError(f"Invalid norm order {ord!r} for matrices")
+    return result[..., None, None] if keepdims else result
+
+
+def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    if ord in (None, 2):
+        return root(np.sum(squared(x), axis=axis, keepdims=keepdims))
+    size = np.abs(x)
+    if ord == np.inf:
+        return _largest_of(size, axis, keepdims)
+    if ord == -np.inf:
+        return np.min(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
+    if ord == 1:
+        return np.sum(size, axis=axis, keepdims=keepdims)
+    total = np.sum(size**ord, axis=axis, keepdims=keepdims)
+    zero = plain(total) == 0
+    return np.where(zero, 0.0, np.where(zero, 1.0, total) ** (1.0 / ord))
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = np.asarray(x)
+    ndim = np.ndim(plain(x))
+    if axis is None and (ord is None or ndim == 1):
+        result = _vector_norm(np.ravel(x), ord, 0, False)
+        return np.reshape(result, (1,) * ndim) if keepdims else result
+    if axis is None:
+        axis = (0, 1)
+        if ndim != 2:
+            raise ValueError("Improper number of dimensions to norm.")
+    axes = tuple(int(i) % ndim for i in np.atleast_1d(axis))
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes[0], keepdims)
+    result = _matrix_norm(np.moveaxis(x, axes, (-2, -1)), ord, False)
+    return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result
+
+
+def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    if axis is None:
+        result = _vector_norm(np.ravel(x), ord, 0, False)
+        return np.reshape(result, (1,) * np.ndim(plain(x))) if keepdims else result
+    return _vector_norm(x, ord, axis, keepdims)
+
+
+def _cond(x: Any, p: Any = None) -> Any:
+    if p in (None, 2, -2):
+        s = np.linalg.svdvals(x)
+        ratio = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
+    else:
+        ratio = _norm(x, p, (-2, -1)) * _norm(np.linalg.inv(x), p, (-2, -1))
+    # A matrix of zeros has an infinite condition.
+    undefined = np.isnan(plain(ratio)) & ~np.isnan(plain(x)).any(axis=(-2, -1))
+    return np.where(undefined, np.inf, ratio)
+
+
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    shape = np.shape(plain(a))
+    rows = int(np.prod(shape[:ind]))
+    return np.reshape(np.linalg.inv(np.reshape(a, (rows, -1))), shape[ind:] + shape[:ind])
+
+
+def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    ndim = np.ndim(plain(a))
+    if axes is not None:
+        kept = [i for i in range(ndim) if i not in {int(j) % ndim for j in axes}]
+        a = np.transpose(a, [*kept, *axes])
+    shape = np.shape(plain(a))[np.ndim(plain(b)) :]
+    size = int(np.prod(shape))
+    return np.reshape(np.linalg.solve(np.reshape(a, (size, size)), np.ravel(b)), shape)
+
+
+composed({
+    np.linalg.pinv: as_computed(np.linalg.pinv, _pinv), np.linalg.cond: as_computed(np.linalg.cond, _cond),
+})  # fmt: skip
+FUNCTIONS.update({
+    np.linalg.lstsq: as_computed(np.linalg.lstsq, _lstsq),
+    np.linalg.matrix_power: as_computed(np.linalg.matrix_power, _matrix_power),
+    np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
+    np.linalg.tensorinv: as_computed(np.linalg.tensorinv, _tensorinv),
+    np.linalg.tensorsolve: as_computed(np.linalg.tensorsolve, _tensorsolve),
+    np.linalg.norm: _norm, np.linalg.vector_norm: _linalg_vector_norm,
+    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims),
+})  # fmt: skip
+CONSTANT.add(np.linalg.matrix_rank)

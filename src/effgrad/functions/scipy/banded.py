@@ -1,0 +1,126 @@
+"""`scipy.linalg`: banded systems and the eigenvalues of banded matrices."""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from effgrad.arrays.value import evaluated, plain
+from effgrad.functions.scipy.tables import over_batches, reals
+from effgrad.primitives.complexes import conj
+from effgrad.primitives.factors import adjoint
+from effgrad.primitives.primitive import Primitive, general
+
+# Banded systems: row u + i - j, column j of the stored matrix is its element (i, j).
+
+
+def _band_places(low: int, up: int, n: int) -> Any:
+    """For each stored element its row and column, and whether they are in the matrix."""
+    column = np.arange(n)[None, :] + np.zeros((low + up + 1, 1), int)
+    row = column + np.arange(low + up + 1)[:, None] - up
+    inside = (row >= 0) & (row < n)
+    return np.where(inside, row, 0), column, inside
+
+
+def _transposed_band(stored: Any, low: int, up: int) -> Any:
+    row, column, inside = _band_places(up, low, np.shape(plain(stored))[1])
+    return np.where(inside, stored[np.where(inside, up + column - row, 0), row], 0.0)
+
+
+def _band_product(stored: Any, y: Any, low: int, up: int) -> Any:
+    """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
+    rows = _transposed_band(stored, low, up)
+    place = _band_places(up, low, np.shape(plain(stored))[1])[0]
+    return np.sum((rows if np.ndim(plain(y)) == 1 else rows[..., None]) * y[place], axis=0)
+
+
+def _banded_matrix(g: Any, y: Any, stored: Any, b: Any, low: int, up: int) -> Any:
+    w = banded(_transposed_band(stored, low, up), g, low=up, up=low)
+    row, column, inside = _band_places(low, up, np.shape(plain(stored))[1])
+    product = w[row] * y[column]
+    return -np.where(inside, product if np.ndim(plain(b)) == 1 else np.sum(product, axis=-1), 0.0)
+
+
+banded: Primitive = general(
+    lambda stored, b, low, up: scipy.linalg.solve_banded((low, up), stored, b, check_finite=False),
+    jvp=(
+        lambda t, y, stored, b, low, up: -banded(stored, _band_product(t, y, low, up), low=low, up=up),
+        lambda t, y, stored, b, low, up: banded(stored, t, low=low, up=up),
+    ),
+    vjp=(
+        _banded_matrix,
+        lambda g, y, stored, b, low, up: banded(_transposed_band(stored, low, up), g, low=up, up=low),
+    ),
+    name="solve_banded",
+)
+
+
+def _solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
+    low, up = (int(width) for width in l_and_u)
+    return banded(ab, b, low=low, up=up)
+
+
+def _whole_band(ab: Any, lower: bool) -> Any:
+    """All diagonals of the symmetric matrix of which one half is stored."""
+    width = np.shape(plain(ab))[0] - 1
+    rest = np.zeros_like(plain(ab))[1:]
+    low, up = (width, 0) if lower else (0, width)
+    other = conj(_transposed_band(ab, low, up))
+    halves = [np.concatenate([rest, ab]), np.concatenate([other, rest])] if lower else [
+        np.concatenate([ab, rest]), np.concatenate([rest, other])]  # fmt: skip
+    once = np.reshape(np.where(np.arange(2 * width + 1) == width, 0.5, 1.0), (-1, 1))
+    return (halves[0] + halves[1]) * once
+
+
+def _solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+    width = np.shape(plain(ab))[0] - 1
+    return banded(_whole_band(ab, lower), b, low=width, up=width)
+
+
+def _band(whole: Any, low: int, up: int, corners: Any) -> Any:
+    """The stored diagonals of a matrix; what is stored beside them is what was there."""
+    row, column, inside = _band_places(low, up, np.shape(plain(whole))[0])
+    return np.where(inside, whole[row, column], corners)
+
+
+def _cholesky_banded(ab: Any, lower: bool = False) -> Any:
+    n, width = np.shape(plain(ab))[1], np.shape(plain(ab))[0] - 1
+    factor = np.linalg.cholesky(_band_product(_whole_band(ab, lower), np.eye(n), width, width))
+    return _band(factor, width, 0, ab) if lower else _band(adjoint(factor), 0, width, ab)
+
+
+def _cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
+    cb, lower = cb_and_lower
+    reals("linalg.cho_solve_banded", cb)
+    width = np.shape(plain(cb))[0] - 1
+    low, up = (width, 0) if lower else (0, width)
+    other = _transposed_band(cb, low, up)
+    first, second = (cb, other) if lower else (other, cb)
+    return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
+
+
+def _eigvals_banded(a_band: Any, lower: bool = False) -> Any:
+    n = np.shape(plain(a_band))[1]
+    width = np.shape(plain(a_band))[0] - 1
+    return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
+
+
+def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+    whole = np.diag(d) + np.diag(e, -1)
+    if eigvals_only:
+        return np.linalg.eigvalsh(whole)
+    values, vectors = np.linalg.eigh(whole)
+    return values, vectors * evaluated(_signs, vectors, d, e)
+
+
+def _signs(vectors: Any, d: Any, e: Any) -> Any:
+    """The signs that SciPy's LAPACK driver gives the columns."""
+    return np.where(np.sum(vectors * scipy.linalg.eigh_tridiagonal(d, e)[1], axis=0) < 0, -1.0, 1.0)
+
+
+RULES = {
+    "solve_banded": _solve_banded, "solveh_banded": over_batches(_solveh_banded, 2, -1),
+    "cholesky_banded": over_batches(_cholesky_banded, 2), "cho_solve_banded": _cho_solve_banded,
+    "eigvals_banded": over_batches(_eigvals_banded, 2), "eigh_tridiagonal": over_batches(_eigh_tridiagonal, 1, 1),
+    "eigvalsh_tridiagonal": over_batches(lambda d, e: _eigh_tridiagonal(d, e, True), 1, 1),
+}  # fmt: skip

@@ -1,0 +1,175 @@
+"""`scipy.linalg`: functions of matrices, and the Sylvester equations that their derivatives solve.
+
+The derivative of an entire function of a matrix is a block of the function of a larger matrix, f([[A, E], [0, A]]) =
+[[f(A), L(A, E)], [0, f(A)]]: Mathias, A chain rule for matrix functions and applications (1996).
+
+A function with a branch cut would see that larger matrix on the other side of the cut, so its derivative follows from
+the result that was computed: Y dY + dY Y = dA for Y = sqrtm(A), and N dS + dS N = dA - S dA S with N = A S for
+S = signm(A). The logarithm has the derivatives of square roots, taken until the root is near the identity, and there
+that of its Pade approximant: Al-Mohy, Higham and Relton, Computing the Frechet derivative of the matrix logarithm and
+estimating the condition number (2013).
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from effgrad.arrays.value import evaluated, plain
+from effgrad.functions.scipy.tables import over_batches, require
+from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.primitive import Primitive, general
+from effgrad.primitives.product import mT
+
+# Sylvester equations a x + x b = q.
+
+
+def _sylvester_value(a: Any, b: Any, q: Any) -> Any:
+    if max(map(np.ndim, (a, b, q))) == 2:
+        return scipy.linalg.solve_sylvester(a, b, q)
+    batch = np.broadcast_shapes(*(np.shape(x)[:-2] for x in (a, b, q)))
+    a, b, q = (np.broadcast_to(x, batch + np.shape(x)[-2:]) for x in (a, b, q))
+    result = np.empty(q.shape, np.result_type(a, b, q))
+    for place in np.ndindex(batch):
+        result[place] = scipy.linalg.solve_sylvester(a[place], b[place], q[place])
+    return result
+
+
+sylvester: Primitive = general(
+    _sylvester_value,
+    jvp=(
+        lambda t, y, a, b, q: -sylvester(a, b, np.matmul(t, y)),
+        lambda t, y, a, b, q: -sylvester(a, b, np.matmul(y, t)),
+        lambda t, y, a, b, q: sylvester(a, b, t),
+    ),
+    vjp=(
+        lambda g, y, a, b, q: -np.matmul(sylvester(mT(a), mT(b), g), mT(y)),
+        lambda g, y, a, b, q: -np.matmul(mT(y), sylvester(mT(a), mT(b), g)),
+        lambda g, y, a, b, q: sylvester(mT(a), mT(b), g),
+    ),
+    name="solve_sylvester",
+)
+
+
+# Entire functions, and tangents, whose poles are no cuts.
+
+
+def _frechet(function: Primitive, a: Any, direction: Any) -> Any:
+    """The derivative of a function of matrices along a direction, whose size is taken out before."""
+    size = np.max(np.abs(plain(direction)), initial=0.0)
+    size = np.where(size == 0, 1.0, size)
+    n = np.shape(plain(a))[-1]
+    top = np.concatenate([a, direction / size], axis=-1)
+    bottom = np.concatenate([np.zeros(np.shape(plain(a))), a], axis=-1)
+    return size * function(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
+
+
+def _entire(function: Any) -> Primitive:
+    primitive: Primitive = general(
+        function,
+        jvp=lambda t, y, a: _frechet(primitive, a, t),
+        vjp=lambda g, y, a: _frechet(primitive, mT(a), g),
+    )
+    return primitive
+
+
+ENTIRE = {
+    name: _entire(getattr(scipy.linalg, name)) for name in ("expm", "cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm")
+}
+
+
+# Functions with a cut.
+
+
+sqrtm = general(
+    scipy.linalg.sqrtm,
+    jvp=lambda t, y, a: sylvester(y, y, t),
+    vjp=lambda g, y, a: sylvester(mT(y), mT(y), g),
+)
+
+
+def _signm_change(t: Any, y: Any, a: Any) -> Any:
+    size = np.matmul(a, y)
+    return sylvester(size, size, t - np.matmul(np.matmul(y, t), y))
+
+
+def _signm_pull(g: Any, y: Any, a: Any) -> Any:
+    size, sign = mT(np.matmul(a, y)), mT(y)
+    w = sylvester(size, size, g)
+    return w - np.matmul(np.matmul(sign, w), sign)
+
+
+signm = general(scipy.linalg.signm, jvp=_signm_change, vjp=_signm_pull)
+# The Pade approximant of log(I + Z) of order 8 is the quadrature of Gauss and Legendre of Z (I + s Z)^-1 over [0, 1].
+POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(8))
+NEAR, MOST_ROOTS = 0.25, 100
+
+
+def _near_identity(x: Any) -> bool:
+    return not bool(np.max(np.linalg.norm(x - np.eye(x.shape[-1]), 1, axis=(-2, -1)), initial=0.0) > NEAR)
+
+
+def _log_frechet(a: Any, direction: Any, transposed: bool) -> Any:
+    """The derivative of logm along a direction, or the transpose of that linear map."""
+    for count in range(MOST_ROOTS + 1):
+        if count == MOST_ROOTS or evaluated(_near_identity, a):
+            break
+        a = sqrtm(a)
+        root = mT(a) if transposed else a
+        direction = sylvester(root, root, direction)
+    identity = np.eye(np.shape(plain(a))[-1])
+    rest = (mT(a) if transposed else a) - identity
+    total: Any = 0.0
+    for point, weight in zip(0.5 + POINTS, WEIGHTS, strict=True):
+        inverse = np.linalg.inv(identity + point * rest)
+        total = total + weight * np.matmul(np.matmul(inverse, direction), inverse)
+    return 2.0**count * total
+
+
+logm = general(
+    scipy.linalg.logm,
+    jvp=lambda t, y, a: _log_frechet(a, t, False),
+    vjp=lambda g, y, a: _log_frechet(a, g, True),
+)
+
+
+def _fractional_matrix_power(A: Any, t: Any) -> Any:
+    if plain(t) is t and float(t).is_integer():
+        return np.linalg.matrix_power(A, int(t))
+    power = ENTIRE["expm"](t * logm(A))
+    real = not is_complex(A) and evaluated(_is_real_power, A, t)
+    return np.real(power) if real else power
+
+
+def _is_real_power(a: Any, t: Any) -> bool:
+    return np.isrealobj(scipy.linalg.fractional_matrix_power(a, t))
+
+
+def _funm(A: Any, func: Any, disp: Any = True) -> Any:
+    """By eigenvectors: a derivative is NaN where eigenvalues meet and it depends on more than `func` has told."""
+    require(bool(disp), "linalg.funm", "disp=True")
+    w, v = np.linalg.eig(A)
+    result = np.matmul(v * func(w)[..., None, :], np.linalg.inv(v))
+    return np.real(result) if evaluated(_is_real_function, func, A) else result
+
+
+def _is_real_function(func: Any, a: Any) -> bool:
+    return np.isrealobj(scipy.linalg.funm(a, func))
+
+
+def _expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
+    derivative = _frechet(ENTIRE["expm"], A, E)
+    return (ENTIRE["expm"](A), derivative) if compute_expm else derivative
+
+
+def _of_matrix(primitive: Primitive) -> Any:
+    return lambda A: primitive(A)
+
+
+RULES = {
+    **{name: _of_matrix(primitive) for name, primitive in ENTIRE.items()},
+    "sqrtm": _of_matrix(sqrtm), "logm": _of_matrix(logm), "signm": _of_matrix(signm),
+    "funm": over_batches(_funm, 2),
+    "fractional_matrix_power": over_batches(_fractional_matrix_power, 2), "expm_frechet": _expm_frechet,
+    "solve_sylvester": lambda a, b, q: sylvester(a, b, q),
+}  # fmt: skip

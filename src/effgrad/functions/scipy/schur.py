@@ -1,0 +1,72 @@
+"""`scipy.linalg.schur`: A = Z T Z^H with T triangular, which is smooth where the eigenvalues are distinct.
+
+With dZ = Z X, X skew-Hermitian and M = Z^H dA Z, the part of X T - T X below the diagonal is that of M, and the part of
+X below the diagonal is all that it depends on; the rest is dT. LAPACK's choice of phases counts as fixed.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from effgrad.arrays.value import evaluated, plain
+from effgrad.functions.scipy.tables import over_batches, require
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.factors import adjoint
+from effgrad.primitives.primitive import general
+
+
+def _value(a: Any, output: str) -> Any:
+    return np.concatenate(scipy.linalg.schur(a, output), axis=0)
+
+
+def _system(t: Any) -> Any:
+    """The matrix of X -> X T - T X on the elements below the diagonal."""
+    n = np.shape(plain(t))[-1]
+    rows, columns = np.tril_indices(n, -1)
+    same_row, same_column = rows[:, None] == rows, columns[:, None] == columns
+    return same_row * t[columns[None, :], columns[:, None]] - same_column * t[rows[:, None], rows[None, :]]
+
+
+def _below(elements: Any, n: int) -> Any:
+    """A matrix with some elements below the diagonal."""
+    place = np.zeros((n, n), int)
+    place[np.tril_indices(n, -1)] = np.arange(n * (n - 1) // 2)
+    return np.tril(elements[place], -1) if n > 1 else np.zeros((n, n))
+
+
+def _jvp(change: Any, y: Any, a: Any, output: str) -> Any:
+    n = np.shape(plain(a))[0]
+    t, z = y[:n], y[n:]
+    m = np.matmul(np.matmul(adjoint(z), change), z)
+    lower = _below(np.linalg.solve(_system(t), m[np.tril_indices(n, -1)]), n)
+    x = lower - adjoint(lower)
+    return np.concatenate([np.triu(m - np.matmul(x, t) + np.matmul(t, x)), np.matmul(z, x)], axis=0)
+
+
+def _vjp(g: Any, y: Any, a: Any, output: str) -> Any:
+    n, g = np.shape(plain(a))[0], conj(g)
+    t, z, gt, gz = y[:n], y[n:], np.triu(g[:n]), g[n:]
+    of_x = np.matmul(adjoint(z), gz) - np.matmul(gt, adjoint(t)) + np.matmul(adjoint(t), gt)
+    of_lower = (of_x - adjoint(of_x))[np.tril_indices(n, -1)]
+    middle = gt + _below(np.linalg.solve(adjoint(_system(t)), of_lower), n)
+    return conj(np.matmul(np.matmul(z, middle), adjoint(z)))
+
+
+packed = general(_value, jvp=_jvp, vjp=_vjp, name="schur")
+
+
+def _is_triangular(t: Any) -> bool:
+    return not np.any(np.tril(t, -1))
+
+
+def _schur(a: Any, output: str = "real") -> Any:
+    complex_form = output in ("complex", "c")
+    y = packed(a.astype(np.result_type(plain(a), 1j)) if complex_form else a, output=output)
+    n = np.shape(plain(a))[0]
+    whole = complex_form or is_complex(a) or evaluated(_is_triangular, y[:n])
+    require(whole, "linalg.schur", "output='complex' where a real matrix has complex eigenvalues")
+    return y[:n], y[n:]
+
+
+RULES = {"schur": over_batches(_schur, 2)}

@@ -1,0 +1,83 @@
+"""`scipy.linalg`: matrices made of vectors and of matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import plain
+from effgrad.functions.scipy.tables import require
+from effgrad.primitives.complexes import conj
+
+
+def _vector(x: Any, name: str) -> Any:
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    require(np.ndim(plain(x)) <= 1, f"linalg.{name}", "vectors, one at a time")
+    return np.ravel(x)
+
+
+def _toeplitz(c: Any, r: Any = None) -> Any:
+    c = _vector(c, "toeplitz")
+    r = conj(c) if r is None else _vector(r, "toeplitz")
+    m, n = c.size, r.size
+    return np.concatenate([c[::-1], r[1:]])[m - 1 + np.arange(n) - np.arange(m)[:, None]]
+
+
+def _hankel(c: Any, r: Any = None) -> Any:
+    c = _vector(c, "hankel")
+    r = np.zeros(c.size) if r is None else _vector(r, "hankel")
+    return np.concatenate([c, r[1:]])[np.arange(c.size)[:, None] + np.arange(r.size)]
+
+
+def _circulant(c: Any) -> Any:
+    c = _vector(c, "circulant")
+    return c[(np.arange(c.size)[:, None] - np.arange(c.size)) % c.size]
+
+
+def _companion(a: Any) -> Any:
+    a = _vector(a, "companion")
+    return np.concatenate([np.reshape(-a[1:] / a[0], (1, -1)), np.eye(a.size - 2, a.size - 1)])
+
+
+def _leslie(f: Any, s: Any) -> Any:
+    f, s = _vector(f, "leslie"), _vector(s, "leslie")
+    return np.concatenate([np.reshape(f, (1, -1)), np.concatenate([np.diag(s), np.zeros((s.size, 1))], axis=1)])
+
+
+def _convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    a = _vector(a, "convolution_matrix")
+    full = _toeplitz(np.concatenate([a, np.zeros(n - 1)]), np.concatenate([a[:1], np.zeros(n - 1)]))
+    shorter, longer = sorted((a.size, n))
+    first, size = {"full": (0, shorter + longer - 1), "same": ((shorter - 1) // 2, longer),
+                   "valid": (shorter - 1, longer - shorter + 1)}[mode]  # fmt: skip
+    return full[first : first + size]
+
+
+def _toeplitz_of(c_or_cr: Any) -> Any:
+    return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
+
+
+def _khatri_rao(a: Any, b: Any) -> Any:
+    product = a[..., :, None, :] * b[..., None, :, :]
+    *batch, rows, others, count = np.shape(plain(product))
+    return np.reshape(product, (*batch, rows * others, count))
+
+
+def _block_diag(*arrays: Any) -> Any:
+    blocks = [np.atleast_2d(a) for a in arrays]
+    widths = [np.shape(plain(b))[1] for b in blocks]
+    rows, before = [], 0
+    for block, width in zip(blocks, widths, strict=True):
+        height = np.shape(plain(block))[0]
+        sides = np.zeros((height, before)), np.zeros((height, sum(widths) - before - width))
+        rows.append(np.concatenate([sides[0], block, sides[1]], axis=1))
+        before += width
+    return np.concatenate(rows, axis=0)
+
+
+RULES = {
+    "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "companion": _companion, "leslie": _leslie,
+    "convolution_matrix": _convolution_matrix, "block_diag": _block_diag, "khatri_rao": _khatri_rao,
+    "solve_toeplitz": lambda c_or_cr, b: np.linalg.solve(_toeplitz_of(c_or_cr), b),
+    "matmul_toeplitz": lambda c_or_cr, x: np.matmul(_toeplitz_of(c_or_cr), x),
+    "solve_circulant": lambda c, b: np.linalg.solve(_circulant(c), b),
+}  # fmt: skip

@@ -1,0 +1,166 @@
+"""Triangular factors of matrices: Cholesky and QR. Batches everywhere, as in NumPy.
+
+`cholesky` reads one triangle of its argument, so the derivative by the other is 0; `effgrad.symmetric(a)` before it
+gives the symmetric derivative.
+
+Cotangents are not conjugated (`effgrad.primitives.complexes`): the rules below are stated for the conjugate G of a
+cotangent, with dL = Re tr(G^H dY), and conjugate their result.
+
+Cholesky: Murray, Differentiation of the Cholesky decomposition (2016). QR: Walter and Lehmann, Algorithmic
+differentiation of linear algebra functions (2010); reflections: Golub and Van Loan, Matrix computations, section 5.1.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+
+from effgrad.arrays.value import FUNCTIONS, evaluated, plain
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.given import as_computed
+from effgrad.primitives.primitive import general
+from effgrad.primitives.product import mT
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes of matrices."""
+    return conj(mT(x))
+
+
+def diagonal_matrix(x: Any) -> Any:
+    """The matrices with their diagonals alone; what is beside them is not looked at."""
+    return np.triu(np.tril(x))
+
+
+def imaginary_diagonal(x: Any) -> Any:
+    return 1j * np.imag(diagonal_matrix(x)) if is_complex(x) else 0.0
+
+
+# Hermitian matrices, of which one triangle is read.
+
+
+def hermitian(a: Any, lower: bool) -> Any:
+    """The Hermitian matrix whose one triangle `a` has."""
+    half = np.tril(a, -1) if lower else np.triu(a, 1)
+    return half + adjoint(half) + np.real(diagonal_matrix(a))
+
+
+def into_triangle(g: Any, lower: bool) -> Any:
+    """The transpose of `hermitian`, of cotangents."""
+    both = g + adjoint(g)
+    return (np.tril(both, -1) if lower else np.triu(both, 1)) + np.real(diagonal_matrix(g))
+
+
+# Cholesky factors: a = L L^H. An upper factor is L^H.
+
+
+def _phi(x: Any) -> Any:
+    """The lower triangle with half the diagonal."""
+    return np.tril(x) - 0.5 * diagonal_matrix(x)
+
+
+def _cholesky_jvp(t: Any, y: Any, a: Any, upper: bool) -> Any:
+    factor, t = (adjoint(y) if upper else y), hermitian(t, not upper)
+    inner = adjoint(np.linalg.solve(factor, adjoint(np.linalg.solve(factor, t))))
+    change = np.matmul(factor, _phi(inner))
+    return adjoint(change) if upper else change
+
+
+def _cholesky_vjp(g: Any, y: Any, a: Any, upper: bool) -> Any:
+    factor, received = (adjoint(y), mT(g)) if upper else (y, conj(g))
+    inner = np.linalg.solve(adjoint(factor), _phi(np.matmul(adjoint(factor), np.tril(received))))
+    return into_triangle(conj(adjoint(np.linalg.solve(adjoint(factor), adjoint(inner)))), not upper)
+
+
+cholesky = general(
+    lambda a, upper: np.linalg.cholesky(a, upper=upper), jvp=_cholesky_jvp, vjp=_cholesky_vjp, name="cholesky"
+)
+
+
+# QR of matrices with at least as many rows as columns: q over r. A wide matrix is q times r and the rest.
+
+
+def _qr_value(a: Any) -> Any:
+    q, r = np.linalg.qr(a)
+    return np.concatenate([q, r], axis=-2)
+
+
+def _below(x: Any) -> Any:
+    return np.tril(x, -1)
+
+
+def _qr_jvp(t: Any, y: Any, a: Any) -> Any:
+    m = np.shape(plain(a))[-2]
+    q, r = y[..., :m, :], y[..., m:, :]
+    scaled = mT(np.linalg.solve(mT(r), mT(t)))
+    inner = np.matmul(adjoint(q), scaled)
+    # LAPACK keeps the diagonal of r real.
+    skew = _below(inner) - adjoint(_below(inner)) + imaginary_diagonal(inner)
+    return np.concatenate([scaled + np.matmul(q, skew - inner), np.matmul(inner - skew, r)], axis=-2)
+
+
+def _qr_vjp(g: Any, y: Any, a: Any) -> Any:
+    m, g = np.shape(plain(a))[-2], conj(g)
+    q, r, gq, gr = y[..., :m, :], y[..., m:, :], g[..., :m, :], g[..., m:, :]
+    # Transposing the rule going forward: what `inner` receives, then `scaled`.
+    into = np.matmul(np.triu(gr), adjoint(r)) - np.matmul(adjoint(q), gq)
+    received = into - _below(into - adjoint(into)) - imaginary_diagonal(into)
+    return conj(adjoint(np.linalg.solve(r, adjoint(gq + np.matmul(q, received)))))
+
+
+QRResult = cast(Any, type(np.linalg.qr(np.eye(1))))
+qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr")
+
+
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    m, n = np.shape(plain(a))[-2:]
+    if mode == "raw" or (mode == "complete" and m > n):
+        reflectors, tau, q = householder(a)
+        return (mT(reflectors), tau) if mode == "raw" else QRResult(q, np.triu(reflectors))
+    k = min(m, n)
+    y = qr_packed(a[..., :k])
+    q, r = y[..., :m, :], y[..., m:, :]
+    if n > k:
+        r = np.concatenate([r, np.matmul(adjoint(q), a[..., k:])], axis=-1)
+    return r if mode == "r" else QRResult(q, r)
+
+
+def householder(a: Any) -> tuple[Any, Any, Any]:
+    """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q."""
+    m, n = np.shape(plain(a))[-2:]
+    q: Any = np.broadcast_to(np.eye(m, dtype=np.result_type(plain(a))), (*np.shape(plain(a))[:-1], m))
+    columns, scales, rest = [], [], a
+    for j in range(min(m, n)):
+        x, above = rest[..., j:, 0], rest[..., :j, 0]
+        beta, tau, v = _reflector(x)
+        columns.append(np.concatenate([above, beta[..., None], v[..., 1:]], axis=-1))
+        scales.append(tau)
+        v, tau = v[..., :, None], tau[..., None, None]
+        below = rest[..., j:, 1:]
+        below = below - conj(tau) * v * np.matmul(adjoint(v), below)
+        rest = np.concatenate([rest[..., :j, 1:], below], axis=-2)
+        right = q[..., j:]
+        q = np.concatenate([q[..., :j], right - tau * np.matmul(right, v) * adjoint(v)], axis=-1)
+    whole = np.concatenate([np.stack(columns, axis=-1), rest], axis=-1) if n > m else np.stack(columns, axis=-1)
+    return whole, np.stack(scales, axis=-1), q
+
+
+def _reflector(x: Any) -> tuple[Any, Any, Any]:
+    """beta, tau and v of the reflection that takes a vector to its first axis."""
+    alpha = x[..., 0]
+    size = np.linalg.vector_norm(x, axis=-1)
+    beta = -np.copysign(1.0, np.real(plain(alpha))) * size
+    still = evaluated(_on_axis, x)
+    beta = np.where(still, alpha, beta)
+    rest = x[..., 1:] / np.where(still, 1.0, alpha - beta)[..., None]
+    v = np.concatenate([np.ones_like(plain(x)[..., :1]), rest], axis=-1)
+    return beta, np.where(still, 0.0, (beta - alpha) / np.where(still, 1.0, beta)), v
+
+
+def _on_axis(x: Any) -> Any:
+    return np.all(x[..., 1:] == 0, axis=-1) & (np.imag(x[..., 0]) == 0)
+
+
+FUNCTIONS.update({
+    np.linalg.cholesky: lambda a, /, *, upper=False: cholesky(a, upper=bool(upper)),
+    np.linalg.qr: as_computed(np.linalg.qr, _qr),
+})  # fmt: skip

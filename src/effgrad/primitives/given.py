@@ -1,0 +1,81 @@
+"""A value from one computation with the derivative of another.
+
+Many functions of NumPy and SciPy have a short definition whose derivative is theirs, but whose rounding errors are not.
+`as_computed` runs the function itself for the value, so that value, dtype, shape and errors are the library's to the
+bit, and the definition for the derivative. A staged program, and an array of another library, have the definition only.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import KINDS, plain, plain_tree
+from effgrad.errors import NoRule
+from effgrad.primitives.primitive import elementwise
+
+given = elementwise(lambda derived, value: value, 1, None, name="given")
+
+
+def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that has the value of `original` and the derivative of `definition`."""
+
+    @functools.wraps(definition)
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        if any(type(plain(leaf)) in KINDS for leaf in leaves((args, kwargs))):
+            return definition(*args, **kwargs)
+        values, options = plain_tree(args), plain_tree(kwargs)
+        if _overwrites(original):
+            values, options = copied(values), copied(options)
+        value = original(*values, **options)
+        return with_value(definition(*args, **kwargs), value)
+
+    return rule
+
+
+def with_value(derived: Any, value: Any) -> Any:
+    """The results of a definition with the values that the function itself has computed."""
+    if type(derived) in KINDS:
+        if np.shape(plain(derived)) != np.shape(value):
+            raise NoRule(f"a derivative of shape {np.shape(plain(derived))} for a result of shape {np.shape(value)}")
+        return given(derived, value)
+    if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
+        parts = [with_value(d, v) for d, v in zip(derived, value, strict=True)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(derived, tuple) and len(derived) == 1:
+        return with_value(derived[0], value)
+    if any(type(leaf) in KINDS for leaf in leaves(derived)):
+        raise NoRule(f"a derivative of {type(derived).__name__} for a result of {type(value).__name__}")
+    return value
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """The leaves of nested lists, tuples and dictionaries."""
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from leaves(item)
+    elif type(tree) is dict:
+        for item in tree.values():
+            yield from leaves(item)
+    else:
+        yield tree
+
+
+def copied(tree: Any) -> Any:
+    """Nested lists, tuples and dictionaries with copies of their arrays."""
+    if type(tree) in (list, tuple):
+        return type(tree)(map(copied, tree))
+    if type(tree) is dict:
+        return {key: copied(item) for key, item in tree.items()}
+    return tree.copy() if type(tree) is np.ndarray else tree
+
+
+@functools.cache
+def _overwrites(function: Any) -> bool:
+    """Whether a function may be told to write to its arguments."""
+    try:
+        return any(name.startswith("overwrite") for name in inspect.signature(function).parameters)
+    except ValueError:
+        return False
