@@ -73,6 +73,9 @@ RIGHT = {
         lambda x: scipy.integrate.quad(np.cos, x[0], x[0] + (x[1] - X[1]))[0],
         [0, math.cos(0.3), 0],
     ),
+    "brentq": (lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0], -2, 2), [0.3 ** (-2 / 3) / 3, 0, 0]),
+    "fsolve": (lambda x: scipy.optimize.fsolve(lambda t: t**3 - x[0], 1.0)[0], [0.3 ** (-2 / 3) / 3, 0, 0]),
+    "minimize": (lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).x[0], [1, 0, 0]),
     "scipy.optimize.newton": (lambda x: scipy.optimize.newton(lambda t: t**3 - x[0], 1.0), [0.3 ** (-2 / 3) / 3, 0, 0]),
 }
 
@@ -123,12 +126,9 @@ REFUSED = {
     "matrix * x": (lambda x: np.sum(np.matrix(np.eye(3)) * x), r"matrix.*np\.asarray"),
     "x * matrix": (lambda x: np.sum(x * np.matrix(np.eye(3))), r"matrix.*np\.asarray"),
     "np.asmatrix": (lambda x: np.sum(np.asmatrix(x)), r"matrix.*np\.asarray"),
-    "brentq": (lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0], -2, 2), r"scipy\.optimize\.brentq"),
-    "bisect": (lambda x: scipy.optimize.bisect(lambda t: t**3 - x[0], -2, 2), r"scipy\.optimize\.bisect"),
-    "fsolve": (lambda x: scipy.optimize.fsolve(lambda t: t**3 - x[0], 1.0)[0], r"scipy\.optimize\.fsolve"),
-    "minimize": (
-        lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).x[0],
-        r"scipy\.optimize\.minimize",
+    "a field without a rule": (
+        lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],
+        r"scipy\.optimize\.minimize.*hess_inv",
     ),
     "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], r"scipy\.integrate\.quad_vec"),
     "quad of a pole": (

@@ -36,6 +36,7 @@ from effgrad.modes.explain import explain
 from effgrad.modes.higher_order import function
 from effgrad.modes.region import checkpoint
 from effgrad.stage import compile, stage
+from effgrad.toolbox import implicit
 
 __all__ = [
     "Detached",
@@ -60,6 +61,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "implicit",
     "jacobian",
     "jvp",
     "kinks",

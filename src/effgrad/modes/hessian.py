@@ -30,6 +30,8 @@ from effgrad.primitives.move import scatter_add
 class EdgePushing(Handler[Smooth, Checkpoint]):
     """Edge pushing; a traced value's shadow is its name, the place of its operation on the tape."""
 
+    order = 2  # of the derivatives that it takes
+
     def enter(self) -> None:
         self.tape: list[Any] = []
 

@@ -19,6 +19,8 @@ from effgrad.modes.forward import Forward
 class SecondOrder(Handler[Smooth]):
     """Second-order forward mode; a traced value's shadow is the pair of its derivatives (None: zero)."""
 
+    order = 2  # of the derivatives that it takes
+
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
         shadows = [a.shadow if type(a) in KINDS and a.owner is self else (None, None) for a in args]

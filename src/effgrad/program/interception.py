@@ -78,7 +78,7 @@ MODULES = {
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
         "integrate": "integrate",
     }.items()
-}  # fmt: skip
+} | {"scipy.optimize": "effgrad.toolbox.solvers"}  # fmt: skip
 
 
 def _with_rule(original: Any, rule: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Derivatives at work: custom rules, solvers, differential equations, randomness."""

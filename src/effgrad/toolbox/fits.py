@@ -1,0 +1,170 @@
+"""`scipy.optimize`: least squares and linear programs, as minima of functions that are known.
+
+A sum of squares is minimised under its bounds, so the rule of `effgrad.toolbox.minima` says the rest. The covariance of
+`curve_fit` is computed from the Jacobian at the traced parameters, with SciPy's own values.
+"""
+
+import functools
+
+import numpy as np
+import scipy.optimize
+from scipy.optimize import Bounds
+
+from effgrad.api import grad, jacobian
+from effgrad.arrays.value import depends, plain
+from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.functions.scipy.tables import traced_inside
+from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
+from effgrad.toolbox.frozen import Function, Observed, Value, gathered, plain_tree
+from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
+
+RHO: dict[str, Function] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
+    "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.where(z <= 1, 1.0, z)) - 1),
+    "cauchy": lambda z: np.log1p(z),
+    "arctan": lambda z: np.arctan(z),
+}
+
+
+def _pairs(bounds: Value) -> list[Row]:
+    if isinstance(bounds, Bounds):
+        return [Row(lambda x: x, bounds.lb, bounds.ub)]
+    lower, upper = bounds
+    return [Row(lambda x: x, gathered(lower), gathered(upper))]
+
+
+@rule_of(scipy.optimize.least_squares, "fun", "jac")
+def _least_squares(call: Call) -> Value:
+    keywords = call.get("kwargs") or {}
+    fun = functools.partial(call.arguments["fun"], **keywords)
+    jac = call.get("jac")
+    call.observed["fun"] = Observed(fun, call.args)
+    changed = {"kwargs": {}, "bounds": plain_bounds(call.get("bounds"))}
+    if callable(jac):
+        changed["jac"] = Observed(functools.partial(jac, **keywords), call.args)
+    result = call.run(**changed)
+    loss, scale = call.get("loss"), call.get("f_scale")
+    if callable(loss):
+        raise NoRule("scipy.optimize.least_squares has a derivative rule for the losses with names, not for a function")
+
+    def residuals(x: Value) -> Value:
+        return np.reshape(gathered(fun(x, *call.args)), (-1,))
+
+    def cost(x: Value) -> Value:
+        return 0.5 * np.sum(scale**2 * RHO[loss]((residuals(x) / scale) ** 2))
+
+    x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.least_squares")
+    at = residuals(x)
+    if not depends(x) and not depends(at):
+        return result
+    fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
+    if loss == "linear":
+        fields["jac"] = Deferred(lambda: jacobian(residuals)(x))
+        fields["grad"] = Deferred(lambda: grad(cost)(x))
+    return differentiated(result, call.name, **fields)
+
+
+@rule_of(scipy.optimize.curve_fit)
+def _curve_fit(call: Call) -> Value:
+    f, x, y, sigma = call.arguments["f"], call.arguments["xdata"], call.arguments["ydata"], call.get("sigma")
+    x = gathered(x)
+
+    @functools.wraps(f)
+    def observed(x: Value, *p: Value) -> Value:
+        return plain_tree(f(x, *p))
+
+    result = call.run(f=observed, bounds=plain_bounds(call.get("bounds")))
+    popt, pcov = result[0], result[1]
+
+    def residuals(p: Value) -> Value:
+        difference = np.reshape(gathered(f(x, *[p[i] for i in range(len(popt))])) - gathered(y), (-1,))
+        if sigma is None:
+            return difference
+        if np.ndim(plain(gathered(sigma))) == 2:
+            return np.linalg.solve(np.linalg.cholesky(gathered(sigma)), difference)
+        return difference / gathered(sigma)
+
+    def cost(p: Value) -> Value:
+        return 0.5 * np.sum(residuals(p) ** 2)
+
+    if not traced_inside((x, y, sigma)) and not depends(residuals(popt)):
+        return result
+    p = minimum(cost, popt, _pairs(call.get("bounds")), "scipy.optimize.curve_fit")
+    if not np.isfinite(pcov).all():
+        raise NotDifferentiable(
+            "scipy.optimize.curve_fit: the covariance is infinite, as the data do not determine some parameters"
+        )
+    matrix = jacobian(residuals)(p)
+    covariance = np.linalg.inv(matrix.T @ matrix)
+    if not call.get("absolute_sigma"):
+        covariance = covariance * (2 * cost(p) / (len(plain(matrix)) - len(popt)))
+    rest = (differentiated(result[2], call.name), *result[3:]) if len(result) > 2 else ()
+    return (p, with_value(covariance, pcov), *rest)
+
+
+@rule_of(scipy.optimize.nnls)
+def _nnls(call: Call) -> Value:
+    x0, norm0 = call.run()
+    a, b = gathered(call.arguments["A"]), gathered(call.arguments["b"])
+    if not traced_inside((a, b)):
+        return x0, norm0
+    x = minimum(
+        lambda x: 0.5 * np.sum((a @ x - b) ** 2), x0, [Row(lambda x: x, 0.0, np.inf)], "scipy.optimize.nnls"
+    )
+    return x, with_value(np.linalg.norm(a @ x - b), norm0)
+
+
+@rule_of(scipy.optimize.lsq_linear)
+def _lsq_linear(call: Call) -> Value:
+    result = call.run(bounds=plain_bounds(call.get("bounds")))
+    a, b = gathered(call.arguments["A"]), gathered(call.arguments["b"])
+    if not traced_inside((a, b)) and not traced_inside(call.get("bounds")):
+        return result
+
+    def cost(x: Value) -> Value:
+        return 0.5 * np.sum((a @ x - b) ** 2)
+
+    x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.lsq_linear")
+    fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(a @ x - b, result.fun)}
+    return differentiated(result, call.name, **fields)
+
+
+def _listed(bounds: Value) -> list[Value]:
+    """The bounds of `linprog`, which may be one pair for all unknowns; by default these are not negative."""
+    if bounds is None:
+        return [(0, None)]
+    pair = len(bounds) == 2 and np.ndim(bounds[0]) == 0
+    return [bounds] if pair else [*bounds]
+
+
+@rule_of(scipy.optimize.linprog)
+def _linprog(call: Call) -> Value:
+    result = call.run()
+    given = {name: call.get(name) for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq", "bounds")}
+    if not traced_inside(given):
+        return result
+    if result.x is None:
+        raise NotDifferentiable(f"scipy.optimize.linprog has found no solution to differentiate: {result.message}")
+    if np.any(call.get("integrality") or 0):
+        raise NoRule("scipy.optimize.linprog has a derivative rule for real unknowns: integers change in steps")
+    c, a_ub, b_ub, a_eq, b_eq = (
+        gathered(given[name]) if given[name] is not None else None for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq")
+    )
+    rows = bounds_as_rows(_listed(call.get("bounds")), len(result.x))
+    rows += [Row(lambda x: a_ub @ x, -np.inf, b_ub)] if a_ub is not None else []
+    rows += [Row(lambda x: a_eq @ x, b_eq, b_eq)] if a_eq is not None else []
+    x = minimum(lambda x: np.sum(c * x), np.asarray(result.x), rows, "scipy.optimize.linprog")
+    fields = {"x": x, "fun": with_value(np.sum(c * x), result.fun)}
+    if a_ub is not None:
+        fields["slack"] = with_value(b_ub - a_ub @ x, result.slack)
+    return differentiated(result, call.name, **fields)
+
+
+RULES: list[tuple[Value, str, Value]] = [
+    (scipy.optimize, "least_squares", _least_squares),
+    (scipy.optimize, "curve_fit", _curve_fit),
+    (scipy.optimize, "nnls", _nnls),
+    (scipy.optimize, "lsq_linear", _lsq_linear),
+    (scipy.optimize, "linprog", _linprog),
+]

@@ -1,0 +1,119 @@
+"""Functions that close over traced values, evaluated as if these were plain.
+
+A solver is run on plain numbers, but the function that it is given may use values of a derivative from around it: from
+a closure, from `args`, from an object. Under `Frozen`, the innermost handler, every operation on the function's
+argument takes such a value as the constant that it is.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from effgrad.arrays.makers import nested
+from effgrad.arrays.memory import Mutable
+from effgrad.arrays.value import LAYERS, depends, plain
+from effgrad.errors import NotDifferentiable
+from effgrad.functions.scipy.tables import traced_inside
+from effgrad.modes.columns import Columns
+from effgrad.modes.evaluate import Evaluate
+from effgrad.trees import flatten
+
+Value: TypeAlias = Any
+Function: TypeAlias = Callable[..., Value]
+
+# The columns of a Jacobian that are computed in one run.
+WIDTH = 32
+
+
+class Frozen(Evaluate):
+    """Evaluate, and take the values of all other derivatives as plain ones."""
+
+    def primal(self, value: Value) -> Value:
+        """A value below this activation: of a value that belongs to another derivative, the plain one."""
+        below = super().primal(value)
+        return plain(value) if below is value else below
+
+
+def frozen(f: Function) -> Function:
+    """`f` with everything that it closes over taken as plain. Its first argument is a number or an array."""
+
+    def evaluated(x: Value, *args: Value) -> Value:
+        with Frozen() as activation:
+            result = gathered(f(activation.variable(x), *args))
+            return activation.primal(result)
+
+    return evaluated
+
+
+def gathered(value: Value) -> Value:
+    """Return a number or an array for the result of a function, which may be a list or an array that was filled."""
+    if type(value) in (list, tuple):
+        return nested(value) if traced_inside(value) else np.asarray(value)
+    if type(value) is Mutable:
+        return copy.copy(value) if depends(value) else plain(value)
+    return value
+
+
+def order(value: Value) -> int:
+    """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's."""
+    total, value = 0, gathered(value)
+    while type(value) in LAYERS:
+        total += getattr(value.owner, "order", 1)
+        value = gathered(value.primal)
+    return total
+
+
+class Observed:
+    """A function of the user that a solver calls with plain numbers: called, it returns plain numbers.
+
+    `traced` says whether it has used values of a derivative. `first` picks the value of a function that returns a pair
+    of it and its derivative.
+    """
+
+    def __init__(self, f: Function, args: tuple[Value, ...] = ()) -> None:
+        self.f, self.args, self.traced = f, args, traced_inside(args)
+
+    def __call__(self, x: Value, *args: Value) -> Value:
+        if self.traced and np.result_type(x).kind in "fc":
+            # Once it is known, no operation of a solver's evaluation reaches the derivative around.
+            with Frozen() as activation:
+                return plain_tree(self.f(activation.variable(x), *args, *self.args), activation)
+        result = self.f(x, *args, *self.args)
+        if any(map(depends, flatten(result)[0])):
+            self.traced = True
+        return plain_tree(result)
+
+
+def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
+    """A pytree of results with plain leaves."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten([plain(leaf if activation is None else activation.primal(leaf)) for leaf in leaves])
+
+
+def jacobian_at(f: Function, x: Value) -> Value:
+    """The Jacobian of a function of one vector that returns one, at a plain vector."""
+    size = len(x)
+    strips = []
+    for start in range(0, size, WIDTH):
+        directions = np.eye(size, dtype=x.dtype)[start : start + WIDTH]
+        with Columns(len(directions)) as columns:
+            result = f(columns.variable(x, directions))
+        tangents = result.shadow if depends(result) else None
+        strips.append(np.zeros((len(directions), *np.shape(plain(result)))) if tangents is None else tangents)
+    return np.concatenate(strips).T
+
+
+def slope_at(f: Function, x: Value) -> Value:
+    """The derivative of an elementwise function at a plain number or array."""
+    with Columns(1) as columns:
+        result = f(columns.variable(x, np.ones((1, *np.shape(x)), np.result_type(x))))
+    if not depends(result) or result.shadow is None:
+        return np.zeros(np.shape(x))[()]
+    return result.shadow[0]
+
+
+def require_floats(x: Value, name: str) -> None:
+    if np.result_type(x).kind not in "fc":
+        raise NotDifferentiable(f"{name} is of type {np.result_type(x)}; derivatives need floating point")

@@ -1,0 +1,302 @@
+"""Derivatives of solutions: of x with F(x, p) = 0, by whatever algorithm x was found.
+
+The solver runs on plain numbers. Its solution x0 then follows the parameters by Newton steps whose matrix J = dF/dx is
+a constant, computed at x0:
+
+    x = x0 - inverse(J) (F(x, p) - F(x0, p0))
+
+The right side has the value x0 to the bit. One step makes the first derivative right (it is the implicit function
+theorem: dx = -inverse(J) F_p dp), and each further one the next order, because the error is multiplied by the change of
+J. A step is written with NumPy operations on traced values, so every mode, nested in any way, differentiates it, and F
+may use traced values that it closes over. Christianson, Reverse accumulation and attractive fixed points (1994);
+Griewank and Walther, Evaluating Derivatives (2008), chapter 15; Blondel et al., Efficient and modular implicit
+differentiation (2022).
+
+Before that x0 is polished by Newton's method on plain numbers, since a derivative at a point that is 1e-5 away from the
+solution is about as wrong; the value stays the solver's own. Polishing also finds solvers that have not converged.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse.linalg
+
+from effgrad.api import grad, vjp
+from effgrad.arrays.value import depends, plain
+from effgrad.errors import NotDifferentiable
+from effgrad.primitives.primitive import Primitive, linear
+from effgrad.toolbox.frozen import (
+    Function,
+    Value,
+    frozen,
+    gathered,
+    jacobian_at,
+    order,
+    plain_tree,
+    require_floats,
+    slope_at,
+)
+from effgrad.trees import flatten
+
+Solve: TypeAlias = Callable[[Value], Value]
+
+# From so many unknowns, linear systems are solved by GMRES, which asks for products with the Jacobian alone.
+LARGE = 1500
+# The reciprocal condition number below which a Jacobian counts as singular.
+SINGULAR = 1e-13
+# How far polishing may move a solution, relative to its size.
+NEAR = 1e-2
+# The most Newton steps of polishing.
+STEPS = 20
+
+
+def root(residual: Function, solver: Function) -> Function:
+    """A differentiable solution of `residual(x, *args) = 0`, found by anybody's solver.
+
+    Arguments:
+        residual: a function of the solution and of the arguments, written in NumPy; it returns a pytree with as many
+            numbers as the solution has.
+        solver: a function of the arguments that returns the solution: a number, an array or a pytree of them. It is
+            called with plain numbers and need not be differentiable.
+
+    Returns a function of the arguments that returns the solution. Derivatives of any order, in every mode, are those of
+    the exact solution near the one found; what `residual` closes over counts as an argument. The value is the solver's.
+
+    Raises:
+        NotDifferentiable: the solver has not converged (a Newton step leads far away), the Jacobian of the residual is
+            singular at the solution, or the residual has another number of elements than the solution.
+
+    Blondel et al., Efficient and modular implicit differentiation (2022).
+
+    >>> from effgrad import grad, implicit
+    >>> def bisect(a):
+    ...     low, high = 0.0, 2.0
+    ...     while high - low > 1e-12:
+    ...         middle = (low + high) / 2
+    ...         low, high = (middle, high) if middle**2 < a else (low, middle)
+    ...     return low
+    >>> square_root = implicit.root(lambda x, a: x**2 - a, bisect)
+    >>> round(grad(square_root)(2.0), 9)
+    0.353553391
+    """
+
+    def find(*args: Value, **kwargs: Value) -> Value:
+        solution = plain_tree(solver(*plain_tree(args), **plain_tree(kwargs)))
+        leaves, tree = flatten(solution)
+        shapes = [np.shape(leaf) for leaf in leaves]
+
+        def vector(z: Value, args: Value, kwargs: Value) -> Value:
+            result = residual(tree.unflatten(_split(z, shapes)), *args, **kwargs)
+            return joined([gathered(leaf) for leaf in flatten(result)[0]])
+
+        def at_primals(z: Value) -> Value:
+            return vector(z, plain_tree(args), plain_tree(kwargs))
+
+        z = joined(leaves)
+        require_floats(z, "the solution")
+        moved = follow(lambda z: vector(z, args, kwargs), z, frozen(at_primals), "implicit.root")
+        return solution if moved is z else tree.unflatten(_split(moved, shapes))
+
+    return find
+
+
+def _split(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
+    """The leaves of a solution from the vector of their elements."""
+    if len(shapes) == 1:
+        return [np.reshape(z, shapes[0]) if shapes[0] else z[0]]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+    parts = zip([0, *ends], ends, shapes, strict=False)
+    return [np.reshape(z[start:end], shape) if shape else z[start] for start, end, shape in parts]
+
+
+def joined(leaves: list[Value]) -> Value:
+    """Numbers and arrays as one vector."""
+    parts = [np.reshape(leaf, (-1,)) for leaf in leaves]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Value:
+    """The root `z` of a residual as a function of the values that the residual closes over.
+
+    `z` is a plain vector. `at_primals` is the residual without derivatives: what it closes over is plain. The result is
+    `z` itself if the residual depends on nothing traced.
+    """
+    value = residual(z)
+    _check_sizes(value, z, name)
+    if not depends(value):
+        return z
+    point = polished(at_primals, z, name)
+    inverse = inverse_at(at_primals, point, name)
+    if len(z) < LARGE:
+        _check_isolated(inverse(jacobian_at(at_primals, _beside(point))) - np.eye(len(z)), name)
+    return corrected(residual, z, point, inverse)
+
+
+def follow_each(residual: Function, z: Value, at_primals: Function, name: str) -> Value:
+    """Do what `follow` does for a number, or an array of numbers each of which has an equation of its own."""
+    value = residual(z)
+    _check_sizes(value, z, name)
+    if not depends(value):
+        return z
+    point, slope = z, _slope(at_primals, z, name)
+    for _ in range(STEPS):
+        step = at_primals(point) / slope
+        point = point - step
+        if np.all(np.abs(step) <= 1e-15 * np.abs(point)):
+            break
+        slope = _slope(at_primals, point, name)
+    _check_near(z, point, step, name)
+    _check_isolated(slope_at(at_primals, _beside(point)) / slope - 1, name)
+    return corrected(residual, z, point, lambda change: change / slope)
+
+
+def _slope(f: Function, z: Value, name: str) -> Value:
+    slope = slope_at(f, z)
+    if not np.all(np.isfinite(slope)) or np.any(slope == 0):
+        raise _singular(name, "the derivative of the function is zero there or not finite")
+    return slope
+
+
+def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
+    """The Newton steps that make every derivative of the root right, from the linear solver at `point`."""
+    value = residual(point)
+    start, change = plain(value), 0.0
+    for number in range(order(value)):
+        moved = residual(point + change) if number else value
+        change = change - solve(moved - start)
+    return z + change
+
+
+def polished(f: Function, z: Value, name: str) -> Value:
+    """The root near `z`, by Newton's method on plain numbers, as exactly as the residual tells."""
+    point, before, moved = z, np.inf, 0.0
+    inverse: Solve | None = None
+    for _ in range(STEPS):
+        value = f(point)
+        if not np.all(np.isfinite(value)):
+            raise NotDifferentiable(f"{name}: the residual is not finite at the solution, which has no derivative")
+        if inverse is None:
+            inverse = inverse_at(f, point, name)
+        step = inverse(value)
+        moved = float(np.linalg.norm(step))
+        if moved > 0.3 * before:
+            break  # rounding, or no convergence
+        point, before = point - step, moved
+        if moved <= 1e-15 * float(np.linalg.norm(point)):
+            break
+        if moved > 1e-6 * (1 + float(np.linalg.norm(point))):
+            inverse = None
+    _check_near(z, point, step, name)
+    return point
+
+
+def _check_isolated(turned: Value, name: str) -> None:
+    """Whether the Jacobian is nearly the same a little beside the solution: at a double root it is not.
+
+    `turned` is the Jacobian there times the inverse of the Jacobian at the solution, less the identity.
+    """
+    if not np.max(np.abs(turned), initial=0.0) <= 0.1:
+        raise _singular(name, "the Jacobian of the equations vanishes at it")
+
+
+def _beside(point: Value) -> Value:
+    return point + 1e-7 * np.abs(point) + 1e-14
+
+
+def _check_near(z: Value, point: Value, step: Value, name: str) -> None:
+    """Whether polishing has converged, and to a point near the solver's."""
+    size = 1 + float(np.linalg.norm(point))
+    if not np.linalg.norm(step) <= 1e-7 * size or not np.linalg.norm(point - z) <= NEAR * size:
+        raise NotDifferentiable(
+            f"{name} has not converged: Newton's method leads from its solution, {np.asarray(z).ravel()[:4]}, to "
+            f"{np.asarray(point).ravel()[:4]}; give it another start, a smaller tolerance, or more iterations"
+        )
+
+
+def _check_sizes(value: Value, z: Value, name: str) -> None:
+    if np.shape(plain(value)) != np.shape(z):
+        raise NotDifferentiable(
+            f"{name}: the function returns an array of shape {np.shape(plain(value))} for {np.size(z)} unknowns of "
+            f"shape {np.shape(z)}; a solution has a derivative where there are as many equations as unknowns"
+        )
+
+
+def inverse_at(f: Function, z: Value, name: str) -> Solve:
+    """The solver of linear systems with the Jacobian of `f` at `z`: by its inverse, or matrix-free by GMRES."""
+    if len(z) >= LARGE:
+        operator = JacobianOperator(f, z, name)
+        return lambda b: solution(b, operator=operator)
+    inverse = inverted(jacobian_at(f, z), name)
+    return lambda b: inverse @ b
+
+
+def inverted(matrix: Value, name: str) -> Value:
+    """The inverse of a Jacobian; raises `NotDifferentiable` for one that is singular."""
+    if not np.all(np.isfinite(matrix)):
+        raise NotDifferentiable(f"{name}: the Jacobian at the solution is not finite")
+    with np.errstate(all="ignore"):
+        scale = np.max(np.abs(matrix), axis=1, keepdims=True, initial=0.0)
+        scaled = matrix / np.where(scale == 0, 1.0, scale)
+        if np.any(scale == 0) or np.linalg.cond(scaled) > 1 / SINGULAR:
+            raise _singular(name, "the Jacobian of the equations is singular there")
+        inverse: Value = np.linalg.inv(scaled) / scale.T
+    return inverse
+
+
+def _singular(name: str, reason: str) -> NotDifferentiable:
+    return NotDifferentiable(
+        f"{name}: the solution has no derivative, because {reason}: a double root, or solutions that are not isolated; "
+        "add an equation that chooses one, or use effgrad.stop_gradient on it"
+    )
+
+
+class JacobianOperator:
+    """The Jacobian of `f` at `z` by its products with vectors.
+
+    The program of `f` is recorded once, for the values that it closes over are gone when a reverse pass asks. The
+    products with the transpose are pulls along that record; they are linear, so their own record gives the others.
+    """
+
+    def __init__(self, f: Function, z: Value, name: str) -> None:
+        self.size, self.name = len(z), name
+        self.pull: Solve = vjp(f, z)[1]
+        self.push: Solve = vjp(lambda g: self.pull(g)[0], np.zeros(self.size))[1]
+
+    @property
+    def T(self) -> "JacobianOperator":
+        """The transpose."""
+        other = copy.copy(self)
+        other.pull, other.push = self.push, self.pull
+        return other
+
+    def product(self, v: Value) -> Value:
+        """The Jacobian times a vector."""
+        return self.push(v)[0]
+
+    def solve(self, b: Value) -> Value:
+        """The solution of a linear system, by GMRES: Saad and Schultz (1986)."""
+        matrix = scipy.sparse.linalg.LinearOperator((self.size, self.size), self.product, dtype=float)
+        x, failed = scipy.sparse.linalg.gmres(matrix, b, rtol=1e-12, atol=0.0, restart=100, maxiter=50)
+        if failed and not np.linalg.norm(self.product(x) - b) <= 1e-8 * np.linalg.norm(b):
+            raise NotDifferentiable(
+                f"{self.name}: the linear system for the derivative of {self.size} unknowns did not converge (GMRES): "
+                "the Jacobian is nearly singular; scale the unknowns and equations to like sizes"
+            )
+        return x
+
+
+solution: Primitive = linear(
+    lambda b, operator: operator.solve(b),
+    lambda g, b, operator: solution(g, operator=operator.T),
+    name="solve_matrix_free",
+)
+
+
+def stationary(lagrangian: Function, z: Value, name: str) -> Value:
+    """The point `z` where the gradient of a function vanishes, as a function of what that function closes over."""
+    return follow(grad(lagrangian), z, grad(frozen(lagrangian)), name)
+
+
+__all__ = ["root"]

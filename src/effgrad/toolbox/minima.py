@@ -1,0 +1,290 @@
+"""`scipy.optimize`: the optimisers, with the derivative of `effgrad.toolbox.implicit`.
+
+SciPy finds the minimum on plain numbers. There the gradient of the Lagrangian f(x) - l (c(x) - b) vanishes, with one
+multiplier l for each constraint that is active: the equations of Karush, Kuhn and Tucker, whose root follows what the
+functions, bounds and constraints depend on. Bounds are constraints on x itself, so one list of rows says everything.
+Fiacco, Introduction to sensitivity and stability analysis in nonlinear programming (1983); Nocedal and Wright,
+Numerical Optimization (2006), chapters 12 and 18.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
+
+from effgrad.api import grad
+from effgrad.arrays.value import depends, plain
+from effgrad.errors import NotDifferentiable
+from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
+from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, plain_tree
+from effgrad.toolbox.implicit import stationary
+
+# A constraint this near to its bound, relative to the bound's size, may be active.
+NEARLY = 1e-4
+# A multiplier this small, relative to the gradient's size, says that the constraint does not hold the minimum.
+WEAK = 1e-6
+
+
+class Row(NamedTuple):
+    """Some constraints `lower <= function(x) <= upper`; the bounds broadcast to the function's shape."""
+
+    function: Function
+    lower: Value
+    upper: Value
+
+    def at(self, x: Value) -> tuple[Value, Value, Value]:
+        """The values, and their bounds."""
+        return gathered(self.function(x)), self.lower, self.upper
+
+
+class Active(NamedTuple):
+    """The constraints of a row that hold the minimum, by their numbers, and the bounds that they are at."""
+
+    function: Function
+    places: Value
+    bound: Value
+
+
+def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
+    """The minimum `x` of a function as a function of what `f` and the rows depend on.
+
+    It is `x` itself if they depend on nothing traced.
+    """
+    n, value = len(x), f(x)
+    if not any(map(depends, (gathered(value), *(part for row in rows for part in row.at(x))))):
+        return x
+    at_primals = frozen(lambda x: _number(f(x)))
+    if not np.isfinite(plain(value)).all():
+        raise NotDifferentiable(f"{name}: the function is not finite at the minimum, {x[:4]}")
+    gradient = np.asarray(grad(at_primals)(x))
+    active, multipliers = _active(gradient, x, rows, name)
+
+    def lagrangian(z: Value) -> Value:
+        x = z[:n]
+        total, start = _number(f(x)), n
+        for row in active:
+            stop = start + len(row.places)
+            total = total - np.sum(z[start:stop] * (_at(row.function(x), row.places) - row.bound))
+            start = stop
+        return total
+
+    z = np.concatenate([x, multipliers])
+    moved = stationary(lagrangian, z, name)
+    return x if moved is z else moved[:n]
+
+
+def _number(value: Value) -> Value:
+    """A function's value; SciPy takes an array of one number too."""
+    return np.reshape(gathered(value), ()) if np.ndim(plain(value)) or type(value) in (list, tuple) else value
+
+
+def _at(value: Value, places: Value) -> Value:
+    return np.reshape(gathered(value), (-1,))[places]
+
+
+def _active(gradient: Value, x: Value, rows: list[Row], name: str) -> tuple[list[Active], Value]:
+    """The active constraints, and their multipliers: the gradient is the sum of theirs, times the multipliers."""
+    near = [candidate for row in rows for candidate in _near(row, x)]
+    if not near:
+        return [], np.zeros(0)
+    matrix = np.concatenate([jacobian_at(frozen(_raveled(one.function)), x)[one.places] for one in near])
+    signs, slack = (np.concatenate(parts) for parts in zip(*((one.signs, one.slack) for one in near), strict=True))
+    kept, multipliers = _holding(gradient, matrix, signs, slack, name)
+    active, start = [], 0
+    for one in near:
+        mine = kept[start : start + len(one.places)]
+        start += len(one.places)
+        bound = one.bound[mine] if np.ndim(plain(one.bound)) else one.bound
+        active.append(Active(one.function, one.places[mine], bound))
+    return active, multipliers
+
+
+def _raveled(f: Function) -> Function:
+    return lambda x: np.reshape(gathered(f(x)), (-1,))
+
+
+def _holding(gradient: Value, matrix: Value, signs: Value, slack: Value, name: str) -> tuple[Value, Value]:
+    """The constraints that hold the minimum, as truth values, and their multipliers.
+
+    At a lower bound a multiplier is positive, at an upper one negative; that of an equality may be either.
+    """
+    kept = np.ones(len(signs), bool)
+    weak = WEAK * (1 + float(np.linalg.norm(gradient)))
+    while True:
+        multipliers = np.zeros(len(signs))
+        multipliers[kept] = np.linalg.lstsq(matrix[kept].T, gradient, rcond=None)[0]
+        idle = np.flatnonzero(kept & (signs != 0) & (signs * multipliers <= weak))
+        if not len(idle):
+            return kept, multipliers[kept]
+        worst = idle[np.argmax(slack[idle])]
+        if slack[worst] <= 1e-9:
+            raise NotDifferentiable(
+                f"{name}: a constraint or bound is met exactly and does not hold the minimum (its multiplier is "
+                f"{multipliers[worst]:.1e}), so the solution is not unique, or its derivatives to both sides differ"
+            )
+        kept[worst] = False
+
+
+class Near(NamedTuple):
+    """The constraints of a row that are near a bound: by their numbers, with the signs that multipliers have there."""
+
+    function: Function
+    places: Value
+    bound: Value
+    signs: Value
+    slack: Value
+
+
+def _near(row: Row, x: Value) -> Iterator[Near]:
+    """The constraints of a row that are near their lower bounds, or equal to them, and those near their upper ones."""
+    values = np.reshape(plain_tree(gathered(row.function(x))), (-1,))
+    lower, upper = np.broadcast_to(plain(row.lower), values.shape), np.broadcast_to(plain(row.upper), values.shape)
+    equal = lower == upper
+    for bound, limits, sign in ((row.lower, lower, 1.0), (row.upper, upper, -1.0)):
+        distance = np.where(np.isfinite(limits), np.abs(values - np.where(np.isfinite(limits), limits, 0.0)), np.inf)
+        chosen = distance <= NEARLY * (1 + np.abs(np.where(np.isfinite(limits), limits, 0.0)))
+        places = np.flatnonzero((chosen | equal) if sign > 0 else (chosen & ~equal))
+        if len(places):
+            spread = bound if np.ndim(plain(bound)) == 0 else np.broadcast_to(bound, values.shape)[places]
+            yield Near(row.function, places, spread, np.where(equal[places], 0.0, sign), distance[places])
+
+
+# Constraints as users write them.
+
+
+def bounds_as_rows(bounds: Value, n: int) -> list[Row]:
+    if bounds is None:
+        return []
+    if isinstance(bounds, Bounds):
+        return [Row(lambda x: x, bounds.lb, bounds.ub)]
+    pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in bounds]
+    pairs = pairs * n if len(pairs) == 1 else pairs
+    lower, upper = (gathered([pair[side] for pair in pairs]) for side in (0, 1))
+    return [Row(lambda x: x, lower, upper)]
+
+
+def _constraint(given: Value) -> Row:
+    if isinstance(given, LinearConstraint):
+        matrix = given.A
+        return Row(lambda x: matrix @ x, given.lb, given.ub)
+    if isinstance(given, NonlinearConstraint):
+        return Row(given.fun, given.lb, given.ub)
+    args = given.get("args", ())
+    return Row(lambda x: given["fun"](x, *args), 0.0, 0.0 if given["type"] == "eq" else np.inf)
+
+
+def _plain_constraint(given: Value) -> Value:
+    if isinstance(given, LinearConstraint):
+        return LinearConstraint(plain(given.A), plain(given.lb), plain(given.ub), given.keep_feasible)
+    if isinstance(given, NonlinearConstraint):
+        observed = [Observed(f) if callable(f) else f for f in (given.fun, given.jac, given.hess)]
+        fun, jac, hess = observed
+        constraint: Function = NonlinearConstraint
+        return constraint(
+            fun, plain(given.lb), plain(given.ub), jac, hess, given.keep_feasible, given.finite_diff_rel_step,
+            given.finite_diff_jac_sparsity,
+        )  # fmt: skip
+    args = given.get("args", ())
+    return {key: Observed(f, args) if callable(f) else f for key, f in given.items() if key != "args"}
+
+
+def plain_bounds(bounds: Value) -> Value:
+    if isinstance(bounds, Bounds):
+        return Bounds(plain(bounds.lb), plain(bounds.ub), bounds.keep_feasible)
+    return plain_tree(bounds)
+
+
+def _listed(constraints: Value) -> list[Value]:
+    return [constraints] if isinstance(constraints, dict | LinearConstraint | NonlinearConstraint) else [*constraints]
+
+
+# The optimisers.
+
+
+def _result(call: Call, result: Value, f: Function, rows: list[Row]) -> Value:
+    """A result with the fields of a minimum: `x`, `fun` and `jac`."""
+    single = np.ndim(result.x) == 0
+    x0 = np.atleast_1d(np.asarray(result.x, float))
+
+    def of_vector(x: Value) -> Value:
+        return f(x[0]) if single else f(x)
+
+    x = minimum(of_vector, x0, rows, f"scipy.optimize.{call.name}")
+    value = _number(of_vector(x))
+    if not depends(x) and not depends(value):
+        return result
+    fields = {
+        "x": x[0] if single else x,
+        "fun": with_value(value, result.fun),
+        "jac": Deferred(lambda: grad(lambda x: _number(f(x)))(x)),
+    }
+    return differentiated(result, call.name, **fields)
+
+
+@rule_of(scipy.optimize.minimize, "fun", "jac", "hess", "hessp")
+def _minimize(call: Call) -> Value:
+    constraints = _listed(call.get("constraints"))
+    result = call.run(
+        constraints=[_plain_constraint(c) for c in constraints] if constraints else (),
+        bounds=plain_bounds(call.get("bounds")),
+    )
+    f = call.function("fun")
+    rows = [*bounds_as_rows(call.get("bounds"), np.size(result.x)), *map(_constraint, constraints)]
+    return _result(call, result, (lambda x: f(x)[0]) if call.get("jac") is True else f, rows)
+
+
+@rule_of(scipy.optimize.minimize_scalar, "fun")
+def _minimize_scalar(call: Call) -> Value:
+    bounds = call.get("bounds")
+    return _result(call, call.run(), call.function("fun"), bounds_as_rows(None if bounds is None else [bounds], 1))
+
+
+def _global(original: Function, bounded: bool) -> Value:
+    """The rule of a global optimiser; it has the derivative of the minimum that it ends in."""
+
+    def rule(call: Call) -> Value:
+        bounds = call.get("bounds")
+        result = call.run(**({"bounds": plain_bounds(bounds)} if bounded else {}))
+        rows = bounds_as_rows(bounds, np.size(result.x)) if bounded else []
+        return _result(call, result, call.function("func"), rows)
+
+    return rule_of(original, "func")(rule)
+
+
+def _legacy(original: Function, *functions: str) -> Value:
+    """The rule of a function that returns the minimum alone, or first in a tuple."""
+
+    def rule(call: Call) -> Value:
+        result = call.run()
+        if not call.traced:
+            return result
+        tupled = isinstance(result, tuple)
+        found = np.asarray(result[0] if tupled else result, float)
+        f = call.function(functions[0])
+        x = minimum(
+            (lambda x: f(x[0])) if found.ndim == 0 else f, np.atleast_1d(found), [], f"scipy.optimize.{call.name}"
+        )
+        x = x[0] if found.ndim == 0 else x
+        return (x, with_value(_number(f(x)), result[1])) if tupled else x
+
+    return rule_of(original, *functions)(rule)
+
+
+RULES: list[tuple[Value, str, Value]] = [
+    (scipy.optimize, "minimize", _minimize),
+    (scipy.optimize, "minimize_scalar", _minimize_scalar),
+    (scipy.optimize, "basinhopping", _global(scipy.optimize.basinhopping, bounded=False)),
+    *(
+        (scipy.optimize, name, _global(getattr(scipy.optimize, name), bounded=True))
+        for name in ("differential_evolution", "dual_annealing", "shgo", "direct")
+    ),
+    *(
+        (scipy.optimize, name, _legacy(getattr(scipy.optimize, name), *functions))
+        for name, *functions in (
+            ("fmin", "func"), ("fmin_powell", "func"), ("brent", "func"), ("golden", "func"),
+            ("fmin_bfgs", "f", "fprime"), ("fmin_cg", "f", "fprime"), ("fmin_ncg", "f", "fprime", "fhess_p", "fhess"),
+        )
+    ),
+]  # fmt: skip

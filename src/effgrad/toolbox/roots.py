@@ -1,0 +1,140 @@
+"""`scipy.optimize`: the root finders, with the derivative of `effgrad.toolbox.implicit`.
+
+SciPy finds the root on plain numbers. A root does not depend on where the search for it began, so a start or a bracket
+with derivatives is taken as plain.
+"""
+
+import numpy as np
+import scipy.optimize
+
+from effgrad.arrays.value import depends, plain
+from effgrad.functions.scipy.tables import Calling
+from effgrad.toolbox.calls import Call, differentiated, rule_of
+from effgrad.toolbox.frozen import Function, Value, frozen, gathered
+from effgrad.toolbox.implicit import follow, follow_each, joined
+
+
+def _of_one(call: Call, f: Function, root: Value) -> Value:
+    """The root of a function of one number, or of each number of an array."""
+    single = np.ndim(root) == 0 and not isinstance(root, np.ndarray | np.generic)
+    z = np.float64(root) if single and isinstance(root, float) else root
+
+    def residual(x: Value) -> Value:
+        value = gathered(f(x))
+        # A function of a number may return an array of one.
+        return np.reshape(value, ()) if np.ndim(z) == 0 and np.shape(plain(value)) == (1,) else value
+
+    moved = follow_each(residual, z, frozen(residual), f"scipy.optimize.{call.name}")
+    return root if moved is z else moved
+
+
+def _of_many(call: Call, f: Function, x: Value) -> Value:
+    """The root of a system of equations."""
+    x = np.asarray(x)
+    shape = x.shape
+
+    def residual(z: Value) -> Value:
+        return joined([gathered(f(np.reshape(z, shape)))])
+
+    z = x.reshape(-1)
+    moved = follow(residual, z, frozen(residual), f"scipy.optimize.{call.name}")
+    return x if moved is z else np.reshape(moved, shape)
+
+
+def _bracketing(original: Function) -> Calling:
+    def rule(call: Call) -> Value:
+        result = call.run()
+        if not call.traced:
+            return result
+        f = call.function("f")
+        if call.get("full_output"):
+            root = _of_one(call, f, result[0])
+            return root, differentiated(result[1], call.name, root=root)
+        return _of_one(call, f, result)
+
+    return rule_of(original, "f")(rule)
+
+
+@rule_of(scipy.optimize.root_scalar, "f", "fprime", "fprime2")
+def _root_scalar(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    pair = isinstance(call.get("fprime"), bool) and call.get("fprime") or isinstance(call.get("fprime2"), bool)
+    f = call.function("f")
+    root = _of_one(call, (lambda x: f(x)[0]) if pair and call.get("fprime") else f, result.root)
+    return differentiated(result, call.name, root=root)
+
+
+@rule_of(scipy.optimize.newton, "func", "fprime", "fprime2")
+def _newton(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    f = call.function("func")
+    if not call.get("full_output"):
+        return _of_one(call, f, result)
+    root = _of_one(call, f, result[0])
+    if isinstance(result[1], np.ndarray):  # of an array: whether each has converged, and whether its slope was zero
+        return (root, *result[1:])
+    return root, differentiated(result[1], call.name, root=root)
+
+
+@rule_of(scipy.optimize.fixed_point, "func")
+def _fixed_point(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    f = call.function("func")
+    return _of_many(call, lambda x: gathered(f(x)) - x, result)[()]
+
+
+@rule_of(scipy.optimize.root, "fun", "jac")
+def _root(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    f = call.function("fun")
+    pair = call.get("jac") is True
+    x = _of_many(call, (lambda x: f(x)[0]) if pair else f, result.x)
+    # The function is zero at the root, wherever that moves.
+    return differentiated(result, call.name, x=x, fun=result.fun) if depends(x) else result
+
+
+@rule_of(scipy.optimize.fsolve, "func", "fprime")
+def _fsolve(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    f = call.function("func")
+    if not call.get("full_output"):
+        return _of_many(call, f, result)
+    x, info, *rest = result
+    return (_of_many(call, f, x), differentiated(info, call.name), *rest)
+
+
+def _quasi_newton(original: Function) -> Calling:
+    def rule(call: Call) -> Value:
+        result = call.run()
+        return _of_many(call, call.function("F"), result) if call.traced else result
+
+    return rule_of(original, "F")(rule)
+
+
+RULES: list[tuple[Value, str, Value]] = [
+    (scipy.optimize, "root_scalar", _root_scalar),
+    (scipy.optimize, "newton", _newton),
+    (scipy.optimize, "fixed_point", _fixed_point),
+    (scipy.optimize, "root", _root),
+    (scipy.optimize, "fsolve", _fsolve),
+    *(
+        (scipy.optimize, name, _bracketing(getattr(scipy.optimize, name)))
+        for name in ("brentq", "brenth", "ridder", "bisect", "toms748")
+    ),
+    *(
+        (scipy.optimize, name, _quasi_newton(getattr(scipy.optimize, name)))
+        for name in (
+            "broyden1", "broyden2", "anderson", "linearmixing", "diagbroyden", "excitingmixing", "newton_krylov",
+        )
+    ),
+]  # fmt: skip
