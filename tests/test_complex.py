@@ -99,9 +99,11 @@ def test_what_has_no_complex_derivative_is_an_error(call, error):
         call()
 
 
-def test_pullbacks_pair_by_the_real_part():
+def test_a_pullback_is_the_adjoint_in_the_real_inner_product():
     value, pullback = vjp(lambda z: z * (2 + 1j), Z)
     cotangent = np.array([1.0, 1j, 2 - 1j])
     tangent = np.array([0.3 + 1j, 2.0, -1j])
     moved = jvp(lambda z: z * (2 + 1j), (Z,), (tangent,))[1]
-    np.testing.assert_allclose(np.real(np.sum(cotangent * moved)), np.real(np.sum(pullback(cotangent)[0] * tangent)))
+    np.testing.assert_allclose(np.real(np.vdot(cotangent, moved)), np.real(np.vdot(pullback(cotangent)[0], tangent)))
+    # Of a real function it is the gradient.
+    np.testing.assert_allclose(vjp(lambda z: np.sum(np.abs(z) ** 2), Z)[1](1.0)[0], 2 * Z)

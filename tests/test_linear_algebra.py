@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg as sl
 from differences import directional, parts
 
-from effgrad import NoRule, grad, jvp, symmetric, vjp
+from effgrad import NoRule, grad, jvp, symmetric
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(3, 3)) + 2 * np.eye(3)
@@ -210,9 +210,3 @@ def test_vectors_of_equal_eigenvalues_have_no_derivative_and_say_so_with_nan():
     assert np.isnan(grad(f)(np.eye(2))).any() and np.isnan(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1])
     exact = grad(lambda a: np.sum(weights * sl.expm(a)))(np.eye(2))
     np.testing.assert_allclose(exact, np.e * weights, rtol=1e-13)
-
-
-def test_complex_arguments_of_a_pullback_are_those_of_grad():
-    z = COMPLEX[0]
-    value, pullback = vjp(lambda z: np.sum(np.abs(z) ** 2), z)
-    np.testing.assert_allclose(np.conj(pullback(1.0)[0]), grad(lambda z: np.sum(np.abs(z) ** 2))(z))

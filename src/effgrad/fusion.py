@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.api import directions, joined, vjp
+from effgrad.api import directions, joined, record_pullback
 from effgrad.arrays.memory import Mutable, is_written
 from effgrad.arrays.value import KINDS, LAYERS, constant, perform, plain
 from effgrad.errors import Detached
@@ -80,7 +80,7 @@ def locked(value: Any) -> Any:
 
 def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], list[list[Any]], Structure]:
     """The outputs of `f`, and for each the partials with respect to the inputs, of output shape + input shape."""
-    result, pullback = vjp(f, *inputs)
+    result, pullback = record_pullback(f, tuple(inputs), "taped")
     values, tree = flatten(result)
     partials = []
     for place, value in enumerate(values):

@@ -442,6 +442,20 @@ def _linalg(name: str) -> Any:
     return counterpart
 
 
+def _hermitian(name: str) -> Any:
+    """A function of Hermitian matrices, which the standard lets read either triangle: it is given the whole."""
+
+    def counterpart(lib: Library, a: Any, UPLO: str = "L", lower: bool = True, **options: Any) -> Any:
+        xp, a = lib.xp, lib.promoted(a, floating=True)[0]
+        lower = lower and UPLO == "L" and not options.get("upper")
+        half = xp.tril(a, k=-1) if lower else xp.triu(a, k=1)
+        other = xp.matrix_transpose(half)
+        other = xp.conj(other) if numpy_dtype(a.dtype).kind == "c" else other
+        return getattr(xp.linalg, name)(half + other + xp.tril(xp.triu(a)), **options)
+
+    return counterpart
+
+
 def _solve(lib: Library, a: Any, b: Any) -> Any:
     a, b = lib.promoted(a, b, floating=True)
     return lib.xp.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else lib.xp.linalg.solve(a, b)
@@ -507,16 +521,17 @@ COUNTERPARTS.update({
     move.tril: lambda lib, x, k: lib.xp.tril(lib.array(x), k=k),
     move.triu: lambda lib, x, k: lib.xp.triu(lib.array(x), k=k),
     product.matmul: _matmul, product.einsum: _einsum, product.inv: _linalg("inv"), product.det: _linalg("det"),
-    product.solve: _solve, decomposition.cholesky: _linalg("cholesky"),
+    product.solve: _solve, decomposition.cholesky: _hermitian("cholesky"),
     np.linalg.slogdet: _named(product.SlogdetResult, _linalg("slogdet")),
-    np.linalg.eigh: _named(decomposition.EighResult, _linalg("eigh")),
+    np.linalg.eigh: _named(decomposition.EighResult, _hermitian("eigh")),
     np.linalg.svd: _named(decomposition.SVDResult, _linalg("svd")),
     np.linalg.qr: _named(decomposition.QRResult, _qr), np.linalg.eig: _named(decomposition.EigResult, _eig),
+    decomposition.eigvalsh: _hermitian("eigvalsh"), decomposition.svdvals: _linalg("svdvals"),
     np.linalg.matrix_rank: _linalg("matrix_rank"), decomposition.pinv_of: _pinv,
     fourier.fft: _fourier("fft"), fourier.ifft: _fourier("ifft"),
     **dict.fromkeys((
-        product.logabsdet, product.phase_of_det, decomposition.qr_packed, decomposition.eigvalsh, decomposition.svdvals,
-        decomposition.eigh_packed, decomposition.svd_packed, decomposition.eig_packed), BY_NUMPY),
+        product.logabsdet, product.phase_of_det, decomposition.qr_packed, decomposition.eigh_packed,
+        decomposition.svd_packed, decomposition.eig_packed), BY_NUMPY),
     np.result_type: lambda lib, *args: np.result_type(
         *[numpy_dtype(a.dtype) if of_another_library(a) else a for a in args]),
     np.may_share_memory: lambda lib, a, b: False,

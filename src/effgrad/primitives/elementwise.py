@@ -165,7 +165,7 @@ _UNARY = {
     np.cosh: lambda y, x: np.sinh(x),
     np.tanh: lambda y, x: 1 - y * y,
     np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
-    np.arccosh: lambda y, x: 1 / np.sqrt((x - 1) * (x + 1)),
+    np.arccosh: lambda y, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),
     np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
     np.deg2rad: np.pi / 180,
     np.rad2deg: 180 / np.pi,
