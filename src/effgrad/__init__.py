@@ -23,6 +23,7 @@ from effgrad.errors import (
     Irreproducible,
     NoCounterpart,
     NoRule,
+    NotBatched,
     NotDifferentiable,
     NotFinite,
     NotSmooth,
@@ -37,6 +38,7 @@ from effgrad.modes.higher_order import function
 from effgrad.modes.region import checkpoint
 from effgrad.stage import compile, stage
 from effgrad.toolbox import implicit
+from effgrad.toolbox.batch import linearize, vmap
 
 __all__ = [
     "Detached",
@@ -45,6 +47,7 @@ __all__ = [
     "Irreproducible",
     "NoCounterpart",
     "NoRule",
+    "NotBatched",
     "NotDifferentiable",
     "NotFinite",
     "NotSmooth",
@@ -65,6 +68,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "kinks",
+    "linearize",
     "loop",
     "second_order",
     "stage",
@@ -73,4 +77,5 @@ __all__ = [
     "taylor",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

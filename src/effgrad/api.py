@@ -26,7 +26,7 @@ from effgrad.arrays.value import (
 from effgrad.effects import handled
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.modes import REVERSE
-from effgrad.modes.columns import Columns
+from effgrad.modes.batched import Batch, run_batched
 from effgrad.modes.ends import check_outputs, check_scalar, entered, is_floating
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
@@ -263,6 +263,8 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
                 [joined([c[j] for c in columns[k]], -1, out + shape, leaves[k]) for k, shape in enumerate(shapes)]
                 for j, out in enumerate(output_shapes)
             ]
+        elif at_once and all(type(y) is float or _is_real_array(y) for y in outputs) and outputs:
+            blocks = _rows(pullback, outputs, output_tree, leaves)
         else:
             rows = [
                 [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in directions(outputs, j)]
@@ -283,29 +285,54 @@ WIDTH = 32
 
 def _columns(f: Any, leaves: list[Any], tree: Structure) -> tuple[Structure, list[list[Any]]]:
     """The structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
+    values: list[Any] = []
+
+    def pushed(directions: list[Any]) -> list[Any]:
+        value, tangent = jvp(f, tree.unflatten(leaves), tree.unflatten(directions))
+        values[:] = flatten(value)
+        return flatten(tangent)[0]
+
+    rows, ends = _along_each(leaves, pushed), np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
+    outputs, output_tree = values
+    return output_tree, [
+        [_block(part[end - np.size(leaf) : end], value, leaf) for leaf, end in zip(leaves, ends, strict=True)]
+        for part, value in zip(rows, outputs, strict=True)
+    ]
+
+
+def _rows(pullback: Any, outputs: list[Any], output_tree: Structure, leaves: list[Any]) -> list[list[Any]]:
+    """The Jacobian by its rows: for each output a block for each input leaf."""
+    columns = _along_each(outputs, lambda seeds: flatten(pullback(output_tree.unflatten(seeds)))[0])
+    ends = np.cumsum([np.size(output) for output in outputs]).tolist()
+    return [
+        [_row_block(part[end - np.size(out) : end], out, leaf) for part, leaf in zip(columns, leaves, strict=True)]
+        for out, end in zip(outputs, ends, strict=True)
+    ]
+
+
+def _row_block(rows: Any, output: Any, leaf: Any) -> Any:
+    block = np.reshape(rows, np.shape(output) + np.shape(leaf))
+    return np.array(block, np.result_type(leaf)) if block.ndim else leaf.__class__(block[()])
+
+
+def _along_each(leaves: list[Any], derivative: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """The results of a linear map along each element of some leaves, as arrays with a first axis for the elements."""
     sizes = [np.size(leaf) for leaf in leaves]
     ends = np.cumsum(sizes).tolist()
     strips: list[list[Any]] = []
     for start in range(0, max(ends[-1], 1), WIDTH):
         numbers = np.arange(start, min(start + WIDTH, ends[-1]))
-        with intercepted(), Columns(len(numbers)) as activation:
-            inputs = []
-            for leaf, size, end in zip(leaves, sizes, ends, strict=True):
-                basis = (numbers[:, None] - (end - size) == np.arange(size)).astype(np.result_type(leaf))
-                inputs.append(activation.variable(entered(leaf), basis.reshape(len(numbers), *np.shape(leaf))))
-            outputs, output_tree = _flattened(f(*tree.unflatten(inputs)))
-            check_outputs(outputs)
-            values = [released(activation.primal(o)) for o in outputs]
-            tangents = [o.shadow if isinstance(o, Traced) and o.owner is activation else None for o in outputs]
-            strips.append([
-                np.zeros((len(numbers), *np.shape(value))) if t is None else t
-                for t, value in zip(tangents, values, strict=True)
-            ])  # fmt: skip
-    rows = [np.concatenate(parts) for parts in zip(*strips, strict=True)]
-    return output_tree, [
-        [_block(part[end - size : end], value, leaf) for leaf, size, end in zip(leaves, sizes, ends, strict=True)]
-        for part, value in zip(rows, values, strict=True)
-    ]
+        basis = [
+            np.equal(numbers[:, None] - (end - size), np.arange(size)).reshape(len(numbers), *np.shape(leaf))
+            for leaf, size, end in zip(leaves, sizes, ends, strict=True)
+        ]
+        basis = [part.astype(np.result_type(leaf)) for part, leaf in zip(basis, leaves, strict=True)]
+
+        def strip(batch: Batch, basis: list[Any] = basis) -> list[Any]:
+            return batch.results(derivative([batch.variable(part) for part in basis]))
+
+        strips.append(run_batched(len(numbers), strip))
+    return [np.concatenate(parts) for parts in zip(*strips, strict=True)]
 
 
 def _block(rows: Any, value: Any, leaf: Any) -> Any:
@@ -336,13 +363,13 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
     return row
 
 
-def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
-    """The Hessian of a scalar function at `x` times the vector `v`: forward over reverse.
+def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`, a pytree like `x`: forward over reverse.
 
     >>> hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
-    return jvp(grad(f), (x,), (v,))[1]
+    return jvp(lambda x: grad(f)(x, *args, **kwargs), (x,), (v,))[1]
 
 
 def hessian(

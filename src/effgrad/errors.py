@@ -197,3 +197,9 @@ class NoCounterpart(EffgradError, TypeError):
     """An operation on the arrays of another library that is not known to have a counterpart there."""
 
     code = "E10"
+
+
+class NotBatched(EffgradError, TypeError):
+    """A program that is run for all members of a batch at once asks what only one member can answer."""
+
+    code = "E11"

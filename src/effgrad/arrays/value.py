@@ -188,6 +188,8 @@ class Traced:
     def __format__(self, spec: str) -> str:
         return format(plain(self), spec) if spec else repr(self)
 
+    # Whether only an array of its shape can say which values share memory.
+    by_outline = property(lambda self: self.owner.serial < 0)
     shape = property(lambda self: np.shape(plain(self)))
     ndim = property(lambda self: np.ndim(plain(self)))
     size = property(lambda self: np.size(plain(self)))
@@ -378,9 +380,9 @@ def view(result: Any, source: Any, step: Any) -> Any:
     if type(source) in KINDS and (addresses := source.addresses()) is not None:
         # The value of an array that was written to may lie in another order than its memory.
         whole, memory = addresses, step(addresses)
-    elif type(memory) in KINDS and memory.owner.serial < 0 and memory.ndim:
-        # Of another library's array, what NumPy would share.
-        whole = np.empty(whole.shape, bool)
+    elif type(memory) in KINDS and memory.by_outline and memory.ndim:
+        # Of another library's array, or of a batch, what NumPy would share of one array of its shape.
+        whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
     if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
         OPERATORS["alias"](result, source, step)

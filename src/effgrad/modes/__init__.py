@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from effgrad.modes.batched import Batch
 from effgrad.modes.checkpointed import Checkpointed
-from effgrad.modes.columns import Columns
 from effgrad.modes.comparison import compare
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Delta
@@ -30,7 +30,7 @@ REVERSE: dict[str, Any] = {
 }
 
 __all__ = [
-    "REVERSE", "Checkpointed", "Columns", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
+    "REVERSE", "Batch", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
     "HigherOrderCheckpointed", "Reverse", "SecondOrder",
     "Taped", "Taylor", "Watch", "compare",
 ]  # fmt: skip

@@ -27,9 +27,9 @@ class Masked:
 
 def masked(value: Any, mask: Any) -> Any:
     """A cotangent with a mask; that of a number is zero as a whole (None), or not at all."""
-    if np.ndim(mask) == 0:
+    if np.ndim(mask) == 0 and not (type(mask) in KINDS and mask.by_outline):
         return value if mask else None
-    return Masked(value, mask)
+    return Masked(value, mask)  # also of a number whose mask differs among the members of a batch
 
 
 class Block:
@@ -192,7 +192,9 @@ def product(g: Any, partial: Any) -> Any:
         part = g * partial
         return 0.0 if part != part and partial == 0 else part
     if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
-        if type(g) not in LAYERS and type(partial) not in LAYERS:  # of a staged program
+        if type(g) not in KINDS and math.isfinite(g):
+            return g * partial
+        if type(g) not in LAYERS and type(partial) not in LAYERS:  # of a staged program, or a batch
             value: Any = g if type(g) in KINDS else partial
             return value.owner.evaluated(flat_product, g, partial)
     result = g * partial

@@ -257,7 +257,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
         return _moved(np.take_along_axis)(a, indices, axis)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
-    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(indices)))])
+    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(plain(a))))])
     grid[axis] = indices
     return getitem(a, index=tuple(grid))
 

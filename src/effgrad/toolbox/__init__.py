@@ -1,1 +1,1 @@
-"""Derivatives at work: custom rules, solvers, differential equations, randomness."""
+"""Derivatives at work: rules, solvers, equations, randomness; batches, sparse Jacobians, optimisation."""

@@ -16,8 +16,9 @@ from effgrad.arrays.memory import Mutable
 from effgrad.arrays.value import LAYERS, depends, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.modes.columns import Columns
+from effgrad.modes.batched import Batch
 from effgrad.modes.evaluate import Evaluate
+from effgrad.modes.forward import Forward
 from effgrad.trees import flatten
 
 Value: TypeAlias = Any
@@ -94,24 +95,22 @@ def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
 
 def jacobian_at(f: Function, x: Value) -> Value:
     """The Jacobian of a function of one vector that returns one, at a plain vector."""
-    size = len(x)
-    strips = []
-    for start in range(0, size, WIDTH):
-        directions = np.eye(size, dtype=x.dtype)[start : start + WIDTH]
-        with Columns(len(directions)) as columns:
-            result = f(columns.variable(x, directions))
-        tangents = result.shadow if depends(result) else None
-        strips.append(np.zeros((len(directions), *np.shape(plain(result)))) if tangents is None else tangents)
+    identity = np.eye(len(x), dtype=x.dtype)
+    strips = [changes(f, x, identity[start : start + WIDTH]) for start in range(0, len(x), WIDTH)]
     return np.concatenate(strips).T
 
 
 def slope_at(f: Function, x: Value) -> Value:
     """The derivative of an elementwise function at a plain number or array."""
-    with Columns(1) as columns:
-        result = f(columns.variable(x, np.ones((1, *np.shape(x)), np.result_type(x))))
-    if not depends(result) or result.shadow is None:
-        return np.zeros(np.shape(x))[()]
-    return result.shadow[0]
+    return changes(f, x, np.ones((1, *np.shape(x)), np.result_type(x)))[0]
+
+
+def changes(f: Function, x: Value, directions: Value) -> Value:
+    """The changes of the result of a function along several directions, in one run."""
+    with Batch(len(directions)) as batch, Forward() as forward:
+        result = f(forward.variable(x, batch.variable(directions)))
+        tangent = result.shadow if depends(result) else None
+        return batch.results([np.zeros(np.shape(plain(result))) if tangent is None else tangent])[0]
 
 
 def require_floats(x: Value, name: str) -> None:

@@ -16,7 +16,7 @@ from scipy.special import _ufuncs as scu
 from scipy.stats import _continuous_distns, _kde, _multivariate
 
 from effgrad.arrays import makers
-from effgrad.arrays.value import UFUNCS, plain
+from effgrad.arrays.value import UFUNCS, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Items, reals, require
 from effgrad.primitives.product import mT
@@ -70,7 +70,7 @@ def _standard(name: str) -> Any:
         shapes = tuple(map(np.asarray, shapes))
         z = (np.asarray(x) - loc) / scale
         low, high = self._get_support(*map(plain, shapes))
-        valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0) & (plain(z) == plain(z))
+        valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0) & (plain(z) == plain(z))
         inside = (plain(z) >= low) & (plain(z) <= high)
         # The ends belong to the density; the other functions have their values outside there.
         inside = inside if name in ("pdf", "logpdf") else inside & (plain(z) > low) & (plain(z) < high)
@@ -115,7 +115,7 @@ def _quantile(name: str) -> Any:
         shapes = tuple(map(np.asarray, shapes))
         low, high = self._get_support(*map(plain, shapes))
         low, high = (low, high) if name == "ppf" else (high, low)
-        valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0) & (plain(q) >= 0) & (plain(q) <= 1)
+        valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0) & (plain(q) >= 0) & (plain(q) <= 1)
         inside = (plain(q) > 0) & (plain(q) < 1)
         z = getattr(self, f"_{name}")(np.where(inside, q, 0.5), *shapes)
         z = np.where(inside, z, np.where(plain(q) <= 0, low, high))
@@ -127,7 +127,7 @@ def _quantile(name: str) -> Any:
 def _entropy(self: Any, *args: Any, **named: Any) -> Any:
     shapes, loc, scale = self._parse_args(*args, **named)
     shapes = tuple(map(np.asarray, shapes))
-    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
     value = self._entropy(*shapes)
     value = value + np.log(scale) if isinstance(self, scipy.stats.rv_continuous) else value
     return np.where(valid, value + 0.0 * loc, np.nan)[()]
@@ -137,7 +137,7 @@ def _moments(self: Any, *args: Any, **named: Any) -> Any:
     """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
     shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
     shapes = tuple(map(np.asarray, shapes))
-    valid = self._argcheck(*map(plain, shapes)) & (plain(scale) > 0)
+    valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
     with np.errstate(all="ignore"):
         stated = self._stats(*shapes, **({"moments": letters} if self._stats_has_moments else {}))
         first = stated[0] if stated[0] is not None else self._munp(1, *shapes)

@@ -1,0 +1,46 @@
+"""Runs the code of the how-to pages and draws their pictures.
+
+PYTHONPATH=src python docs/how-to/make_pictures.py [name ...]
+"""
+
+import pathlib
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+BLUE, ORANGE, GREY = "#3b6fb6", "#e07b39", "#9aa0a6"
+STYLE = {
+    "figure.figsize": (6.0, 3.0), "figure.dpi": 100, "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.edgecolor": GREY, "axes.titlelocation": "left", "legend.frameon": False,
+}  # fmt: skip
+
+
+def draw_batches(axes, page):
+    lengths = page["lengths"]
+    axes.plot(range(5, 200), lengths[5:], "o", color=BLUE, ms=3, label="a sample")
+    axes.plot(range(5), lengths[:5], "o", color=ORANGE, ms=5, label="a wrong sample")
+    axes.axhline(1.0, color=GREY, lw=1)
+    axes.set(xlabel="sample", ylabel="length of its gradient")
+    axes.legend()
+
+
+def run(name):
+    """The names after all code blocks of a page."""
+    scope = {"__name__": name}
+    for block in re.findall(r"```python\n(.*?)```", (HERE / f"{name}.md").read_text(), re.DOTALL):
+        exec(block, scope)
+    return scope
+
+
+if __name__ == "__main__":
+    drawings = {key.removeprefix("draw_"): draw for key, draw in list(globals().items()) if key.startswith("draw_")}
+    for name in sys.argv[1:] or drawings:
+        with plt.rc_context(STYLE):
+            figure, axes = plt.subplots(layout="constrained")
+            drawings[name](axes, run(name))
+            figure.savefig(HERE / f"{name}.png")

@@ -1,0 +1,249 @@
+"""A primitive applied to batches: arrays whose first axis counts the members of the batch.
+
+The rule follows from the kind of the primitive:
+
+* an elementwise primitive broadcasts, so the axes of its arguments only have to be aligned;
+* a product of matrices, or a decomposition of NumPy's, takes stacks of matrices;
+* a primitive that is told its axes by parameters (`axis`, `axes`, `shape`, `index`) is told axes one further on;
+* a primitive that moves elements moves their numbers once, and the elements of all members follow;
+* any other primitive is applied to the members, one after another.
+
+This is `vmap` (Bradbury et al. 2018, JAX: composable transformations of Python+NumPy programs), and with tangents for
+members the vector mode of Griewank and Walther 2008, section 3.2.
+"""
+
+import math
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import KINDS, outline, plain
+from effgrad.primitives import decomposition, move, product
+from effgrad.primitives.primitive import Primitive
+
+# A number or an array, plain or traced; a parameter, an index or a nest of them.
+Value = Any
+Function = Callable[..., Value]
+Params = dict[str, Value]
+
+# Functions of stacks of matrices, beside those of numpy.linalg.
+STACKED = frozenset((
+    decomposition.eigh_packed, decomposition.eig_packed, decomposition.svd_packed, decomposition.qr_packed,
+    product.logabsdet, move.tril, move.triu,
+))  # fmt: skip
+
+
+class Arguments:
+    """The arguments of one operation: values with a first axis for the members, where `flags` says so."""
+
+    def __init__(self, values: Sequence[Value], flags: Sequence[bool], count: int) -> None:
+        self.values, self.flags, self.count = list(values), list(flags), count
+        self.shapes = [np.shape(plain(v))[flag:] for v, flag in zip(values, flags, strict=True)]
+
+    def aligned(self, rank: int = 0) -> list[Value]:
+        """The values, with axes of length one in front of the members' up to the most that a member has."""
+        rank = max(rank, *map(len, self.shapes))
+        return [
+            np.reshape(v, (self.count, *(1,) * (rank - len(shape)), *shape)) if flag and len(shape) < rank else v
+            for v, flag, shape in zip(self.values, self.flags, self.shapes, strict=True)
+        ]
+
+    def spread(self) -> list[Value]:
+        """The values, all of them batches."""
+        return [
+            v if flag else np.broadcast_to(v, (self.count, *shape))
+            for v, flag, shape in zip(self.values, self.flags, self.shapes, strict=True)
+        ]
+
+    def member(self, place: int) -> list[Value]:
+        return [v[place] if flag else v for v, flag in zip(self.values, self.flags, strict=True)]
+
+
+def apply(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """The results of a primitive for all members, by the first rule that knows the case."""
+    if primitive.kind == "elementwise":
+        return primitive(*batch.aligned())
+    for rule in (_product, _stacked, _shifted, _moved):
+        result = rule(primitive, batch, params)
+        if result is not None:
+            return result
+    return by_members(lambda place, *args: primitive(*args, **params), batch)
+
+
+def by_members(function: Function, batch: Arguments) -> Value:
+    """The results of `function(place, *args)` for each member in turn; tuples of results become tuples of batches."""
+    if not batch.count:
+        values = [
+            np.zeros((1, *shape), np.result_type(plain(v))) if flag else v
+            for v, flag, shape in zip(batch.values, batch.flags, batch.shapes, strict=True)
+        ]
+        result = by_members(function, Arguments(values, batch.flags, 1))
+        return type(result)([part[:0] for part in result]) if isinstance(result, tuple | list) else result[:0]
+    results = [function(place, *batch.member(place)) for place in range(batch.count)]
+    first = results[0]
+    if isinstance(first, tuple | list):
+        parts = [_together(part) for part in zip(*results, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    return _together(results)
+
+
+def _together(results: Sequence[Value]) -> Value:
+    return np.stack([r if type(r) in KINDS else np.asarray(r) for r in results])
+
+
+def _stacked(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """A function of matrices in the last two axes."""
+    if primitive is product.solve:  # its second argument may be a vector, which a stack of vectors is not
+        vector = len(batch.shapes[1]) == 1
+        a, b = batch.spread()
+        result = primitive(a, b[..., None] if vector else b) if len(batch.shapes[0]) == 2 else None
+        return result[..., 0] if vector and result is not None else result
+    ours = primitive in STACKED or getattr(primitive.function, "__module__", None) == "numpy.linalg"
+    return primitive(*batch.values, **params) if ours and len(batch.values) == 1 else None
+
+
+# Products.
+
+
+def _product(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    if primitive is product.einsum:
+        return _einsum(batch, **params)
+    return _matmul(batch) if primitive is product.matmul else None
+
+
+def _einsum(batch: Arguments, subscripts: str) -> Value:
+    inputs, output = subscripts.split("->")
+    letter = min(set(string.ascii_letters) - set(subscripts))
+    terms = [letter + t if flag else t for t, flag in zip(inputs.split(","), batch.flags, strict=True)]
+    return product.einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
+
+
+def _matmul(batch: Arguments) -> Value:
+    (a, b), (left, right) = batch.values, map(len, batch.shapes)
+    if not batch.flags[1] and right <= 2:
+        return product.matmul(a, b)  # a vector for each member is a row of a matrix
+    if not batch.flags[0] and (left, right) in ((1, 1), (2, 1)):
+        return product.matmul(b, a if left == 1 else product.mT(a))
+    # A vector is a matrix of one row, or of one column, whose axis is taken away at the end.
+    a = a[..., None, :] if left == 1 else a
+    b = b[..., None] if right == 1 else b
+    a, b = Arguments([a, b], batch.flags, batch.count).aligned()
+    result = product.matmul(a, b)
+    result = result[..., 0] if right == 1 else result
+    return result if left > 1 else result[..., 0] if right == 1 else result[..., 0, :]
+
+
+# Parameters that name axes.
+
+
+def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """A primitive whose parameters are about axes, in the order of the members' axes."""
+    names = params.keys() - NEUTRAL
+    if not params or not names <= SHIFTS.keys():
+        return None
+    shifted = {name: SHIFTS[name](params[name], batch) if name in names else params[name] for name in params}
+    if any(value is None for value in shifted.values()):
+        return None
+    values = batch.spread() if len(batch.values) > 1 else batch.values
+    if "axis" in names and len(values) == 1 and (params["axis"] is None or not batch.shapes[0]):
+        values = [np.reshape(values[0], (batch.count, math.prod(batch.shapes[0])))]
+    elif "indices" in names:
+        pairs = zip(batch.spread(), params["indices"], strict=True)
+        values = [_fitted(value, params["shape"], index, batch) for value, index in pairs]
+    elif "shape" in names:
+        values = batch.aligned(len(shifted["shape"]) - 1)
+    elif "index" in names and len(values) == 2:
+        values[1] = _fitted(values[1], batch.shapes[0], params["index"], batch)
+    return primitive(*values, **shifted)
+
+
+def _fitted(value: Value, shape: Value, index: Value, batch: Arguments) -> Value:
+    """A batch that is written to an index of arrays of a shape, with the axes of its place."""
+    rank, given = np.ndim(np.empty(shape, bool)[index]), np.shape(plain(value))[1:]
+    if len(given) > rank:  # NumPy takes away axes of length one in front
+        return np.reshape(value, (batch.count, *given[len(given) - rank :]))
+    return Arguments([value], [True], batch.count).aligned(rank)[0]
+
+
+def _as_tuple(shape: Value) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+
+
+def _axis(axis: Value, batch: Arguments) -> Value:
+    if axis is None:
+        return 1
+    if isinstance(axis, tuple | list):
+        rank = len(batch.shapes[0])
+        return tuple(a % rank + 1 for a in axis)
+    return 1 if not batch.shapes[0] and len(batch.values) == 1 else axis if axis < 0 else axis + 1
+
+
+def _axes(axes: Value, batch: Arguments) -> Value:
+    rank = len(batch.shapes[0])
+    return (0, *(range(rank, 0, -1) if axes is None else [a % rank + 1 for a in axes]))
+
+
+def _shape(shape: Value, batch: Arguments) -> Value:
+    shape = _as_tuple(shape)
+    if -1 in shape:
+        shape = np.empty(batch.shapes[0], bool).reshape(shape).shape
+    return (batch.count, *shape)
+
+
+def index_along(index: Value) -> Value:
+    """An index of each member, or None if NumPy would move its axes to the front."""
+    parts = index if type(index) is tuple else (index,)
+    chosen = [place for place, part in enumerate(parts) if not isinstance(part, slice | None | type(...))]
+    if chosen and chosen[-1] - chosen[0] >= len(chosen) and not move.BASIC.issuperset(map(type, parts)):
+        return None
+    return slice(None), *parts
+
+
+def _indices(indices: Value, batch: Arguments) -> Value:
+    along = tuple(map(index_along, indices))
+    return None if None in along else along
+
+
+SHIFTS: dict[str, Callable[[Value, Arguments], Value]] = {
+    "axis": _axis, "axes": _axes, "shape": _shape, "index": lambda index, batch: index_along(index),
+    "indices": _indices,
+}  # fmt: skip
+# Parameters that are not about axes.
+NEUTRAL = frozenset(("dtype", "norm", "kind", "type"))
+
+
+# Moves.
+
+
+def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """A primitive that moves elements: it moves their numbers, and the members' elements are gathered by them."""
+    if not primitive.moves:
+        return None
+    numbers, start = [], 0
+    for value, flag, shape in zip(batch.values, batch.flags, batch.shapes, strict=True):
+        laid = np.empty_like(outline(value)[0] if flag and batch.count else np.empty(shape), int)
+        laid[...] = np.arange(start, start + laid.size).reshape(shape)
+        numbers.append(laid)
+        start += laid.size
+    places = np.asarray(primitive.function(*numbers, **params))
+    pools = [np.reshape(v, (batch.count, -1) if batch.count else (0, 0)) for v in batch.spread()]
+    pool = np.concatenate(pools, axis=1) if len(pools) > 1 else pools[0]
+    # What is a view of the result goes by its order in memory, which is to be that of one member.
+    order = sorted(range(places.ndim), key=lambda axis: -places.strides[axis])
+    result = pool[:, places.transpose(order)]
+    kinds = [np.result_type(plain(v)) for v in batch.values]
+    if len(set(kinds)) > 1:
+        zeros = [np.zeros(shape, kind) for shape, kind in zip(batch.shapes, kinds, strict=True)]
+        result = result.astype(primitive.function(*zeros, **params).dtype)
+    return result if order == list(range(places.ndim)) else np.transpose(result, (0, *np.argsort(order) + 1))
+
+
+def gathered(value: Value, parts: Arguments, rest: Sequence[Value], flag: bool) -> Value:
+    """`value[(*parts, *rest)]` where parts are integers of which some are batches, and the rest are slices."""
+    places = parts.aligned()
+    if not flag:
+        return value[(*places, *rest)]
+    rows = np.arange(parts.count).reshape(-1, *(1,) * max(map(len, parts.shapes)))
+    return value[(rows, *places, *rest)]

@@ -1,0 +1,185 @@
+"""Batches of a program (`vmap`), and the linear map that a program is near a point (`linearize`)."""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
+
+import numpy as np
+import optree
+
+from effgrad.api import vjp
+from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.value import KINDS, Smooth, constant, plain, released
+from effgrad.effects import handled
+from effgrad.errors import NotBatched
+from effgrad.modes.batched import Batch, run_batched
+from effgrad.primitives.batching import Value
+from effgrad.trees import Structure, flatten
+
+P = ParamSpec("P")
+# An axis, None for an argument that all members share, or containers of them.
+Axes = Any
+
+
+def vmap(
+    f: Callable[P, Value], in_axes: Axes = 0, out_axes: Axes = 0, *, axis_size: int | None = None
+) -> Callable[P, Value]:
+    """A function that applies `f` to every member of a batch, in one run.
+
+    The program of `f` is written for one member. It runs once, on values that have the shape of one member and stand
+    for all; each operation is carried out for the whole batch. Batches nest, inside and under derivatives and compiled
+    programs: `vmap(grad(loss), in_axes=(None, 0))` gives a gradient for each sample.
+
+    Arguments:
+        f: a function of pytrees of numbers and arrays, in plain NumPy.
+        in_axes: the axis of each argument that counts the members; None for one that all members share. A number (or
+            None) for all arguments, or a sequence with one for each, which may be a pytree in the argument's structure.
+        out_axes: the axis of each result that counts the members, likewise; None for one that all members share.
+        axis_size: the number of members; needed only where `in_axes` names no axis at all.
+
+    Keyword arguments are batched along their axis 0.
+
+    Returns:
+        A function of the same arguments; each of its results has one more axis, in the place that `out_axes` says.
+
+    Raises:
+        NotBatched: the arguments have different numbers of members, or lack the axis; or the program asks in an `if`,
+            an index or a count what differs among the members, or makes arrays whose shapes differ.
+
+    The names and the order of the arguments are those of `jax.vmap`.
+
+    >>> vmap(np.dot)(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([3., 4.])
+    >>> vmap(grad(lambda w, x: (w @ x) ** 2), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(f)
+    def batched(*args: P.args, **kwargs: P.kwargs) -> Value:
+        leaves, tree = flatten((args, kwargs))
+        axes = _argument_axes(in_axes, args, kwargs)
+
+        def run(batch: Batch) -> tuple[list[Value], Structure]:
+            inputs = [
+                leaf if axis is None else batch.variable(_axis_first(taken(leaf), axis))
+                for leaf, axis in zip(leaves, axes, strict=True)
+            ]
+            given, named = tree.unflatten(inputs)
+            outputs, output_tree = flatten(f(*given, **named))
+            places = _prefix(out_axes, output_tree.unflatten([0.0] * len(outputs)), "out_axes")
+            return [_result(batch, o, axis) for o, axis in zip(outputs, places, strict=True)], output_tree
+
+        results, output_tree = run_batched(_count(leaves, axes, axis_size), run)
+        return output_tree.unflatten(results if handled(Smooth) else [given_back(r) for r in results])
+
+    return batched
+
+
+def _argument_axes(in_axes: Axes, args: Sequence[Value], kwargs: dict[str, Value]) -> list[int | None]:
+    """The axis of each leaf of the arguments that counts the members."""
+    if in_axes is None or isinstance(in_axes, int):
+        in_axes = (in_axes,) * len(args)
+    if not isinstance(in_axes, tuple | list) or len(in_axes) != len(args):
+        raise NotBatched(
+            f"in_axes is {in_axes!r} for {len(args)} positional arguments; give one axis for all, or a tuple of one "
+            "(or None) for each"
+        )
+    named = [0] * len(flatten(kwargs)[0])
+    return [axis for axes, arg in zip(in_axes, args, strict=True) for axis in _prefix(axes, arg, "in_axes")] + named
+
+
+def _prefix(axes: Axes, tree: Value, name: str) -> list[int | None]:
+    """The axis of each leaf of a pytree, from axes for it or for its parts."""
+    leaves, structure = flatten(tree)
+    if axes is None or isinstance(axes, int | np.integer):
+        return [axes if axes is None else operator.index(axes)] * len(leaves)
+    try:
+        spread = optree.broadcast_prefix(axes, structure.unflatten([0.0] * len(leaves)), none_is_leaf=True)
+    except (ValueError, TypeError) as error:
+        raise NotBatched(f"{name} is {axes!r}, whose structure does not fit: {error}") from None
+    return list(spread)
+
+
+def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None) -> int:
+    """The number of members, which all arguments have to agree on."""
+    counts: dict[int, str] = {} if size is None else {operator.index(size): "axis_size"}
+    for place, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+        if axis is None:
+            continue
+        shape = np.shape(plain(taken(leaf)))
+        if not -len(shape) <= axis < len(shape):
+            raise NotBatched(
+                f"leaf {place} of the arguments has shape {shape} and no axis {axis} for the members of the batch; "
+                "give None in its place in in_axes if all members share it"
+            )
+        counts.setdefault(shape[axis], f"leaf {place} of shape {shape} along axis {axis}")
+    if len(counts) > 1:
+        said = ", ".join(f"{n} members in {where}" for n, where in counts.items())
+        raise NotBatched(f"the arguments have different numbers of members: {said}")
+    if not counts:
+        raise NotBatched("in_axes names no axis, so the number of members is not known: give axis_size")
+    return next(iter(counts))
+
+
+def _axis_first(leaf: Value, axis: int) -> Value:
+    """An argument as the batch keeps it: nobody's later write can reach it, and members are contiguous."""
+    leaf = constant(leaf)
+    moved = np.moveaxis(leaf, axis, 0)
+    return moved if type(moved) in KINDS else np.ascontiguousarray(moved)
+
+
+def _result(batch: Batch, output: Value, axis: int | None) -> Value:
+    value = released(batch.primal(taken(output)))
+    if not isinstance(plain(value), float | complex | int | np.generic | np.ndarray):
+        raise NotBatched(f"an output is a {type(output).__name__}: only numbers and arrays have a batch")
+    if axis is None:
+        if batch.mine(output):
+            raise NotBatched("out_axes is None for an output that differs among the members; name an axis for it")
+        return value
+    if not batch.mine(output):
+        value = np.broadcast_to(value, (batch.count, *np.shape(plain(value)))).copy()
+    if not -np.ndim(plain(value)) <= axis < np.ndim(plain(value)):
+        raise NotBatched(f"out_axes names axis {axis} of an output of {np.ndim(plain(value))} axes, with the batch's")
+    return np.moveaxis(value, 0, axis) if axis else value
+
+
+class LinearMap:
+    """The derivative of a function at a point, as a linear map that is applied without running the function again.
+
+    `linear(*tangents)` is the change of the result along tangents of the arguments; `linear.transpose(cotangent)` is a
+    tuple of cotangents of the arguments.
+    """
+
+    def __init__(self, push: Callable[..., Value], transpose: Callable[[Value], tuple[Value, ...]]) -> None:
+        self._push, self.transpose = push, transpose
+
+    def __call__(self, *tangents: Value) -> Value:
+        return self._push(tangents)[0]
+
+
+def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMap]:
+    """The value of `f` at `primals`, and its derivative there as a linear map.
+
+    `f` runs once; the map may be applied any number of times, forward along tangents and, by its `transpose`, back from
+    cotangents. It keeps what the reverse pass of `f` keeps. The name and the order of the arguments are JAX's.
+
+    Arguments:
+        f: a function of pytrees of floats and arrays.
+        primals: where; the map takes as many tangents, pytrees of the same structure and shapes.
+
+    Raises `NotDifferentiable` for arguments or tangents as `vjp` does.
+
+    >>> value, linear = linearize(lambda x: x**3, 2.0)
+    >>> value, linear(1.0), linear.transpose(1.0)
+    (8.0, 12.0, (12.0,))
+    """
+    value, pullback = vjp(f, *primals)
+    # The pullback is linear, so its own pullback, taken anywhere, is the map forward.
+    leaves, tree = flatten(value)
+    zeros = [
+        np.zeros(np.shape(inner), np.result_type(inner, 0.0))[()] if hasattr(inner, "dtype") else 0.0
+        for inner in map(plain, leaves)
+    ]
+    return value, LinearMap(vjp(pullback, tree.unflatten(zeros))[1], pullback)

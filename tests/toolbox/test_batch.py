@@ -1,0 +1,234 @@
+"""`vmap` gives what a plain loop over the members gives, in every mode and order, and says what no batch can do."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import numpy_cases
+import pytest
+import scipy_cases
+
+import effgrad
+from effgrad import NotBatched, compile, grad, hessian, hvp, jacobian, jvp, linearize, taylor, vjp, vmap
+from effgrad.modes import REVERSE
+
+MEMBERS = np.random.default_rng(3).uniform(0.2, 0.8, (3, 3, 4))
+CASES = {**{f"numpy {k}": f for k, f in numpy_cases.CASES.items()}, **scipy_cases.CASES}
+# What depends on the batch in a way that only Python can follow, which is said; and two where SciPy's own choice among
+# equally good answers (a sign, an empty residual) differs from that of its rule.
+REFUSED = {
+    "numpy nanmedian", "numpy nanquantile", "numpy nanpercentile", "numpy piecewise", "numpy vectorize",
+    "numpy put_along_axis", "linalg.bandwidth", "interpolate.interp1d nearest",
+    "interpolate.RegularGridInterpolator fill", "ndimage.gaussian_filter sigma", "stats.nbinom logcdf", "stats.skellam",
+    "stats.dlaplace", *(name for name in CASES if name.startswith("integrate.quad")),
+}  # fmt: skip
+CHOSEN_DIFFERENTLY = {"linalg.eigh subset", "linalg.lstsq residual"}
+
+
+def loop(f, *batches):
+    """The oracle: the members, one after another, in plain NumPy."""
+    return np.stack([f(*members) for members in zip(*batches, strict=True)])
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - CHOSEN_DIFFERENTLY))
+def test_every_function_of_a_batch_is_that_of_its_members(name):
+    f = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        members = [np.asarray(f(x)) for x in MEMBERS]
+        if name in REFUSED or len({np.shape(m) for m in members}) > 1:
+            with pytest.raises(NotBatched, match=r"\[E11\]"):
+                vmap(f)(MEMBERS)
+            return
+        np.testing.assert_allclose(vmap(f)(MEMBERS), np.stack(members), rtol=1e-9, atol=1e-12)
+
+
+def loss(w, x, y):
+    return np.sum((np.tanh(x @ w) - y) ** 2) + np.max(w) * np.prod(x[:2])
+
+
+W, XS, YS = np.linspace(0.1, 1.0, 4), MEMBERS[:, 0], np.array([0.3, -0.2, 0.9])
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+def test_gradients_of_each_sample(mode):
+    per_sample = vmap(grad(loss, mode=mode), in_axes=(None, 0, 0))(W, XS, YS)
+    step = 1e-6
+    for gradient, x, y in zip(per_sample, XS, YS, strict=True):
+        differences = [(loss(W + step * e, x, y) - loss(W - step * e, x, y)) / (2 * step) for e in np.eye(4)]
+        np.testing.assert_allclose(gradient, differences, rtol=1e-6)
+
+
+def total(w):
+    return np.sum(vmap(loss, in_axes=(None, 0, 0))(w, XS, YS) * np.array([1.0, -2.0, 0.5]))
+
+
+def plain_total(w):
+    return sum(c * loss(w, x, y) for c, x, y in zip([1.0, -2.0, 0.5], XS, YS, strict=True))
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+def test_a_batch_under_a_derivative(mode):
+    step = 1e-6
+    differences = [(plain_total(W + step * e) - plain_total(W - step * e)) / (2 * step) for e in np.eye(4)]
+    np.testing.assert_allclose(grad(total, mode=mode)(W), differences, rtol=1e-6)
+
+
+def test_batches_in_and_under_derivatives_of_higher_order():
+    v = np.array([1.0, 0.0, -1.0, 2.0])
+    np.testing.assert_allclose(hessian(total)(W), hessian(plain_total)(W), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(hessian(total, mode="hessian")(W), hessian(plain_total)(W), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(hvp(total, W, v), hessian(plain_total)(W) @ v, rtol=1e-10)
+    np.testing.assert_allclose(jvp(total, (W,), (v,))[1], grad(plain_total)(W) @ v, rtol=1e-12)
+    np.testing.assert_allclose(taylor(total, [W, v], order=3), taylor(plain_total, [W, v], order=3), rtol=1e-9)
+    each = vmap(hessian(loss), in_axes=(None, 0, 0))(W, XS, YS)
+    expected = np.stack([hessian(loss)(W, x, y) for x, y in zip(XS, YS, strict=True)])
+    np.testing.assert_allclose(each, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_compiled_batches_and_batches_of_compiled_programs(backend):
+    expected = np.stack([grad(loss)(W, x, y) for x, y in zip(XS, YS, strict=True)])
+    outside = compile(vmap(grad(loss), in_axes=(None, 0, 0)), backend)
+    np.testing.assert_allclose(outside(W, XS, YS), expected, rtol=1e-12)
+    np.testing.assert_allclose(outside(W, XS[::-1], YS[::-1]), expected[::-1], rtol=1e-12)
+    inside = vmap(compile(grad(loss), backend), in_axes=(None, 0, 0))
+    np.testing.assert_allclose(inside(W, XS, YS), expected, rtol=1e-12)
+
+
+def test_batches_nest():
+    a, b = MEMBERS[0], MEMBERS[1]
+    table = vmap(vmap(lambda x, y: np.sin(x) @ y, in_axes=(None, 0)), in_axes=(0, None))(a, b)
+    np.testing.assert_allclose(table, np.sin(a) @ b.T, rtol=1e-14)
+    inner = vmap(lambda x: vmap(lambda y: np.where(x > y, x * y, x - y))(x))(a)
+    np.testing.assert_array_equal(inner, np.stack([[np.where(x > y, x * y, x - y) for y in x] for x in a]))
+
+
+@dataclasses.dataclass
+class Layer:
+    weights: np.ndarray
+    name: str = "layer"
+
+
+def test_axes_pytrees_and_keywords():
+    def f(layer, pair, shift=0.0):
+        return {"y": layer.weights @ pair["x"] + shift, "same": pair["scale"] * 2.0}
+
+    layer, xs = Layer(np.arange(12.0).reshape(3, 4)), MEMBERS[0].T  # members along axis 1 of xs.T
+    result = vmap(f, in_axes=(None, {"x": 1, "scale": None}), out_axes={"y": -1, "same": None})(
+        layer, {"x": xs, "scale": 1.5}, shift=np.array([1.0, 2.0, 3.0])
+    )
+    np.testing.assert_allclose(result["y"], layer.weights @ xs + [1.0, 2.0, 3.0], rtol=1e-14)
+    assert result["same"] == 3.0
+    assert vmap(f, in_axes=(None, None), axis_size=2)(layer, {"x": xs[:, 0], "scale": 1.0})["same"].shape == (2,)
+    assert vmap(lambda x: (x * 2, 1.0))(np.zeros((0, 3)))[0].shape == (0, 3)
+
+
+def test_writes_and_views_of_a_member_are_those_of_numpy():
+    def f(x):
+        y = np.zeros((3, 2))
+        y[:, 0] = x[:3]
+        top = y.T[1]
+        top += x[1] * y[:, 0]
+        y[::2] *= 2.0
+        flat = y.ravel()
+        flat[1] -= 1.0
+        x[0] = 5.0
+        return np.concatenate([y.ravel(), x[::-1], y.T.ravel()])
+
+    np.testing.assert_allclose(vmap(f)(MEMBERS[0].copy()), loop(lambda x: f(x.copy()), MEMBERS[0]), rtol=1e-14)
+    # The caller's array is not written to.
+    before = MEMBERS[0].copy()
+    vmap(f)(MEMBERS[0])
+    np.testing.assert_array_equal(MEMBERS[0], before)
+
+
+def test_places_that_differ_among_members():
+    x, i = MEMBERS[0], np.array([2, 0, 3])
+    np.testing.assert_array_equal(vmap(lambda x, i: x[i])(x, i), x[np.arange(3), i])
+    np.testing.assert_array_equal(vmap(lambda i: np.take_along_axis(x, i[None, None], 1)[:, 0], out_axes=1)(i), x[:, i])
+    np.testing.assert_array_equal(vmap(lambda x: x[:, ::-1][np.argmax(x[:, 0])])(MEMBERS), loop(
+        lambda x: x[:, ::-1][np.argmax(x[:, 0])], MEMBERS))  # fmt: skip
+    np.testing.assert_array_equal(vmap(lambda x: x[..., np.argsort(x[0])])(MEMBERS), loop(
+        lambda x: x[..., np.argsort(x[0])], MEMBERS))  # fmt: skip
+    gradient = vmap(grad(lambda x, i: x[i] ** 2))(x, i)
+    np.testing.assert_array_equal(gradient, np.where(np.arange(4) == i[:, None], 2 * x, 0.0))
+
+
+def test_control_flow_is_followed_where_all_members_agree():
+    def f(x):
+        if np.all(x > 0):
+            return x * 2.0
+        return -x
+
+    np.testing.assert_array_equal(vmap(f)(MEMBERS[0]), MEMBERS[0] * 2)
+    with pytest.raises(NotBatched, match="members 0 and 1 differ; write np.where") as caught:
+        vmap(f)(MEMBERS[0] * np.array([[1.0], [-1.0], [1.0]]))
+    assert "test_batch.py" in str(caught.value) and "if np.all(x > 0):" in str(caught.value)
+    selected = vmap(lambda x: np.where(np.all(x > 0), x * 2.0, -x))(MEMBERS[0] * np.array([[1.0], [-1.0], [1.0]]))
+    np.testing.assert_array_equal(selected[1], MEMBERS[0][1])
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: vmap(lambda x, y: x + y)(np.ones(3), np.ones(4)), "numbers of members: 3 members.*4 members"),
+        (lambda: vmap(np.sin)(1.0), r"shape \(\) and no axis 0"),
+        (lambda: vmap(np.sin, in_axes=None)(np.ones(3)), "give axis_size"),
+        (lambda: vmap(np.sin, in_axes=(0, 0))(np.ones(3)), "1 positional arguments"),
+        (lambda: vmap(np.sin, in_axes=({"a": 0},))(np.ones(3)), "structure does not fit"),
+        (lambda: vmap(np.sin, out_axes=None)(np.ones(3)), "out_axes is None"),
+        (lambda: vmap(np.sin, out_axes=2)(np.ones(3)), "out_axes names axis 2"),
+        (lambda: vmap(lambda x: x[x > 0.5])(MEMBERS[0]), "different shapes"),
+        (lambda: vmap(lambda x: "text")(np.ones(3)), "an output is a str"),
+        (lambda: vmap(lambda x: float(x))(np.arange(3.0)), "float"),
+        (lambda: vmap(lambda x: sum(1.0 for _ in range(np.argmax(x))))(MEMBERS[0]), "an index or a count"),
+    ],
+)
+def test_bad_batches_say_what_to_do(call, said):
+    with pytest.raises(NotBatched, match=said):
+        call()
+
+
+def test_jacobians_of_both_modes_are_the_loops_over_directions():
+    def f(x, y):
+        return {"a": np.outer(np.sin(x), x) * y, "b": np.linalg.norm(x), "c": 2.0}
+
+    x, y = np.linspace(0.5, 1.5, 40), 0.7
+    for mode in ("forward", "reverse"):
+        result = jacobian(f, (0, 1), mode=mode)(x, y)
+        columns = [jvp(lambda x: f(x, y), (x,), (e,))[1] for e in np.eye(40)]
+        np.testing.assert_allclose(result["a"][0], np.stack([c["a"] for c in columns], -1), rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(result["b"][0], [c["b"] for c in columns], rtol=1e-13)
+        np.testing.assert_allclose(result["a"][1], f(x, 1.0)["a"], rtol=1e-13)
+        assert result["b"][1] == 0.0 and type(result["c"][1]) is float
+
+
+def test_a_linear_map_is_the_derivative_and_its_transpose():
+    def f(x, p):
+        return {"y": np.sin(x) * p["k"], "n": np.sum(x**2)}
+
+    x, p = np.linspace(0.1, 1.0, 5), {"k": 2.0}
+    runs = []
+    value, linear = linearize(lambda x, p: runs.append(1) or f(x, p), x, p)
+    assert value["n"] == f(x, p)["n"]
+    t, s = np.arange(5.0), {"k": -1.0}
+    for _ in range(2):
+        pushed = linear(t, s)
+        np.testing.assert_allclose(pushed["y"], np.cos(x) * 2.0 * t - np.sin(x), rtol=1e-14)
+        np.testing.assert_allclose(pushed["n"], 2 * x @ t, rtol=1e-14)
+    cotangent = {"y": np.ones(5), "n": 3.0}
+    dx, dp = linear.transpose(cotangent)
+    np.testing.assert_allclose(dx @ t + dp["k"] * -1.0, np.sum(pushed["y"]) + 3.0 * pushed["n"], rtol=1e-13)
+    assert len(runs) == 1
+    matrix = vmap(lambda t: linear(t, {"k": 0.0})["y"], out_axes=-1)(np.eye(5))
+    np.testing.assert_allclose(matrix, np.diag(2.0 * np.cos(x)), rtol=1e-14)
+    np.testing.assert_allclose(grad(lambda x: linearize(np.sin, x)[1](1.0))(0.3), -np.sin(0.3), rtol=1e-14)
+    with pytest.raises(effgrad.NotDifferentiable, match="shape"):
+        linear(np.ones(4), s)
+
+
+def test_a_hessian_vector_product_takes_further_arguments():
+    v = np.arange(4.0)
+    np.testing.assert_allclose(hvp(loss, W, v, XS[0], 0.5), hessian(loss)(W, XS[0], 0.5) @ v, rtol=1e-12)
+    assert vjp(lambda w: hvp(loss, w, v, XS[0], y=0.5)[0], W)[1](1.0)[0].shape == (4,)

@@ -1,0 +1,33 @@
+"""The how-to pages: their code runs as a reader runs it, each has a picture, and the site shows each."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+
+
+def run(page):
+    scope = {"__name__": page.stem}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(block, scope)
+    return scope
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_has_a_small_picture_and_a_place_in_the_site(page):
+    pictures = re.findall(r"!\[.+?\]\((.*?)\)", page.read_text(), re.DOTALL)
+    assert pictures and all(0 < (page.parent / p).stat().st_size < 80_000 for p in pictures)
+    assert f"how-to/{page.name}" in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_page_on_batches():
+    page = run(ROOT / "docs" / "how-to" / "batches.md")
+    x, y, w = page["features"], page["targets"], page["weights"]
+    np.testing.assert_allclose(page["gradients"], 2 * (x @ w - y)[:, None] * x, rtol=1e-12)
+    assert set(np.argsort(page["lengths"])[-4:]) <= set(range(5))
+    np.testing.assert_allclose(page["slopes"], [-1.0, 0.5, 1.0])
+    np.testing.assert_allclose(page["matrix"][0], page["row"], rtol=1e-14)
