@@ -1,5 +1,5 @@
 (* Every theorem, and what it assumes: each line of the output has to be "Closed under the global context". *)
-From Effgrad Require Import Derivative Reverse Taped Delta.
+From Effgrad Require Import Derivative Reverse Taped Delta Continuation SecondOrder Nesting.
 
 Print Assumptions forward_is_derivative.
 Print Assumptions forward_is_derivative_of_inputs.
@@ -14,3 +14,13 @@ Print Assumptions taped_is_forward.
 Print Assumptions term_is_forward.
 Print Assumptions evaluate_is_transpose.
 Print Assumptions delta_is_forward.
+Print Assumptions continuation_is_transpose.
+Print Assumptions continuation_is_forward.
+Print Assumptions second_order_is_derivative.
+Print Assumptions forward_over_forward.
+Print Assumptions forward_over_stateful.
+Print Assumptions forward_over_taped.
+Print Assumptions forward_over_delta.
+Print Assumptions forward_over_continuation.
+Print Assumptions ownership.
+Print Assumptions no_confusion.
