@@ -39,6 +39,7 @@ from effgrad.modes.region import checkpoint
 from effgrad.stage import compile, stage
 from effgrad.toolbox import implicit
 from effgrad.toolbox.batch import linearize, vmap
+from effgrad.toolbox.custom_rules import rule
 
 __all__ = [
     "Detached",
@@ -70,6 +71,7 @@ __all__ = [
     "kinks",
     "linearize",
     "loop",
+    "rule",
     "second_order",
     "stage",
     "stop_gradient",

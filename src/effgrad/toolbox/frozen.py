@@ -57,6 +57,12 @@ def gathered(value: Value) -> Value:
     return value
 
 
+def joined(leaves: list[Value]) -> Value:
+    """Numbers and arrays as one vector."""
+    parts = [np.reshape(leaf, (-1,)) for leaf in leaves]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def order(value: Value) -> int:
     """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's."""
     total, value = 0, gathered(value)

@@ -33,6 +33,7 @@ from effgrad.toolbox.frozen import (
     frozen,
     gathered,
     jacobian_at,
+    joined,
     order,
     plain_tree,
     require_floats,
@@ -109,12 +110,6 @@ def _split(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
     parts = zip([0, *ends], ends, shapes, strict=False)
     return [np.reshape(z[start:end], shape) if shape else z[start] for start, end, shape in parts]
-
-
-def joined(leaves: list[Value]) -> Value:
-    """Numbers and arrays as one vector."""
-    parts = [np.reshape(leaf, (-1,)) for leaf in leaves]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Value:

@@ -10,8 +10,8 @@ import scipy.optimize
 from effgrad.arrays.value import depends, plain
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.calls import Call, differentiated, rule_of
-from effgrad.toolbox.frozen import Function, Value, frozen, gathered
-from effgrad.toolbox.implicit import follow, follow_each, joined
+from effgrad.toolbox.frozen import Function, Value, frozen, gathered, joined
+from effgrad.toolbox.implicit import follow, follow_each
 
 
 def _of_one(call: Call, f: Function, root: Value) -> Value:
