@@ -7,7 +7,7 @@ every operation performed through the `Evaluate` handler.
 Time is the process's own (not what others on the machine use). Python's collector of cyclic garbage looks through all
 that a mode has recorded again and again, so, as the thesis enlarges the minor heap of OCaml, it is paused; a second
 column has the ratio with it. A mode with the mark `*` has operators on Python floats written out from the rules
-(`effgrad.modes.operators`) in place of the readable clause; `evaluate*` is the bare program on Python floats.
+(`effgrad.fast.operators`) in place of the readable clause; `evaluate*` is the bare program on Python floats.
 
     python benchmarks/asymptotics.py [--operations N] [--runs R] [--modes "A;B"] [--only-draw]
 """
@@ -22,8 +22,8 @@ import numpy as np
 from rich.progress import Progress
 
 from effgrad import grad, hessian, jvp, second_order, taylor
-from effgrad.arrays.value import Traced
-from effgrad.modes import REVERSE, Evaluate, Forward, Taped
+from effgrad.fast import REVERSE
+from effgrad.modes import Evaluate, Forward, Taped
 
 # Tables 6.1 to 6.4 of the thesis: linear R^2, quadratic R^2, order, ratio to evaluation.
 THESIS = {
@@ -65,27 +65,15 @@ def evaluate(f, x):
 
 
 def forward(f, x):
-    with ReadableForward() as mode:
+    with Forward() as mode:
         return f(mode.variable(x, 1.0)).shadow
 
 
 def taped(f, x):
-    with ReadableTaped() as mode:
+    with Taped() as mode:
         variable = mode.variable(x)
         mode.seed(f(variable), 1.0)
     return mode.cotangents([variable.shadow])[0]
-
-
-class ReadableForward(Forward):
-    """Every operation by the clause."""
-
-    value = Traced
-
-
-class ReadableTaped(Taped):
-    """Every operation by the clause."""
-
-    value = Traced
 
 
 def modes():

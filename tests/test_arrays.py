@@ -19,7 +19,7 @@ from scipy_cases import CASES as SCIPY
 import effgrad
 from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
 from effgrad.arrays.namespace import NUMBERS, Library, LibraryArray
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 
 class Strict:

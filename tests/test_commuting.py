@@ -14,7 +14,7 @@ import pytest
 
 from effgrad import EscapedValue, Irreproducible, checkpoint, grad, jvp, second_order, taylor
 from effgrad.effects import ContinuationEscaped, Effect, Handler, control, final, handle, multi, operation
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 MODES = ["forward", "second_order", "taylor", *REVERSE]
 RECOMPUTING = ["taped", "continuation", "delta", "checkpointed", "higher_order", "higher_order_checkpointed"]

@@ -3,9 +3,11 @@
 A mutant is a mode with one piece of its source replaced. The table says what is wrong with it and who catches it.
 """
 
+import importlib
 import inspect
 import operator
 import pathlib
+import sys
 import types
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ import effgrad
 from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, second_order, vjp
 from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler, ResumedTwice, _core, control, handle
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 from effgrad.program.interception import intercepted
 from effgrad.spec import (
     MODES,
@@ -32,8 +34,6 @@ from effgrad.spec import (
     represents,
 )
 from effgrad.spec.semirings import FLOATS, INTEGERS
-
-SOURCES = pathlib.Path(modes.__file__).parent
 
 
 def scalars(x):
@@ -100,227 +100,137 @@ def test_programs_of_the_specification_keep_the_contracts(mode):
 
 @dataclass(frozen=True)
 class Mutant:
-    """What is wrong, in which file, the text and what stands there instead, and who catches it."""
+    """What is wrong, in which mode, the text and what stands there instead, who catches it, and where if not there."""
 
     name: str
     file: str
     text: str
     instead: str
     caught: str
+    module: str | None = None
 
     def __str__(self):
         return f"{self.file}: {self.name}"
 
 
 CONTRACTS, REPRESENTS = "contracts", "represents"
-RANGE = "range(len(tape) - 1, first - 1, -1)"
-TERMS = "range(len(self.bindings) - 1, first - 1, -1)"
-YIELD = "yield result  # the rest of the program runs here\n"
+RANGE = "range(len(entries) - 1, first - 1, -1)"
+OWNS = "type(a) in KINDS and a.owner is self"
+YIELD = "yield self.value(self, operation.result, cell)  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
-            targets = {index: target for index, target in enumerate(cells) if target is not None}
-            parts = primitive.pull_all(list(targets), cell.cotangent, primal, primals, params)
-            for target, part in zip(targets.values(), parts, strict=True):
+            for target, part in operation.pull(cell.cotangent):
                 target.accumulate(part)
 """
+MODE = "effgrad.modes.mode"
 MUTANTS = [
-    Mutant(
-        "dropped accumulation",
-        "taped",
-        "cotangents.accumulate(collected, source, part)\n",
-        "collected[source] = part\n",
-        CONTRACTS,
-    ),
-    Mutant("first to last", "taped", RANGE, "range(first, len(tape))", CONTRACTS),
-    Mutant("last operation forgotten", "taped", RANGE, "range(len(tape) - 2, first - 1, -1)", CONTRACTS),
-    Mutant("first operations forgotten", "taped", RANGE, "range(len(tape) - 1, first + 4, -1)", CONTRACTS),
-    Mutant("one name for two values", "taped", "name = len(self.tape)", "name = max(0, len(self.tape) - 1)", CONTRACTS),
-    Mutant(
-        "confused perturbation",
-        "taped",
-        "if kind in KINDS and arg.owner is self",
-        "if kind in KINDS",
-        REPRESENTS,
-    ),
-    Mutant(
-        "only the first argument", "taped", "in zip(names, pulls, strict=False)", "in zip(names[:1], pulls)", CONTRACTS
-    ),
-    Mutant(
-        "floats: dropped accumulation",
-        "taped",
-        "collected[source] = part if before is None else before + part",
-        "collected[source] = part",
-        REPRESENTS,
-    ),
-    Mutant(
-        "floats: partials swapped",
-        "taped",
-        "((x.shadow, {0}), (y.shadow, {1}))",
-        "((x.shadow, {1}), (y.shadow, {0}))",
-        REPRESENTS,
-    ),
-    Mutant(
-        "checkpoint: results seeded one off",
-        "taped",
-        "for part, cotangent in zip(parts, given, strict=True)",
-        "for part, cotangent in zip(parts[1:], given)",
-        CONTRACTS,
-    ),
-    Mutant(
-        "checkpoint: dropped if one result is unused",
-        "taped",
-        "if all(cotangent is None",
-        "if any(cotangent is None",
-        CONTRACTS,
-    ),
+    Mutant("dropped accumulation", "tape", "cotangents.accumulate(collected, source, part)\n",
+           "collected[source] = part\n", CONTRACTS),
+    Mutant("first to last", "tape", RANGE, "range(first, len(entries))", CONTRACTS),
+    Mutant("last operation forgotten", "tape", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS),
+    Mutant("first operations forgotten", "tape", RANGE, "range(len(entries) - 1, first + 4, -1)", CONTRACTS),
+    Mutant("one name for two values", "tape", "name = len(self.entries)", "name = max(0, len(self.entries) - 1)",
+           CONTRACTS),
+    Mutant("confused perturbation", "tape", "if kind in KINDS and arg.owner is self", "if kind in KINDS", REPRESENTS),
+    Mutant("only the first argument", "tape", "in zip(names, pulls, strict=False)", "in zip(names[:1], pulls)",
+           CONTRACTS),
+    Mutant("floats: dropped accumulation", "tape", "collected[source] = part if before is None else before + part",
+           "collected[source] = part", REPRESENTS),
+    Mutant("floats: partials swapped", "tape", "((x.shadow, {0}), (y.shadow, {1}))",
+           "((x.shadow, {1}), (y.shadow, {0}))", REPRESENTS),
+    Mutant("checkpoint: results seeded one off", "tape", "for part, cotangent in zip(parts, given, strict=True)",
+           "for part, cotangent in zip(parts[1:], given)", CONTRACTS, MODE),
+    Mutant("checkpoint: dropped if one result is unused", "tape", "if all(cotangent is None",
+           "if any(cotangent is None", CONTRACTS, MODE),
+    Mutant("dropped accumulation", "taped", "collected[target] = cotangents.add(collected[target], part)",
+           "collected[target] = part", CONTRACTS, MODE),
+    Mutant("first to last", "taped", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
+    Mutant("last operation forgotten", "taped", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS, MODE),
+    Mutant("one name for two values", "taped", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
+           CONTRACTS, MODE),
+    Mutant("confused perturbation", "taped", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("only the first argument", "taped", "in enumerate(shadows) if", "in [*enumerate(shadows)][:1] if",
+           CONTRACTS, MODE),
     Mutant("dropped accumulation", "reverse", "cotangents.add(self.cotangent, part)", "part", CONTRACTS),
-    Mutant(
-        "aliased cell",
-        "reverse",
-        "primitive(*primals, **params), Cell())",
-        "primitive(*primals, **params), next(filter(None, cells), None) or Cell())",
-        CONTRACTS,
-    ),
-    Mutant(
-        "reverse pass before the rest", "reverse", YIELD + PASS, PASS.lstrip() + "        yield result\n", CONTRACTS
-    ),
-    Mutant("resumed twice", "reverse", YIELD, YIELD + "        yield result\n", CONTRACTS),
-    Mutant(
-        "only the first argument",
-        "reverse",
-        "in zip(targets.values(), parts, strict=True)",
-        "in [*zip(targets.values(), parts)][:1]",
-        CONTRACTS,
-    ),
-    Mutant(
-        "lost sharing",
-        "reverse",
-        "{index: target for index, target in enumerate(cells) if target is not None}",
-        "{i: t for t, i in {t: i for i, t in enumerate(cells) if t is not None}.items()}",
-        CONTRACTS,
-    ),
-    Mutant(
-        "passed on twice",
-        "reverse",
-        "                target.accumulate(part)\n",
-        "                target.accumulate(part)\n" * 2,
-        CONTRACTS,
-    ),
-    Mutant(
-        "confused perturbation",
-        "reverse",
-        "if type(a) in KINDS and a.owner is self else None",
-        "if type(a) in KINDS else None",
-        REPRESENTS,
-    ),
+    Mutant("aliased cell", "reverse", "cell = Cell()", "cell = next(filter(None, operation.shadows), None) or Cell()",
+           CONTRACTS),
+    Mutant("reverse pass before the rest", "reverse", YIELD + PASS,
+           PASS.lstrip() + "        yield self.value(self, operation.result, cell)\n", CONTRACTS),
+    Mutant("resumed twice", "reverse", YIELD, YIELD + "        yield self.value(self, operation.result, cell)\n",
+           CONTRACTS),
+    Mutant("only the first argument", "reverse", "in operation.pull(cell.cotangent)",
+           "in [*operation.pull(cell.cotangent)][:1]", CONTRACTS),
+    Mutant("lost sharing", "reverse", "in operation.pull(cell.cotangent)",
+           "in dict(operation.pull(cell.cotangent)).items()", CONTRACTS),
+    Mutant("passed on twice", "reverse", "                target.accumulate(part)\n",
+           "                target.accumulate(part)\n" * 2, CONTRACTS),
+    Mutant("confused perturbation", "reverse", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
     Mutant("oldest first", "continuation", "self.age > other.age", "self.age < other.age", CONTRACTS),
     Mutant("dropped accumulation", "continuation", "cotangents.add(target.waiting, part)", "part", CONTRACTS),
-    Mutant(
-        "lost sharing: called with every share",
-        "continuation",
-        "if target.waiting is None:\n                heappush(self.pending, target)",
-        "if target.call is not _keep:\n                return target.call(part)",
-        CONTRACTS,
-    ),
-    Mutant(
-        "passed on twice",
-        "continuation",
-        "                self.send(target, part)\n\n",
-        "                self.send(target, part)\n                self.send(target, part)\n\n",
-        CONTRACTS,
-    ),
+    Mutant("lost sharing: called with every share", "continuation",
+           "if target.waiting is None:\n                heappush(self.pending, target)",
+           "if target.call is not None:\n                return target.call(part)", CONTRACTS),
+    Mutant("passed on twice", "continuation", "                self.send(target, part)\n\n",
+           "                self.send(target, part)\n                self.send(target, part)\n\n", CONTRACTS),
     Mutant("stops early", "continuation", "while self.pending:", "while len(self.pending) > 1:", CONTRACTS),
-    Mutant(
-        "confused perturbation",
-        "continuation",
-        "if type(a) in KINDS and a.owner is self}",
-        "if type(a) in KINDS}",
-        REPRESENTS,
-    ),
-    Mutant(
-        "dropped accumulation",
-        "delta",
-        "collected[target] = cotangents.add(collected[target], part)",
-        "collected[target] = part",
-        CONTRACTS,
-    ),
-    Mutant("first to last", "delta", TERMS, "range(first, len(self.bindings))", CONTRACTS),
-    Mutant(
-        "one name for two terms",
-        "delta",
-        "Var(len(self.bindings) - 1)",
-        "Var(max(0, len(self.bindings) - 2))",
-        CONTRACTS,
-    ),
-    Mutant("transpose of another argument", "delta", "primitive.pull_all([index]", "primitive.pull_all([0]", CONTRACTS),
-    Mutant(
-        "a sum without its last term", "delta", "for scale in term.terms:", "for scale in term.terms[:1]:", CONTRACTS
-    ),
-    Mutant(
-        "tangents swapped", "forward", "primitive.push_all(tangents,", "primitive.push_all(tangents[::-1],", CONTRACTS
-    ),
-    Mutant(
-        "only the first tangent",
-        "forward",
-        "push_all(tangents,",
-        "push_all(tangents[:1] + [None] * len(tangents[1:]),",
-        CONTRACTS,
-    ),
-    Mutant(
-        "tangent of another value",
-        "forward",
-        "result = primitive(*primals, **params)",
-        "result = primitive(*primals[::-1], **params)",
-        CONTRACTS,
-    ),
-    Mutant("floats: sign of the second tangent", "forward", "s * {0} + t * {1}", "s * {0} - t * {1}", REPRESENTS),
-    Mutant(
-        "confused perturbation",
-        "forward",
-        "if type(a) in KINDS and a.owner is self else None",
-        "if type(a) in KINDS else None",
-        REPRESENTS,
-    ),
-    Mutant(
-        "the thesis's listing: no square of the first derivative",
-        "second_order",
-        "bent if curved is None else curved + bent",
-        "bent",
-        REPRESENTS,
-    ),
-    Mutant(
-        "no second derivative of the argument",
-        "second_order",
-        "curved if bent is None else",
-        "curved if True else",
-        REPRESENTS,
-    ),
-    Mutant(
-        "results seeded in another order",
-        "checkpointed",
-        "zip(region.again(), cells, strict=True)",
-        "zip(region.again(), cells[::-1], strict=True)",
-        CONTRACTS,
-    ),
-    Mutant(
-        "cotangents passed on though there is none",
-        "checkpointed",
-        "if any(cell.cotangent is not None for cell in cells)",
-        "if all(cell.cotangent is None for cell in cells)",
-        CONTRACTS,
-    ),
-]
-CLASSES = {
-    "taped": "Taped", "reverse": "Reverse", "continuation": "Continuation", "delta": "Delta", "forward": "Forward",
-    "second_order": "SecondOrder", "checkpointed": "Checkpointed",
-}  # fmt: skip
+    Mutant("confused perturbation", "continuation", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("dropped accumulation", "delta", "collected[target] = cotangents.add(collected[target], part)",
+           "collected[target] = part", CONTRACTS, MODE),
+    Mutant("first to last", "delta", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
+    Mutant("one name for two terms", "delta", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
+           CONTRACTS, MODE),
+    Mutant("transpose of another argument", "delta", "pull_all([self.argument]", "pull_all([0]", CONTRACTS),
+    Mutant("a sum without its last term", "delta", "for scale in term.terms:", "for scale in term.terms[:1]:",
+           CONTRACTS),
+    Mutant("tangents swapped", "forward", "operation.push(operation.shadows)",
+           "operation.push(operation.shadows[::-1])", CONTRACTS),
+    Mutant("only the first tangent", "forward", "operation.push(operation.shadows)",
+           "operation.push(operation.shadows[:1] + [None] * len(operation.shadows[1:]))", CONTRACTS),
+    Mutant("tangent of another value", "forward", "primitive(*primals, **params))",
+           "primitive(*primals[::-1], **params))", CONTRACTS, MODE),
+    Mutant("floats: sign of the second tangent", "dual", "s * {0} + t * {1}", "s * {0} - t * {1}", REPRESENTS),
+    Mutant("confused perturbation", "forward", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("the thesis's listing: no square of the first derivative", "second_order",
+           "bent if curved is None else curved + bent", "bent", REPRESENTS),
+    Mutant("no second derivative of the argument", "second_order", "curved if bent is None else",
+           "curved if True else", REPRESENTS),
+    Mutant("results seeded in another order", "checkpointed", "zip(first.again(), cells, strict=True)",
+           "zip(first.again(), cells[::-1], strict=True)", CONTRACTS),
+    Mutant("cotangents passed on though there is none", "checkpointed",
+           "if any(cell.cotangent is not None for cell in cells)", "if all(cell.cotangent is None for cell in cells)",
+           CONTRACTS),
+]  # fmt: skip
+# Each mode, and the modules that it is made in, after the one that all share.
+CHAINS = {
+    "tape": ("FastTaped", "effgrad.modes.taped", "effgrad.fast.recording"),
+    "dual": ("FastForward", "effgrad.modes.forward", "effgrad.fast.dual"),
+    "taped": ("Taped", "effgrad.modes.taped"),
+    "reverse": ("Reverse", "effgrad.modes.reverse"),
+    "continuation": ("Continuation", "effgrad.modes.continuation"),
+    "delta": ("Delta", "effgrad.modes.delta"),
+    "forward": ("Forward", "effgrad.modes.forward"),
+    "second_order": ("SecondOrder", "effgrad.modes.second_order"),
+    "checkpointed": ("Checkpointed", "effgrad.modes.reverse", "effgrad.modes.checkpointed"),
+}
 
 
 def mutated(mutant):
-    source = (SOURCES / f"{mutant.file}.py").read_text()
-    assert source.count(mutant.text) >= 1, f"the text of the mutant is not in {mutant.file}.py"
-    module = types.ModuleType(f"effgrad.modes.{mutant.file}")
-    exec(compile(source.replace(mutant.text, mutant.instead), f"<{mutant}>", "exec"), module.__dict__)
-    return module.__dict__[CLASSES[mutant.file]]
+    """The mode of a mutant, made of copies of its modules, one of them with the mutant's text."""
+    kind, *own = CHAINS[mutant.file]
+    chain = [MODE, *own]
+    where = mutant.module or own[-1]
+    originals = {name: importlib.import_module(name) for name in chain}
+    try:
+        for name in chain[chain.index(where) :]:
+            source = pathlib.Path(originals[name].__file__).read_text()
+            if name == where:
+                assert mutant.text in source, f"the text of the mutant is not in {name}"
+                source = source.replace(mutant.text, mutant.instead)
+            module = types.ModuleType(name)
+            sys.modules[name] = module
+            exec(compile(source, f"<{mutant}>", "exec"), module.__dict__)
+        return getattr(module, kind)
+    finally:
+        sys.modules.update(originals)
 
 
 def run_contracts(mode):
@@ -330,7 +240,7 @@ def run_contracts(mode):
         if hasattr(mode, "seed"):
             for f in (arrays, marked):
                 grad(f, mode="mutant")(POINT)
-        elif mode.__name__ == "Forward":
+        elif "Forward" in mode.__name__:
             with intercepted(), mode() as activation:
                 arrays(activation.variable(POINT, POINT))
 
@@ -375,7 +285,7 @@ def test_a_mutant_is_caught(mutant, monkeypatch):
             run_specification(mode)
 
 
-@pytest.mark.parametrize("file", CLASSES)
+@pytest.mark.parametrize("file", CHAINS)
 def test_the_unchanged_copy_of_a_mode_is_not_caught(file, monkeypatch):
     mode = mutated(Mutant("unchanged", file, "", "", ""))
     monkeypatch.setitem(REVERSE, "mutant", mode)

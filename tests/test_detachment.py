@@ -23,7 +23,7 @@ import scipy.integrate
 import scipy.optimize
 
 from effgrad import Detached, EffgradError, grad, jvp
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X = np.array([0.3, 0.7, 1.4])

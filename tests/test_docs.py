@@ -4,11 +4,11 @@ import doctest
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 import effgrad
-from effgrad import api
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, PAGES = ROOT / "README.md", ROOT / "docs"
@@ -18,7 +18,7 @@ WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) i
 
 @pytest.mark.parametrize("name", effgrad.__all__)
 def test_docstring_examples_run(name):
-    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs={**vars(api), **vars(effgrad)}):
+    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs={"np": np, **vars(effgrad)}):
         assert doctest.DocTestRunner().run(example).failed == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from effgrad import EscapedValue, compare, explain, grad
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 
 def test_the_reverse_pass_of_the_thesis(capsys):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from effgrad import checkpoint
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 from effgrad.modes.forward import Forward
 
 HALF = Fraction(1, 2)

@@ -22,7 +22,7 @@ from effgrad import (
     jvp,
     stop_gradient,
 )
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 a = np.array

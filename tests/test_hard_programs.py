@@ -28,7 +28,7 @@ from effgrad import (
     stop_gradient,
     value_and_grad,
 )
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 from effgrad.primitives.primitive import elementwise
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from effgrad import grad
-from effgrad.modes.inefficient import Trees, Vectors, costs
+from effgrad.papers.inefficient import Trees, Vectors, costs
 
 PROGRAMS = {
     "polynomial": lambda x, y, z: x * x * y - z / y + 2.0 * x,

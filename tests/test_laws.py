@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import effgrad
 from effgrad import checkpoint, function, grad, hessian, jacobian, jvp, second_order, taylor, vjp
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 N = 3
 TURN = np.array([[0.6, -0.8, 0.1], [0.8, 0.6, 0.0], [-0.2, 0.3, 1.0]])

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from effgrad import compile, grad, hessian, jvp, loop, second_order, stage, taylor
-from effgrad.modes import REVERSE
-from effgrad.modes.binomial import split
+from effgrad.fast import REVERSE
 from effgrad.stage import loops
+from effgrad.stage.binomial import split
 from effgrad.stage.compiled import BACKENDS
 from effgrad.stage.native import whole
 

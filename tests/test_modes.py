@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from programs import Numpy
 
 from effgrad import checkpoint, function, grad, hessian, jvp, second_order, taylor, vjp
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 points = st.lists(st.floats(-1.5, 1.5).map(lambda a: round(a, 3)), min_size=3, max_size=3).map(np.array)
 directions = st.lists(st.sampled_from([-1.0, 0.5, 1.0]), min_size=3, max_size=3).map(np.array)

@@ -11,7 +11,7 @@ import numpy as np
 from docs.generate.conventions import shown
 
 from effgrad import grad
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 TESTS = pathlib.Path(__file__).parents[2] / "tests"
 

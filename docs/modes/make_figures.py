@@ -7,9 +7,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from effgrad import checkpoint, function, fuse, grad, hessian, jvp, second_order, taylor
-from effgrad.modes import REVERSE, Continuation, Reverse
-from effgrad.modes.explain import Counting
-from effgrad.modes.inefficient import costs
+from effgrad.api.explain import Counting
+from effgrad.fast import REVERSE
+from effgrad.modes import Continuation, Reverse
+from effgrad.papers.inefficient import costs
 
 HERE = pathlib.Path(__file__).parent
 FIGURES = {}
@@ -112,9 +113,9 @@ def taped(axes):
     with REVERSE["taped"]() as tape:
         x, y = tape.variable(2.0), tape.variable(4.0)
         1 + (x * x * x + -(y * y))
-    for name, entry in enumerate(tape.tape):
+    for name, entry in enumerate(tape.entries):
         axes.plot(name, 0, "o", color="C0" if entry else "C1", ms=12)
-        for source, partial in entry:
+        for source, partial in entry or ():
             bend = "arc3,rad=0.5"
             style = dict(arrowstyle="->", connectionstyle=bend, color="gray", shrinkA=8, shrinkB=8)
             axes.annotate("", (source, 0), (name, 0), arrowprops=style)
@@ -225,7 +226,7 @@ def fuse_(axes):
             x, grown = activation.variable(0.5), []
             for _ in range(8):
                 x = f(x)
-                grown.append(len(activation.tape))
+                grown.append(len(activation.entries))
         lengths.append(grown)
     for grown, label in zip(lengths, ("f", "fuse(f)"), strict=True):
         axes.plot(range(1, 9), grown, "o-", label=label)

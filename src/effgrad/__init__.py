@@ -16,6 +16,8 @@ from effgrad.api import (
     value_and_grad,
     vjp,
 )
+from effgrad.api.compare import compare
+from effgrad.api.explain import explain
 from effgrad.errors import (
     Detached,
     EffgradError,
@@ -32,10 +34,8 @@ from effgrad.errors import (
 )
 from effgrad.functions.numpy.linalg import symmetric
 from effgrad.fusion import fuse
-from effgrad.modes.comparison import compare
-from effgrad.modes.explain import explain
+from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
-from effgrad.modes.region import checkpoint
 from effgrad.stage import compile, stage
 from effgrad.toolbox import implicit
 from effgrad.toolbox.batch import linearize, vmap

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.api import directions, joined, record_pullback
+from effgrad.api.gradient import record_pullback
+from effgrad.api.results import directions, joined
 from effgrad.arrays.memory import Mutable, is_written
 from effgrad.arrays.value import KINDS, LAYERS, constant, perform, plain
 from effgrad.errors import Detached

@@ -13,9 +13,9 @@ import optree
 
 from effgrad.arrays.value import example, plain
 from effgrad.effects import handled
-from effgrad.modes.binomial import default_memory, split
-from effgrad.modes.region import Checkpoint, Recompute, checkpoint
+from effgrad.modes.checkpoint import Checkpoint, Recompute, checkpoint
 from effgrad.stage import loops
+from effgrad.stage.binomial import default_memory, split
 from effgrad.stage.graph import Graph
 from effgrad.stage.iterate import iterate, unpacked
 

@@ -10,7 +10,7 @@ import scipy_cases
 
 import effgrad
 from effgrad import NotBatched, compile, grad, hessian, hvp, jacobian, jvp, linearize, taylor, vjp, vmap
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 
 MEMBERS = np.random.default_rng(3).uniform(0.2, 0.8, (3, 3, 4))
 CASES = {**{f"numpy {k}": f for k, f in numpy_cases.CASES.items()}, **scipy_cases.CASES}

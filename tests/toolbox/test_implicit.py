@@ -9,7 +9,7 @@ import scipy.optimize as so
 
 import effgrad
 from effgrad import NoRule, NotDifferentiable, grad, hessian, jacobian, jvp, second_order, taylor, vjp
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 from effgrad.toolbox import implicit
 
 pytestmark = pytest.mark.eager

@@ -4,7 +4,6 @@ from typing import Any
 
 from effgrad.modes.batched import Batch
 from effgrad.modes.checkpointed import Checkpointed
-from effgrad.modes.comparison import compare
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Delta
 from effgrad.modes.evaluate import Evaluate
@@ -16,7 +15,6 @@ from effgrad.modes.reverse import Reverse
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taped import Taped
 from effgrad.modes.taylor import Taylor
-from effgrad.modes.watch import Watch
 
 # The reverse modes, by the names of their modules.
 REVERSE: dict[str, Any] = {
@@ -30,7 +28,7 @@ REVERSE: dict[str, Any] = {
 }
 
 __all__ = [
-    "REVERSE", "Batch", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward", "HigherOrder",
-    "HigherOrderCheckpointed", "Reverse", "SecondOrder",
-    "Taped", "Taylor", "Watch", "compare",
+    "REVERSE", "Batch", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward",
+    "HigherOrder",
+    "HigherOrderCheckpointed", "Reverse", "SecondOrder", "Taped", "Taylor",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler, around
-from effgrad.modes.region import Checkpoint, Region, leaked
+from effgrad.modes.checkpoint import Checkpoint, CheckpointRun, leaked
 from effgrad.modes.reverse import Cell, Reverse
 
 
@@ -20,8 +20,7 @@ class _Unrecorded(Cell):
     __slots__ = ()
 
     def accumulate(self, part: Any) -> None:
-        if part is not None:
-            raise leaked()
+        raise leaked()
 
 
 class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
@@ -31,18 +30,21 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
         return thunk() if "apply" in vars(self) else self._checkpoint(thunk)
 
     def unrecorded(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        """The clause `apply` while nothing is recorded."""
-        return Traced(self, primitive(*[self.primal(a) for a in args], **params), _Unrecorded())
+        """Take the place of `apply` while nothing is recorded."""
+        return self.value(self, self.perform(primitive, args, params).result, _Unrecorded())
+
+    def recorded(self, cell: Cell) -> bool:
+        return type(cell) is not _Unrecorded
 
     @around
     def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
-        region = Region(self, thunk, lambda part: type(part.shadow) is _Unrecorded, apply=self.unrecorded)
-        cells = []
-        for part in region.parts:
-            part.shadow = Cell()
-            cells.append(part.shadow)
-        yield region.result  # the rest of the program runs here
+        first = CheckpointRun(self, thunk, apply=self.unrecorded)
+        cells = [Cell() for _ in first.parts]
+        for part, cell in zip(first.parts, cells, strict=True):
+            part.shadow = cell
+        yield first.result  # the rest of the program runs here
         if any(cell.cotangent is not None for cell in cells):
             # The clauses of this second run are pending now, and finish next.
-            for part, cell in zip(region.again(), cells, strict=True):
-                part.shadow.accumulate(cell.cotangent)
+            for part, cell in zip(first.again(), cells, strict=True):
+                if cell.cotangent is not None:
+                    part.shadow.accumulate(cell.cotangent)

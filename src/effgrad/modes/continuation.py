@@ -11,9 +11,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned
-from effgrad.effects import Handler
-from effgrad.modes.region import Checkpoint, Region, leaked
+from effgrad.modes.checkpoint import CheckpointRun
+from effgrad.modes.mode import Operation, ReverseMode
 from effgrad.primitives import cotangents
 
 
@@ -22,7 +21,7 @@ class Backpropagator:
 
     __slots__ = ("age", "call", "waiting")
 
-    def __init__(self, age: int, call: Callable[[Any], None]) -> None:
+    def __init__(self, age: int, call: Callable[[Any], None] | None) -> None:
         self.age, self.call = age, call
         self.waiting: Any = None
 
@@ -30,70 +29,45 @@ class Backpropagator:
         return self.age > other.age
 
 
-def _keep(cotangent: Any) -> None:
-    """The end of the way: the cotangent stays where it arrived."""
-
-
-class Continuation(Handler[Smooth, Checkpoint]):
-    """Continuation reverse mode; a traced value's shadow is its backpropagator."""
+class Continuation(ReverseMode):
+    """Continuation reverse mode; a value's shadow is its backpropagator."""
 
     def enter(self) -> None:
         self.made = 0
-        self.recording = True
         self.pending: list[Backpropagator] = []
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        primals = [self.primal(a) for a in args]
-        result = primitive(*primals, **params)
-        if not self.recording:
-            return Traced(self, result, None)
-        targets = {i: a.shadow for i, a in enumerate(args) if type(a) in KINDS and a.owner is self}
-        if None in targets.values():
-            raise leaked()
-
-        def backpropagate(cotangent: Any) -> None:
-            parts = primitive.pull_all(list(targets), cotangent, result, primals, params)
-            for target, part in zip(targets.values(), parts, strict=True):
-                self.send(target, part)
-
-        return self.value(result, backpropagate)
-
-    def run(self, thunk: Callable[[], Any]) -> Any:
-        """A checkpoint: its backpropagators are made when its results' cotangents come."""
-        if not self.recording:
-            return thunk()
-        region = Region(self, thunk, lambda part: part.shadow is None, recording=False)
-        received: list[Any] = [None] * len(region.parts)
-
-        def again(_: Any) -> None:
-            for part, cotangent in zip(region.again(), received, strict=True):
-                self.send(part.shadow, cotangent)
-
-        # Younger than `again`, the results have their whole cotangents before it is called.
-        rerun = self.backpropagator(again)
-        for place, part in enumerate(region.parts):
-
-            def receive(cotangent: Any, place: int = place) -> None:
-                received[place] = cotangent
-                self.send(rerun, 0.0)
-
-            part.shadow = self.backpropagator(receive)
-        return region.result
-
-    def primal(self, value: Any) -> Any:
-        """A value as it is below this activation; what is not owned here is a constant."""
-        return value.primal if type(value) in KINDS and value.owner is self else constant(value)
-
-    def value(self, primal: Any, backpropagate: Callable[[Any], None]) -> Traced:
-        return Traced(self, primal, self.backpropagator(backpropagate))
-
-    def backpropagator(self, call: Callable[[Any], None]) -> Backpropagator:
+    def backpropagator(self, call: Callable[[Any], None] | None) -> Backpropagator:
         self.made += 1
         return Backpropagator(self.made, call)
 
-    def variable(self, primal: Any) -> Traced:
-        """An input of the program: its cotangent goes no further."""
-        return self.value(primal, _keep)
+    def input(self) -> Backpropagator:
+        return self.backpropagator(None)  # the cotangent goes no further
+
+    def record(self, operation: Operation) -> Backpropagator:
+        def backpropagate(cotangent: Any) -> None:
+            for target, part in operation.pull(cotangent):
+                self.send(target, part)
+
+        return self.backpropagator(backpropagate)
+
+    def rerun(self, first: CheckpointRun) -> list[Backpropagator]:
+        received: list[Any] = [None] * len(first.parts)
+
+        def again(_: Any) -> None:
+            for part, cotangent in zip(first.again(), received, strict=True):
+                self.send(part.shadow, cotangent)
+
+        # Younger than `older`, the results have their whole cotangents before it is called.
+        older = self.backpropagator(again)
+
+        def receiver(place: int) -> Callable[[Any], None]:
+            def receive(cotangent: Any) -> None:
+                received[place] = cotangent
+                self.send(older, 0.0)
+
+            return receive
+
+        return [self.backpropagator(receiver(place)) for place in range(len(first.parts))]
 
     def send(self, target: Backpropagator, part: Any) -> None:
         """Let a share of a cotangent wait at its backpropagator."""
@@ -102,18 +76,13 @@ class Continuation(Handler[Smooth, Checkpoint]):
                 heappush(self.pending, target)
             target.waiting = cotangents.add(target.waiting, part)
 
-    def seed(self, value: Traced, cotangent: Any) -> None:
-        """Let the reverse pass begin with a cotangent of a value."""
-        if owned(value, self).shadow is None:
-            raise leaked()
-        self.send(value.shadow, cotangent)
+    def seed(self, value: Any, cotangent: Any) -> None:
+        self.send(self.seeded(value), cotangent)
 
-    def cotangents(self, variables: list[Backpropagator]) -> list[Any]:
-        """The reverse pass; the cotangents that came to the variables."""
+    def cotangents(self, shadows: list[Backpropagator]) -> list[Any]:
         while self.pending:
             youngest = heappop(self.pending)
-            cotangent = youngest.waiting
-            if youngest.call is not _keep:
-                youngest.waiting = None
-            youngest.call(cotangent)
-        return [variable.waiting for variable in variables]
+            if youngest.call is not None:
+                cotangent, youngest.waiting = youngest.waiting, None
+                youngest.call(cotangent)
+        return [variable.waiting for variable in shadows]

@@ -18,7 +18,7 @@ from typing import Any
 
 from effgrad.arrays.value import Smooth
 from effgrad.effects import Effect, Handler, handled, operation
-from effgrad.modes.region import Checkpoint
+from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.taped import Taped
 
 

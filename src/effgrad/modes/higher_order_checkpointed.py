@@ -9,8 +9,8 @@ from typing import Any
 
 from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler
+from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
-from effgrad.modes.region import Checkpoint
 
 
 class HigherOrderCheckpointed(HigherOrder, Handler[Smooth, Checkpoint, Functions]):

@@ -11,34 +11,30 @@ Sigal 2024, section 5.1.
 
 from typing import Any
 
-from effgrad.arrays.value import KINDS, Smooth, Traced
-from effgrad.effects import Handler
+from effgrad.arrays.value import Traced
 from effgrad.modes.forward import Forward
+from effgrad.modes.mode import Mode
 
 
-class SecondOrder(Handler[Smooth]):
-    """Second-order forward mode; a traced value's shadow is the pair of its derivatives (None: zero)."""
+class SecondOrder(Mode):
+    """Second-order forward mode; a value's shadow is the pair of its derivatives (None: zero)."""
 
+    forward: type[Forward] = Forward
     order = 2  # of the derivatives that it takes
+
+    def variable(self, primal: Any, direction: Any = None) -> Traced:
+        return self.value(self, primal, (direction, None))
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         primals = [self.primal(a) for a in args]
-        shadows = [a.shadow if type(a) in KINDS and a.owner is self else (None, None) for a in args]
+        shadows = [a.shadow if self.owns(a) else (None, None) for a in args]
         firsts, seconds = [list(part) for part in zip(*shadows, strict=True)]
-        with Forward() as forward:
+        with self.forward() as forward:
             duals = [p if t is None else forward.variable(p, t) for p, t in zip(primals, firsts, strict=True)]
             result = primitive(*duals, **params)
             pushed = primitive.push_all(firsts, result, duals, params)
             value, first = forward.primal(result), forward.primal(pushed)
-            curved = pushed.shadow if type(pushed) in KINDS and pushed.owner is forward else None
+            curved = pushed.shadow if forward.owns(pushed) else None
         bent = primitive.push_all(seconds, value, primals, params)
         second = curved if bent is None else bent if curved is None else curved + bent
-        return Traced(self, value, (first, second))
-
-    def primal(self, value: Any) -> Any:
-        """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if type(value) in KINDS and value.owner is self else value
-
-    def variable(self, primal: Any, direction: Any) -> Traced:
-        """An input of the program, moving along a direction."""
-        return Traced(self, primal, (direction, None))
+        return self.value(self, value, (first, second))

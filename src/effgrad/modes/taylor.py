@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, Smooth, Traced, constant, plain
-from effgrad.effects import Handler
+from effgrad.arrays.value import Traced, constant, plain
+from effgrad.modes.mode import Mode
 from effgrad.primitives.elementwise import divide, multiply, where
 
 
@@ -33,16 +33,18 @@ class Series:
         return self.known[k]
 
 
-class Taylor(Handler[Smooth]):
-    """Taylor mode to an order; a traced value's shadow is its series."""
+class Taylor(Mode):
+    """Taylor mode to an order; a value's shadow is its series."""
+
+    constant = staticmethod(constant)  # a coefficient is computed when it is asked for
 
     def __init__(self, order: int) -> None:
         self.order = order
         self.in_rule = False
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        moving: list[Any] = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
-        primals = [constant(a) if s is None else s[0] for a, s in zip(args, moving, strict=True)]
+        moving: list[Any] = [a.shadow if self.owns(a) else None for a in args]
+        primals = [self.primal(a) for a in args]
         value = primitive(*primals, **params)
         if primitive is multiply and None not in moving:
             result = Series(value, _product(moving[0], moving[1]))
@@ -73,7 +75,7 @@ class Taylor(Handler[Smooth]):
                 tangents = [None if s is None else self._derivative(s) for s in moving]
                 made.append(primitive.push_all(tangents, self._traced(result), xs, params))
             derivative = made[0]
-            if type(derivative) in KINDS and derivative.owner is self:
+            if self.owns(derivative):
                 coefficient = derivative.shadow[k - 1] / k
             else:
                 coefficient = _zeros(result[0]) if derivative is None or k > 1 else derivative
@@ -88,13 +90,9 @@ class Taylor(Handler[Smooth]):
     def _derivative(self, series: Series) -> Traced:
         return self._traced(Series(series[1], lambda k: (k + 1) * series[k + 1]))
 
-    def primal(self, value: Any) -> Any:
-        """A value as it is below this activation: what is not owned here is a constant."""
-        return value.primal if type(value) in KINDS and value.owner is self else value
-
-    def variable(self, coefficients: list[Any]) -> Traced:
-        """An input of the program, by the first coefficients of its series."""
-        given = list(coefficients)
+    def variable(self, primal: Any, others: Any = ()) -> Traced:
+        """Return an input of the program, by the first coefficients of its series."""
+        given = [primal, *others]
         return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else _zeros(given[0])))
 
 

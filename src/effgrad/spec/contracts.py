@@ -25,8 +25,7 @@ import numpy as np
 from effgrad.arrays.value import KINDS, Smooth, Traced, plain
 from effgrad.effects import Handler, observed
 from effgrad.errors import EffgradError
-from effgrad.modes.region import owned
-from effgrad.modes.taped import UNRECORDED
+from effgrad.modes.checkpoint import values_of
 from effgrad.primitives import cotangents
 from effgrad.spec.differentiation import Number
 
@@ -249,8 +248,12 @@ class _Checked(Handler[Smooth]):
         return Traced(self, variable.primal, variable.shadow)
 
     def answered(self, primitive: Any, args: Any, params: Any, shadows: list[Any], result: Any) -> None:
-        if _recorded(result.shadow) and getattr(self, "recording", True):
+        if result.shadow is not None and self.recorded(result.shadow) and getattr(self, "recording", True):
             self.ghost.bind(primitive, args, params, shadows, result)
+
+    def recorded(self, shadow: Any) -> bool:
+        inherited = getattr(super(), "recorded", None)
+        return inherited is None or bool(inherited(shadow))
 
     def run(self, thunk: Callable[[], Any]) -> Any:
         """A checkpoint: its results get other names when it is run again."""
@@ -261,7 +264,7 @@ class _Checked(Handler[Smooth]):
         @functools.wraps(inner.func)
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = inner(*args, **kwargs)
-            parts = owned(self, result)
+            parts = values_of(self, result)
             if names:
                 self.ghost.rerun(names, [part.shadow for part in parts])
             first.extend(parts)
@@ -271,10 +274,6 @@ class _Checked(Handler[Smooth]):
         result = super().run(again)  # type: ignore[misc]
         names.extend(part.shadow for part in first)
         return result
-
-
-def _recorded(shadow: Any) -> bool:
-    return shadow is not None and not (type(shadow) is int and shadow >= UNRECORDED)
 
 
 class _Tangents(_Checked):
@@ -346,8 +345,8 @@ class _Clause:
 class _Backpropagators(_Reverse):
     """A backpropagator for each value."""
 
-    def backpropagator(self, call: Callable[[Any], None]) -> Any:
-        if call.__name__ == "_keep":
+    def backpropagator(self, call: Callable[[Any], None] | None) -> Any:
+        if call is None:
             return super().backpropagator(call)  # type: ignore[misc]
         made: list[Any] = []
 
@@ -375,14 +374,9 @@ class _Operations(list[Any]):
 class _Listed(_Checked):
     """A list of operations, which the reverse pass reads, and a list of cotangents."""
 
-    tape: Any
-    bindings: Any
-
     def enter(self) -> None:
         super().enter()
-        kept = "tape" if hasattr(self, "tape") else "bindings"
-        self.operations = _Operations()
-        setattr(self, kept, self.operations)
+        self.entries = _Operations()
 
     def pull(self, seeds: list[tuple[Any, Any]], variables: list[Any]) -> list[Any]:
         """A reverse pass, of which there may be several."""
@@ -393,28 +387,22 @@ class _Listed(_Checked):
         self.ghost.finish(variables, found)
         return found
 
-    def _walk(self, collected: list[Any], *names: Any) -> None:
-        self._steps(super()._walk, collected, names)  # type: ignore[misc]
-
-    def evaluate(self, collected: list[Any], *names: Any) -> None:
-        self._steps(super().evaluate, collected, names)  # type: ignore[misc]
-
-    def _steps(self, walk: Callable[..., None], collected: list[Any], names: Any) -> None:
+    def walk(self, collected: list[Any], first: int) -> None:
         ghost = self.ghost
 
         def reading(index: int) -> None:
-            index %= len(self.operations)
+            index %= len(self.entries)
             ghost.end_step(collected.__getitem__)
             ghost.begin_step(index, collected[index])
 
-        outer, self.operations.reading = self.operations.reading, reading
+        outer, self.entries.reading = self.entries.reading, reading
         try:
-            walk(collected, *names)
+            super().walk(collected, first)  # type: ignore[misc]
         finally:
-            self.operations.reading = outer
+            self.entries.reading = outer
         ghost.end_step(collected.__getitem__)
         if outer is not None:
-            ghost.forget(names[0])
+            ghost.forget(first)
 
 
 _CHECKS: dict[str, type] = {

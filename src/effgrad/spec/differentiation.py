@@ -13,11 +13,13 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from effgrad import fast
 from effgrad.arrays.value import KINDS
 from effgrad.effects import Handler
+from effgrad.fast import FastForward
 from effgrad.modes import REVERSE
+from effgrad.modes.checkpoint import Checkpoint, indistinguishable
 from effgrad.modes.forward import Forward
-from effgrad.modes.region import Checkpoint, indistinguishable
 from effgrad.modes.second_order import SecondOrder
 from effgrad.primitives import cotangents
 from effgrad.spec.expressions import Dictionary, Expression, Numbers
@@ -146,4 +148,11 @@ class _Vertex:
 
 
 # The modes that need no more of their numbers than a semiring has. (Taylor series divide by the order.)
-MODES: dict[str, Any] = {"forward": Forward, "second_order": SecondOrder, "stack": stack, **REVERSE}
+MODES: dict[str, Any] = {
+    "forward": Forward,
+    "second_order": SecondOrder,
+    "stack": stack,
+    **REVERSE,
+    "fast forward": FastForward,
+    **{f"fast {name}": mode for name, mode in fast.REVERSE.items() if mode is not REVERSE[name]},
+}

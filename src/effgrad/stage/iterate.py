@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.api import jvp, vjp
 from effgrad.arrays.value import plain
-from effgrad.modes.binomial import default_memory, split
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
+from effgrad.stage.binomial import default_memory, split
 from effgrad.stage.graph import dtype_of, shape_of
 from effgrad.stage.loops import Loop, floating, replay
 from effgrad.stage.stage import settled
@@ -251,7 +252,6 @@ def _unrolled(*leaves: Any, loop: Loop) -> Any:
 
 def _push_definition(definition: Any, tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
     """The tangent of a primitive from its definition."""
-    from effgrad.api import jvp
 
     moved = [i for i, t in enumerate(tangents) if t is not None and np.result_type(plain(args[i])).kind == "f"]
     f = _restricted(definition, moved, args, params)
@@ -262,7 +262,6 @@ def _pull_definition(
     definition: Any, wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]
 ) -> list[Any]:  # fmt: skip
     """The cotangents of a primitive's arguments from its definition."""
-    from effgrad.api import vjp
 
     moved = [i for i in wanted if np.result_type(plain(args[i])).kind == "f"]
     _, pullback = vjp(_restricted(definition, moved, args, params), *[args[i] for i in moved])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.api import jvp, vjp
 from effgrad.arrays.value import CONSTANT, example
 from effgrad.primitives import cotangents
 from effgrad.primitives.cotangents import flat_product
@@ -223,7 +224,6 @@ def _ones(nodes: Sequence[Any]) -> list[Any]:
 
 
 def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
-    from effgrad.api import jvp
 
     consts, carry, rows = loop.inputs
     moving = [n for n in carry if n.dtype.kind == "f"]
@@ -252,7 +252,6 @@ def _dual(loop: Loop, active: tuple[int, ...]) -> Loop:
 
 
 def _backward(loop: Loop, wanted: tuple[int, ...]) -> Loop:
-    from effgrad.api import vjp
 
     consts, carry, rows = loop.inputs
     varied = [loop.graph.inputs[i] for i in loop.pulled(wanted)]

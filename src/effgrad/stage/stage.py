@@ -23,7 +23,7 @@ from effgrad.arrays.namespace import LibraryArray, of_another_library
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.effects import Handler
 from effgrad.errors import EscapedValue, NoRule, NotStaged
-from effgrad.modes.region import Recompute
+from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum

@@ -16,13 +16,13 @@ from typing import Any
 
 import effgrad
 from effgrad.arrays.value import Traced
-from effgrad.modes import REVERSE
+from effgrad.fast import REVERSE
 from effgrad.modes.forward import Forward
-from effgrad.modes.inefficient import Trees, Vectors
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
 from effgrad.papers import expressions
 from effgrad.papers.eff import from_lam
+from effgrad.papers.inefficient import Trees, Vectors
 from effgrad.papers.lam import Interpreter, typeof
 from effgrad.papers.lam.terms import Arrow, Term, dimension
 from effgrad.papers.lam.translations import (
@@ -281,7 +281,7 @@ def _along(handler: Callable[[], Any], inputs: Callable[[Any, Any, Any], Any],
 
 
 def _series(activation: Any, x: Any, dx: Any) -> Any:
-    return activation.variable([x, dx, 0 * x])
+    return activation.variable(x, [dx, 0 * x])
 
 
 def _dual(activation: Any, x: Any, dx: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.modes.region import checkpoint
+from effgrad.modes.checkpoint import checkpoint
 from effgrad.papers.lam.terms import (
     App,
     Case,

@@ -1,4 +1,4 @@
-"""A checkpointed part of a program: the effect that marks it, and what the modes that run it again share.
+"""Checkpoints: the effect that marks a part of a program, and its first and later runs.
 
 `checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
 comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. The
@@ -59,27 +59,28 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
 
 
-class Region:
+class CheckpointRun:
     """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
 
-    `unrecording` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the
-    results that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before,
-    and only passes through.
+    `paused` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the results
+    that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before, and
+    only passes through.
     """
 
-    def __init__(self, activation: Any, thunk: Any, unrecorded: Callable[[Any], bool], **unrecording: Any) -> None:
+    def __init__(self, activation: Any, thunk: Any, **paused: Any) -> None:
         self.activation, self.thunk = activation, thunk
         self.around, self.first = PARTS.get(), Part()
         state = vars(activation)
-        recording = {name: state[name] for name in unrecording if name in state}
-        state.update(unrecording)
+        recording = {name: state[name] for name in paused if name in state}
+        state.update(paused)
         try:
             self.result, self.values, values = self._run(self.first)
         finally:
-            for name in unrecording:
+            for name in paused:
                 del state[name]
             state.update(recording)
-        first = {id(part): place for place, part in reversed(list(enumerate(values))) if unrecorded(part)}
+        places = reversed(list(enumerate(values)))
+        first = {id(part): place for place, part in places if not activation.recorded(part.shadow)}
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]
 
@@ -90,7 +91,7 @@ class Region:
         outside = PARTS.set((*self.around, part))
         try:
             result = self.thunk()
-            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], owned(self.activation, result)
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], values_of(self.activation, result)
         finally:
             PARTS.reset(outside)
             part.end()
@@ -114,24 +115,24 @@ class Region:
         return [parts[place] for place in self.places]
 
 
-def owned(activation: Any, result: Any) -> list[Any]:
-    """The values of an activation in a result: leaves, or what values of inner derivatives hold."""
-    return [value for leaf in flatten(result)[0] for value in _owned(activation, leaf)]
+def values_of(activation: Any, result: Any) -> list[Any]:
+    """Return the values of an activation in a result: leaves, or what values of inner derivatives hold."""
+    return [value for leaf in flatten(result)[0] for value in _values_of(activation, leaf)]
 
 
-def _owned(activation: Any, value: Any) -> Iterator[Any]:
-    # Not inside `owned`: a function that calls itself there is a cycle, which keeps all that it has seen.
+def _values_of(activation: Any, value: Any) -> Iterator[Any]:
+    # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
     if type(value) in KINDS:
         value = memory(value)
     if type(value) in KINDS:
         if value.owner is activation:
             yield value
         else:
-            yield from _owned(activation, value.primal)
-            yield from _owned(activation, value.shadow)
+            yield from _values_of(activation, value.primal)
+            yield from _values_of(activation, value.shadow)
     elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
         for part in value:
-            yield from _owned(activation, part)
+            yield from _values_of(activation, part)
 
 
 def _same(value: Any, before: Any) -> bool:

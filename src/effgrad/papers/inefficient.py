@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, Smooth, Traced
-from effgrad.effects import Handler
+from effgrad.api.explain import Counting
+from effgrad.arrays.value import Traced
 from effgrad.modes.delta import Delta
-from effgrad.modes.explain import Counting
+from effgrad.modes.mode import Mode
 
 
-class Duals(Handler[Smooth], abc.ABC):
+class Duals(Mode, abc.ABC):
     """Dual numbers with tangents of some kind; `scaled` and `added` say what is done with them, and count it."""
 
     def enter(self) -> None:
         self.count = 0
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        primals = [a.primal if self.owns(a) else a for a in args]
+        primals = [self.primal(a) for a in args]
         result = primitive(*primals, **params)
         tangent = None
         for index, arg in enumerate(args):
@@ -38,9 +38,6 @@ class Duals(Handler[Smooth], abc.ABC):
                 part = self.scaled(arg.shadow, partial)
                 tangent = part if tangent is None else self.added(tangent, part)
         return Traced(self, result, self.zero if tangent is None else tangent)
-
-    def owns(self, value: Any) -> bool:
-        return type(value) in KINDS and value.owner is self
 
     @abc.abstractmethod
     def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
@@ -147,5 +144,5 @@ def costs(f: Callable[..., Any], inputs: Sequence[float]) -> dict[str, int]:
         "operations": len(counting.performed),
         "vectors": Vectors().gradient(f, inputs)[1],
         "trees": Trees().gradient(f, inputs)[1],
-        "delta": sum(len(term.terms) for term in delta.bindings if not hasattr(term, "region")),
+        "delta": sum(len(term.terms) for term in delta.entries if term is not None),
     }

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, Smooth, Traced, plain
+from effgrad.api.checks import check_scalar
+from effgrad.api.run import run
+from effgrad.arrays.value import Smooth, Traced, plain
 from effgrad.effects import Handler, around
-from effgrad.modes.ends import check_scalar, entered
+from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.evaluate import Evaluate
-from effgrad.modes.region import Checkpoint
 from effgrad.modes.reverse import Cell, Reverse
 from effgrad.primitives import cotangents
-from effgrad.program.interception import intercepted
 
 
 class Counting(Evaluate):
@@ -41,7 +41,13 @@ class Explain(Reverse, Handler[Smooth, Checkpoint]):
         self.reverse: list[str] = []
         self.names: dict[int, str] = {}
         self.kept: list[Cell] = []
-        self.made = 0
+        self.made = self.inputs = 0
+
+    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+        value = super().variable(primal)
+        self.inputs += 1
+        self.name(value.shadow, f"x{self.inputs}")
+        return value
 
     def name(self, cell: Cell, name: str) -> None:
         self.names[id(cell)] = name
@@ -49,10 +55,10 @@ class Explain(Reverse, Handler[Smooth, Checkpoint]):
 
     @around
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
-        primals = [self.primal(a) for a in args]
-        cells = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
         before = len(self.below.performed)
-        result = Traced(self, primitive(*primals, **params), Cell())
+        operation = self.perform(primitive, args, params)
+        primals, cells = operation.primals, operation.shadows
+        result = Traced(self, operation.result, Cell())
         self.made += 1
         self.name(result.shadow, f"r{self.made}")
         shown = [_short(plain(p)) if c is None else self.names[id(c)] for c, p in zip(cells, primals, strict=True)]
@@ -91,16 +97,18 @@ def explain(f: Callable[..., Any], *args: Any) -> None:
     derivatives
       d/dx1 = 12
     """
-    with intercepted(), Counting() as counting, Explain(counting) as explaining:
-        inputs = [explaining.variable(counting.variable(entered(arg))) for arg in args]
-        for number, value in enumerate(inputs, 1):
-            explaining.name(value.shadow, f"x{number}")
-        cells = [value.shadow for value in inputs]
-        output = f(*inputs)
+
+    def counted(counting: Counting, _: list[Any], inputs: list[Any]) -> tuple[Explain, list[Cell]]:
+        return run(Explain(counting), lambda inputs: f(*inputs), [(value,) for value in inputs], explained)
+
+    def explained(explaining: Explain, cells: list[Cell], output: Any) -> tuple[Explain, list[Cell]]:
         check_scalar(output)
-        if isinstance(output, Traced) and output.owner is explaining:
+        if explaining.owns(output):
             explaining.reverse.append(f"<{explaining.names[id(output.shadow)]}> := 1")
             explaining.seed(output, 1.0)
+        return explaining, cells
+
+    explaining, cells = run(Counting(), list, [(arg,) for arg in args], counted)
     derivatives = [plain(cotangents.dense(cell.cotangent)) for cell in cells]
     results = [f"d/dx{i} = {_short(0.0 if d is None else d)}" for i, d in enumerate(derivatives, 1)]
     for title, lines in (

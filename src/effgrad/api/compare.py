@@ -4,18 +4,21 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from effgrad.api.checks import as_input, check_scalar
+from effgrad.api.directional import jvp, second_order, taylor
+from effgrad.api.explain import Counting
+from effgrad.api.gradient import grad
+from effgrad.api.run import run
 from effgrad.arrays.namespace import of_another_library
-from effgrad.arrays.value import KINDS
 from effgrad.errors import NotDifferentiable
-from effgrad.modes.ends import check_scalar, entered
-from effgrad.modes.explain import Counting
+from effgrad.fast import REVERSE
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives import cotangents
-from effgrad.program.interception import intercepted
 
 
 @dataclass(frozen=True)
@@ -49,16 +52,14 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
         raise NotDifferentiable("compare measures programs over NumPy arrays: give it one of those")
     print(f"{'mode':26}{'derivative':>12}{'operations':>12}{'time':>13}{'peak':>12}")
     rows = []
-    x = entered(x)
-    for mode, run in _modes(f, np.ones_like(x)).items():
-        with intercepted(), Counting() as counting:
-            run(counting.variable(x))
-            operations = len(counting.performed)
+    x = as_input(x)
+    for mode, derivative_of in _modes(f, np.ones_like(x)).items():
+        operations = run(Counting(), partial(_call, derivative_of), [(x,)], _count)
         start = time.perf_counter()
-        derivative = run(x)
+        derivative = derivative_of(x)
         seconds = time.perf_counter() - start
         tracemalloc.start()
-        run(x)
+        derivative_of(x)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         row = Row(mode, None if mode == "evaluate" else float(derivative), operations, seconds, peak)
@@ -68,30 +69,35 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
     return rows
 
 
-def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any], Any]]:
-    from effgrad import api
-    from effgrad.modes import REVERSE
+def _call(f: Callable[[Any], Any], inputs: list[Any]) -> Any:
+    return f(inputs[0])
 
+
+def _count(counting: Counting, _: list[Any], __: Any) -> int:
+    return len(counting.performed)
+
+
+def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any], Any]]:
     def scalar(x: Any) -> Any:
         output = f(x)
         check_scalar(output)
         return output
 
     def reverse(mode: str) -> Callable[[Any], Any]:
-        return lambda x: np.sum(api.grad(f, mode=mode)(x))
+        return lambda x: np.sum(grad(f, mode=mode)(x))
 
     def hessian(x: Any) -> Any:
-        with intercepted(), EdgePushing() as activation:
-            variable = activation.variable(x)
-            name, output = variable.shadow, scalar(variable)
-            cotangent = activation.pull(output)[0][name] if type(output) in KINDS else None
-        return 0.0 if cotangent is None else np.sum(cotangents.dense(cotangent))
+        def finish(activation: EdgePushing, shadows: list[int], output: Any) -> Any:
+            cotangent = activation.pull(output)[0][shadows[0]] if activation.owns(output) else None
+            return 0.0 if cotangent is None else np.sum(cotangents.dense(cotangent))
+
+        return run(EdgePushing(), lambda inputs: scalar(*inputs), [(x,)], finish)
 
     return {
         "evaluate": scalar,
-        "forward": lambda x: api.jvp(f, (x,), (direction,))[1],
+        "forward": lambda x: jvp(f, (x,), (direction,))[1],
         **{mode: reverse(mode) for mode in REVERSE},
-        "second_order": lambda x: api.second_order(f, x, direction)[1],
-        "taylor": lambda x: api.taylor(f, [x, direction])[1],
+        "second_order": lambda x: second_order(f, x, direction)[1],
+        "taylor": lambda x: taylor(f, [x, direction])[1],
         "hessian": hessian,
     }

@@ -5,13 +5,18 @@ those of their reverse passes, which are operations like any other.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Traced, plain
+from effgrad.api.checks import is_floating
+from effgrad.api.results import flattened, outside
+from effgrad.api.run import run
+from effgrad.arrays.value import Traced, plain, released
 from effgrad.errors import NotFinite
 from effgrad.modes.evaluate import Evaluate
+from effgrad.trees import Structure, flatten
 
 
 class Watch(Evaluate):
@@ -53,3 +58,35 @@ def _summary(value: Any) -> str:
     if value.dtype.kind == "f" and value.size:
         text += f" from {np.nanmin(value):.6g} to {np.nanmax(value):.6g}"
     return text
+
+
+def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that computes what `f` does, and raises `NotFinite` where a NaN or an infinity first appears.
+
+    `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. The error names
+    the operation, what it was given, and whether it belongs to the program or to the reverse pass. Every operation is
+    checked, which costs several times the run without.
+
+    >>> debug_nans(grad(lambda x: np.sqrt(x) * x))(0.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    effgrad.errors.NotFinite: in the reverse pass, divide(0.5, 0) made inf [E6]...
+    """
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten(args)
+        moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
+
+        def program(inputs: list[Any]) -> Any:
+            given = list(leaves)
+            for place, value in zip(moving, inputs, strict=True):
+                given[place] = value
+            return f(*tree.unflatten(given), **kwargs)
+
+        def finish(watch: Watch, _: list[Any], output: Any) -> tuple[Structure, list[Any]]:
+            outputs, output_tree = flattened(output)
+            return output_tree, [released(watch.primal(o)) for o in outputs]
+
+        with np.errstate(all="ignore"):
+            return outside(*run(Watch(), program, [(leaves[place],) for place in moving], finish))
+
+    return watched

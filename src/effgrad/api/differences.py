@@ -1,0 +1,36 @@
+"""Checks of derivatives against differences."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.api.gradient import grad
+from effgrad.api.results import basis_vectors
+from effgrad.arrays.namespace import of_another_library
+from effgrad.errors import EffgradError, NotDifferentiable
+
+
+def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
+    """Compare `grad(f)` at `x` with central differences, in every coordinate.
+
+    Returns a report. Raises `EffgradError` with the same report if a coordinate differs by more than `tolerance`,
+    relative to the larger of 1 and the derivative.
+
+    >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
+    check_grad: 2 coordinates agree, largest difference below 1e-06
+    """
+    if of_another_library(x):
+        raise NotDifferentiable("check_grad takes differences of NumPy arrays: give it the function at one of those")
+    if np.asarray(x).dtype.kind not in "fiu":
+        raise NotDifferentiable(f"check_grad takes differences in a real number or array, not {type(x).__name__}")
+    x = np.asarray(x, float)
+    exact = np.asarray(grad(f)(x, *args))
+    wrong = []
+    for basis, place in zip(basis_vectors(x.shape), np.ndindex(x.shape), strict=True):
+        difference = (f(x + step * basis, *args) - f(x - step * basis, *args)) / (2 * step)
+        if not abs(difference - exact[place]) <= tolerance * max(1.0, float(abs(exact[place]))):
+            wrong.append(f"  at {place}: gradient {exact[place]:.9g}, differences {difference:.9g}")
+    if wrong:
+        raise EffgradError("\n".join([f"check_grad: {len(wrong)} of {x.size} coordinates differ", *wrong]))
+    return f"check_grad: {x.size} coordinates agree, largest difference below {tolerance:g}"

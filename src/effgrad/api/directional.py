@@ -1,0 +1,138 @@
+"""Forward modes for users: `jvp`, `second_order`, `taylor`."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.api.checks import is_floating
+from effgrad.api.results import beside, flatten_inputs, like, outside
+from effgrad.api.run import read_outputs, run
+from effgrad.arrays.value import ordinary, plain
+from effgrad.errors import NotDifferentiable
+from effgrad.fast import FastForward, FastSecondOrder
+from effgrad.modes.higher_order import Function, function
+from effgrad.modes.mode import Mode
+from effgrad.modes.taylor import Taylor
+from effgrad.primitives.complexes import is_complex
+from effgrad.trees import flatten
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
+
+    Returns a pair of pytrees of the structure of `f`'s output. Raises `NotDifferentiable` if the structure or a shape
+    of the tangents is not that of the primals. Sigal 2021, section 3.2.
+
+    >>> jvp(lambda x: x * x, (3.0,), (1.0,))
+    (9.0, 6.0)
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise NotDifferentiable("jvp takes tuples of arguments and of their tangents: jvp(f, (x,), (t,))")
+    leaves, tree = flatten_inputs(tuple(primals))
+    inputs = []
+    for leaf, direction in zip(map(ordinary, leaves), map(ordinary, tree.flatten_up_to(tuple(tangents))), strict=True):
+        _check_shape("a tangent", direction, "primal", leaf)
+        if is_complex(direction) and not is_complex(leaf):
+            raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
+        inputs.append((leaf, beside(direction, plain(leaf))))
+    outputs = run(FastForward(), lambda inputs: f(*tree.unflatten(inputs)), inputs, read_outputs)
+    values, derivatives = outputs.values, []
+    for place, (value, part) in enumerate(zip(values, outputs.shadows, strict=True)):
+        if type(value) is Function:
+            values[place], derivative = _function_output(f, primals, tangents, place)
+        else:
+            derivative = like(part, value)
+        derivatives.append(derivative)
+    return outside(outputs.tree, values), outside(outputs.tree, derivatives)
+
+
+def _check_shape(what: str, direction: Any, of: str, leaf: Any) -> None:
+    given, wanted = np.shape(plain(direction)), np.shape(plain(leaf))
+    if given != wanted:
+        raise NotDifferentiable(f"{what} has shape {given}, its {of} {wanted}")
+
+
+def _function_output(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], place: int
+) -> tuple[Function, Function]:
+    """A function that `f` returns, and its derivative, which differentiates anew at each application."""
+
+    def applied(args: Any, kwargs: Any) -> Callable[..., Any]:
+        return lambda *inputs: flatten(f(*inputs))[0][place](*args, **kwargs)
+
+    return (
+        function(lambda *args, **kwargs: applied(args, kwargs)(*primals)),
+        function(lambda *args, **kwargs: jvp(applied(args, kwargs), primals, tangents)[1]),
+    )
+
+
+def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[Any, Any, Any]:
+    """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
+
+    Arguments:
+        f: a function of one pytree.
+        x: where.
+        direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
+
+    Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
+    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 5.1.
+
+    >>> second_order(lambda x: x**3, 2.0)
+    (8.0, 12.0, 12.0)
+    """
+    if direction is None:
+        if np.ndim(plain(x)) or not is_floating(x):
+            raise NotDifferentiable("second_order at an array or a pytree needs a direction: second_order(f, x, u)")
+        direction = 1.0
+    return _along(FastSecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)
+
+
+def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None = None) -> list[Any]:
+    """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
+
+    Arguments:
+        f: a function of one pytree.
+        coefficients: pytrees x0, x1, ... with x(t) = x0 + x1 t + ...; the others are zero.
+        order: how far; by default, as far as the coefficients are given.
+
+    Returns the coefficients y0, ..., y_order, pytrees of the structure of `f`'s output; k! y_k is the k-th derivative
+    in t. Griewank and Walther 2008, chapter 13.
+
+    >>> list(map(float, taylor(np.exp, [0.0, 1.0], order=4)))
+    [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]
+    """
+    if not isinstance(coefficients, tuple | list) or not coefficients:
+        raise NotDifferentiable(
+            "taylor takes a list of coefficients, the first of which is the point: taylor(f, [x0, x1])"
+        )
+    last = len(coefficients) - 1 if order is None else operator.index(order)
+    if last < 0:
+        raise ValueError(f"order is {order}; the order of a series is 0 or more")
+    first, *others = coefficients
+
+    def derivatives(series: Any) -> list[Any]:
+        return [series[k] for k in range(1, last + 1)]
+
+    return list(_along(Taylor(last), f, first, lambda leaf, *others: (leaf, others), *others, derivatives, last))
+
+
+def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
+    """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
+    *directions, derivatives, count = rest
+    (*leaves,), tree = flatten_inputs((x,))
+    moved = [
+        [beside(part, plain(leaf)) for part, leaf in zip(tree.flatten_up_to((u,)), leaves, strict=True)]
+        for u in directions
+    ]
+    for leaf, *parts in zip(leaves, *moved, strict=True):
+        for part in parts:
+            _check_shape("a direction", part, "input", leaf)
+    inputs = [make(leaf, *parts) for leaf, *parts in zip(leaves, *moved, strict=True)]
+    outputs = run(mode, lambda inputs: f(*tree.unflatten(inputs)), inputs, read_outputs)
+    parts = [
+        [like(part, value) for part in ([None] * count if shadow is None else derivatives(shadow))]
+        for shadow, value in zip(outputs.shadows, outputs.values, strict=True)
+    ]
+    return (outside(outputs.tree, outputs.values), *(outside(outputs.tree, p) for p in zip(*parts, strict=True)))

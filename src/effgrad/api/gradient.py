@@ -1,0 +1,201 @@
+"""Reverse mode for users: `grad`, `value_and_grad`, `vjp`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
+from effgrad.api.results import beside, flatten_inputs, like, outside, release
+from effgrad.api.run import Outputs, read_outputs, run
+from effgrad.arrays.namespace import LibraryArray, given_back, taken
+from effgrad.arrays.value import KINDS, Smooth, constant, plain
+from effgrad.effects import handled
+from effgrad.errors import NotDifferentiable
+from effgrad.fast import REVERSE
+from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.trees import Structure, flatten
+
+
+def grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    holomorphic: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """The gradient of a function that returns one real number, by reverse mode.
+
+    Arguments:
+        f: a function of pytrees of floats and NumPy arrays (or tensors of another library), written in plain NumPy.
+        argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
+        has_aux: `f` returns a pair, and the second part is passed through.
+        mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
+            "delta", "checkpointed", "higher_order" or "higher_order_checkpointed".
+        holomorphic: `f` is a holomorphic function of complex arguments, and its complex derivative is wanted.
+
+    With respect to a complex argument z = x + iy, the gradient of a real function is df/dx + i df/dy, the direction of
+    steepest ascent (of abs(z)**2 it is 2z; JAX returns its conjugate).
+
+    Returns:
+        A function of the same arguments that returns the gradient, in the structure, shapes and dtypes of the
+        differentiated arguments (with `has_aux`, a pair of the gradient and the auxiliary output).
+
+    Raises:
+        NotDifferentiable: an input is not of floating point, or the output is not one real number; with `holomorphic`,
+            the inputs or the output are not complex, or `f` is not holomorphic there (Cauchy-Riemann fails).
+
+    Sigal 2021, section 3.3.
+
+    >>> grad(lambda x: x**3)(2.0)
+    12.0
+    """
+
+    both = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        result, derivative = both(*args, **kwargs)
+        return (derivative, result[1]) if has_aux else derivative
+
+    return gradient
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    holomorphic: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
+
+    >>> value_and_grad(lambda x: x**3)(2.0)
+    (8.0, 12.0)
+    """
+    numbers = argument_numbers(argnums)
+
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen, rebuild = split_arguments(args, numbers)
+        aux: list[Any] = []
+
+        def scalar(*inputs: Any) -> Any:
+            output = f(*rebuild(inputs), **kwargs)
+            if has_aux:
+                if not isinstance(output, tuple) or len(output) != 2:
+                    raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
+                output, extra = output
+                aux.append(extra)
+            output = taken(output)
+            check_scalar(output, "c" if holomorphic else "f")
+            return output
+
+        leaves, tree = flatten_inputs(chosen)
+        value, pulled = pull_scalar(scalar, leaves, tree, 1.0, mode)
+        if holomorphic:
+            turned = pull_scalar(scalar, leaves, tree, 1j, mode)[1]
+            check_holomorphic(pulled, turned)
+        else:
+            pulled = [conj(leaf) for leaf in pulled]
+        parts = outside(tree, pulled)
+        derivative = parts if isinstance(numbers, list) else parts[0]
+        value = value if handled(Smooth) else given_back(value)
+        return ((value, release(aux[0])) if has_aux else value), derivative
+
+    return value_and_gradient
+
+
+def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
+
+    The function is run once; the pullback may be called any number of times. Inputs and output are pytrees of numbers,
+    arrays and whatever else (integers, strings, None), of a structure that may depend on the inputs. `mode` is a
+    reverse mode that keeps its record: "taped", "delta", "higher_order" or "higher_order_checkpointed".
+    The pullback is the adjoint of the derivative in the inner product Re(sum(conj(a) * b)), so that of a real function
+    takes 1 to its gradient, also for complex arguments. Krawiec et al. 2022, section 9.
+
+    >>> value, pullback = vjp(lambda x: x * x, 3.0)
+    >>> value, pullback(1.0)
+    (9.0, (6.0,))
+    """
+    recording = [name for name, reverse in REVERSE.items() if hasattr(reverse, "pull")]
+    if mode not in recording:
+        raise ValueError(
+            f"mode is {mode!r}; the reverse modes that keep their record are {', '.join(sorted(recording))}"
+        )
+    value, pull = record_pullback(f, primals, mode)
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        pulled: tuple[Any, ...] = _conjugated(pull(_conjugated(cotangent)))
+        return pulled
+
+    return value, pullback
+
+
+def _conjugated(tree: Any) -> Any:
+    """The complex conjugates of the leaves of a pytree."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten([conj(leaf) if _is_number(leaf) and is_complex(leaf) else leaf for leaf in leaves])
+
+
+def _is_number(leaf: Any) -> bool:
+    return type(leaf) in KINDS or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
+
+
+def pull_scalar(
+    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, mode: str
+) -> tuple[Any, list[Any]]:
+    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
+    if mode not in REVERSE:
+        raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
+
+    def seeded(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Any]:
+        value = activation.primal(output)
+        if activation.owns(output):
+            activation.seed(output, beside(cotangent, value))
+        return activation, shadows, value
+
+    activation, shadows, value = run(
+        REVERSE[mode](), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], seeded
+    )
+    pulled = activation.cotangents(shadows)
+    given: set[int] = set()
+    derivatives = []
+    for place, leaf in enumerate(leaves):
+        # What nothing else refers to may be the caller's as it is.
+        own = type(leaf) is np.ndarray and cotangents.own_array(pulled, place)
+        derivative = cotangents.dense(pulled[place])
+        alike = own and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
+        derivatives.append(derivative if alike else like(derivative, leaf, given))
+    return value, derivatives
+
+
+def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Run `f` once under a reverse mode: its value, and a function that pulls a cotangent back, any number of times.
+
+    The cotangent g of a complex value z means dL = Re(g dz), as in the rules.
+    """
+    leaves, tree = flatten_inputs(primals)
+
+    def kept(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Outputs]:
+        outputs = read_outputs(activation, shadows, output)
+        return activation, shadows, outputs._replace(values=[constant(value) for value in outputs.values])
+
+    recorded, sources, outputs = run(
+        REVERSE[mode](), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], kept
+    )
+
+    def pull(cotangent: Any) -> Any:
+        given = _seeds(cotangent, outputs.values, outputs.tree)
+        seeds = [(name, c) for name, c in zip(outputs.shadows, given, strict=True) if name is not None]
+        pulled = recorded.pull(seeds, sources)
+        return outside(tree, [like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)])
+
+    # The caller may write to the value: what the record keeps is another array.
+    return outside(outputs.tree, [v.copy() if type(v) is LibraryArray else v for v in outputs.values]), pull
+
+
+def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
+    given = [beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
+    for one, value in zip(given, values, strict=True):
+        if np.shape(plain(one)) != np.shape(plain(value)):
+            raise NotDifferentiable(
+                f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
+            )
+        if is_complex(one) and not is_complex(value):
+            raise NotDifferentiable("a cotangent is complex and its output is not: take its real part")
+    return given

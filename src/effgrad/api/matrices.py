@@ -1,0 +1,269 @@
+"""Jacobians and Hessians for users: `jacobian`, `hessian`, `hvp`."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+
+from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
+from effgrad.api.directional import jvp
+from effgrad.api.gradient import grad, record_pullback
+from effgrad.api.results import (
+    directions,
+    flatten_inputs,
+    flattened,
+    is_real_array,
+    joined,
+    like,
+    outside,
+)
+from effgrad.api.run import run
+from effgrad.arrays.namespace import LibraryArray, given_back, of_another_library, taken
+from effgrad.arrays.value import Smooth, Traced, plain
+from effgrad.effects import handled
+from effgrad.errors import NotDifferentiable
+from effgrad.modes.batched import Batch, run_batched
+from effgrad.modes.hessian import EdgePushing
+from effgrad.primitives.complexes import is_complex
+from effgrad.trees import Structure, flatten
+
+
+def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
+    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
+
+    `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
+    the cheaper of the two by the number of elements.
+
+    Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
+    differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. With respect to a
+    complex argument the function has to be holomorphic. Raises `NotDifferentiable` as `grad` does for inputs, and
+    `ValueError` for an unknown mode.
+
+    >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    if mode not in (None, "forward", "reverse"):
+        raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
+    numbers = argument_numbers(argnums)
+
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        chosen, rebuild = split_arguments(args, numbers)
+        leaves, tree = flatten_inputs(chosen)
+        output_tree, blocks = _blocks(lambda *inputs: f(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
+        parts = [outside(tree, row) for row in blocks]
+        return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
+
+    return matrix
+
+
+Blocks = tuple[Structure, list[list[Any]]]
+
+
+def _blocks(f: Any, primals: Any, leaves: list[Any], tree: Structure, mode: str | None) -> Blocks:
+    """Return the structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
+    at_once = bool(leaves) and not handled(Smooth) and all(type(x) is float or is_real_array(x) for x in leaves)
+    if mode == "forward" and at_once:
+        return _columns(f, leaves, tree)
+    pullback: Any = None
+    if mode == "forward":  # no record of the whole program, which may be why forward mode was chosen
+        value = jvp(f, primals, tree.unflatten([like(None, leaf) for leaf in leaves]))[0]
+    else:
+        value, pullback = record_pullback(f, primals, "taped")
+    outputs, output_tree = flattened(value)
+    wide = _elements(leaves) < _elements(outputs)
+    if at_once and mode is None and wide:
+        return _columns(f, leaves, tree)
+    if mode == "forward" or (mode is None and wide) or any(map(is_complex, leaves)):
+        columns = [
+            [_column(f, primals, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
+            for k in range(len(leaves))
+        ]
+        return output_tree, [
+            [joined([c[j] for c in columns[k]], -1, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
+            for j, y in enumerate(outputs)
+        ]
+    if outputs and at_once and all(type(y) is float or is_real_array(y) for y in outputs):
+        return output_tree, _rows(pullback, outputs, output_tree, leaves)
+    rows = [
+        [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in directions(outputs, j)]
+        for j in range(len(outputs))
+    ]
+    return output_tree, [
+        [joined([r[k] for r in rows[j]], 0, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
+        for j, y in enumerate(outputs)
+    ]
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return np.shape(plain(value))
+
+
+def _elements(values: list[Any]) -> int:
+    return sum(math.prod(_shape(value)) for value in values)
+
+
+# How many columns of a Jacobian are computed at once: each takes the memory of a tangent of every value.
+WIDTH = 32
+
+
+def _columns(f: Any, leaves: list[Any], tree: Structure) -> Blocks:
+    """Return what `_blocks` does, by forward mode along several directions at once."""
+    values: list[Any] = []
+
+    def pushed(directions: list[Any]) -> list[Any]:
+        value, tangent = jvp(f, tree.unflatten(leaves), tree.unflatten(directions))
+        values[:] = flatten(value)
+        return flatten(tangent)[0]
+
+    rows, ends = _along_each(leaves, pushed), np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
+    outputs, output_tree = values
+    return output_tree, [
+        [_block(part[end - np.size(leaf) : end], value, leaf) for leaf, end in zip(leaves, ends, strict=True)]
+        for part, value in zip(rows, outputs, strict=True)
+    ]
+
+
+def _rows(pullback: Any, outputs: list[Any], output_tree: Structure, leaves: list[Any]) -> list[list[Any]]:
+    """The Jacobian by its rows: for each output a block for each input leaf."""
+    columns = _along_each(outputs, lambda seeds: flatten(pullback(output_tree.unflatten(seeds)))[0])
+    ends = np.cumsum([np.size(output) for output in outputs]).tolist()
+    return [
+        [_row_block(part[end - np.size(out) : end], out, leaf) for part, leaf in zip(columns, leaves, strict=True)]
+        for out, end in zip(outputs, ends, strict=True)
+    ]
+
+
+def _row_block(rows: Any, output: Any, leaf: Any) -> Any:
+    block = np.reshape(rows, np.shape(output) + np.shape(leaf))
+    return np.array(block, np.result_type(leaf)) if block.ndim else leaf.__class__(block[()])
+
+
+def _along_each(leaves: list[Any], derivative: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """The results of a linear map along each element of some leaves, as arrays with a first axis for the elements."""
+    sizes = [np.size(leaf) for leaf in leaves]
+    ends = np.cumsum(sizes).tolist()
+    strips: list[list[Any]] = []
+    for start in range(0, max(ends[-1], 1), WIDTH):
+        numbers = np.arange(start, min(start + WIDTH, ends[-1]))
+        basis = [
+            np.equal(numbers[:, None] - (end - size), np.arange(size)).reshape(len(numbers), *np.shape(leaf))
+            for leaf, size, end in zip(leaves, sizes, ends, strict=True)
+        ]
+        basis = [part.astype(np.result_type(leaf)) for part, leaf in zip(basis, leaves, strict=True)]
+
+        def strip(batch: Batch, basis: list[Any] = basis) -> list[Any]:
+            return batch.results(derivative([batch.variable(part) for part in basis]))
+
+        strips.append(run_batched(len(numbers), strip))
+    return [np.concatenate(parts) for parts in zip(*strips, strict=True)]
+
+
+def _block(rows: Any, value: Any, leaf: Any) -> Any:
+    """The derivatives of one output with respect to one leaf, from those with respect to its elements."""
+    if not np.shape(leaf):
+        return like(rows[0], value)
+    if is_complex(rows) and not is_complex(value):
+        rows = rows.real
+    dtype = np.result_type(plain(value) if len(rows) else leaf)
+    return np.array(np.moveaxis(rows, 0, -1), dtype, order="C").reshape(np.shape(value) + np.shape(leaf))
+
+
+def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomorphic: bool) -> list[Any]:
+    """The derivative of every output along one input element."""
+    column = flatten(jvp(f, primals, tree.unflatten(direction))[1])[0]
+    if holomorphic:
+        turned = flatten(jvp(f, primals, tree.unflatten([d * 1j for d in direction]))[1])[0]
+        check_holomorphic(column, turned)
+    return column
+
+
+def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) -> list[Any]:
+    """The derivatives of one output element; the imaginary part of a complex one comes from a second pass."""
+    row = flatten(pullback(tree.unflatten(seed)))[0]
+    if complex_output:
+        turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
+        row = [taken(a) - 1j * taken(b) for a, b in zip(row, turned, strict=True)]
+    return row
+
+
+def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`, a pytree like `x`: forward over reverse.
+
+    >>> hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([ 6., 12.])
+    """
+    return jvp(lambda x: grad(f)(x, *args, **kwargs), (x,), (v,))[1]
+
+
+def hessian(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
+) -> Callable[..., Any]:
+    """The Hessian of a scalar function.
+
+    Arguments:
+        f: a function that returns one real number.
+        argnums: as for `grad`.
+        mode: None for forward over reverse, a run for every 32 input elements, in the structure of
+            `jacobian(grad(f))`; or "hessian" for one reverse pass that pushes edges, which needs one array (or number)
+            as its input and pays where the Hessian is sparse.
+        sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
+
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
+
+    >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    >>> hessian(lambda x: np.sum(x[1:] * x[:-1]), sparse=True)(np.ones(1000)).nnz
+    1998
+    """
+    if mode not in (None, "hessian"):
+        raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
+    if mode is None and not sparse:
+        return jacobian(grad(f, argnums), argnums, mode="forward")
+    numbers = argument_numbers(argnums)
+    if isinstance(numbers, list):
+        raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
+
+    def pushed(*args: Any, **kwargs: Any) -> Any:
+        (x,), rebuild = split_arguments(args, numbers)
+        if sparse and of_another_library(x):
+            raise NotDifferentiable(
+                "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
+            )
+        block = _push_edges(lambda value: f(*rebuild([value]), **kwargs), x)
+        return _hessian_of(block, plain(taken(x)), sparse)
+
+    return pushed
+
+
+def _push_edges(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return the Hessian of `f` as a matrix, or None where it is zero."""
+
+    def program(inputs: list[Any]) -> Any:
+        output = taken(f(*inputs))
+        check_scalar(output)
+        return output
+
+    def finish(activation: EdgePushing, shadows: list[int], output: Any) -> Any:
+        return activation.second_derivatives(output, shadows[0]) if activation.owns(output) else None
+
+    return run(EdgePushing(), program, [(x,)], finish)
+
+
+def _hessian_of(block: Any, value: Any, sparse: bool) -> Any:
+    """Return a Hessian at a value as its caller wants it."""
+    size, shape = np.size(value), np.shape(value)
+    if isinstance(block, Traced):
+        if sparse:
+            raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
+        block = np.reshape(block, shape + shape)
+        return block if handled(Smooth) else given_back(block)
+    if sparse:
+        return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
+    if type(value) is LibraryArray:  # of a function that is linear
+        return given_back(like(None, np.multiply.outer(value, value)))
+    dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
+    return like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])

@@ -1,0 +1,91 @@
+"""Derivatives and values as their callers know them: structure, shape, dtype, library, and memory of their own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.api.checks import as_input
+from effgrad.arrays.namespace import LibraryArray, given_back, taken
+from effgrad.arrays.value import LAYERS, Smooth, Traced, depends, evaluated, plain, released
+from effgrad.effects import handled
+from effgrad.primitives.complexes import is_complex
+from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
+
+
+def flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
+    for primal in primals:
+        if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
+            as_input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
+    return flattened(primals)
+
+
+def flattened(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a pytree as programs and rules take them."""
+    leaves, tree = flatten(value)
+    return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
+
+
+def outside(tree: Structure, leaves: Sequence[Any]) -> Any:
+    """A result as the caller knows it: outside of every derivative, arrays of other libraries are their own again."""
+    return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
+
+
+def beside(direction: Any, value: Any) -> Any:
+    """A tangent or cotangent in the library of the value that it belongs to."""
+    inner = plain(value)
+    return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
+
+
+def is_real_array(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.dtype.kind == "f"
+
+
+def like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
+    """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
+    value = plain(primal)
+    if type(value) is LibraryArray:
+        return value.owner.like(derivative, value, given)
+    derivative = released(derivative)
+    if derivative is None:
+        return np.zeros_like(value) if isinstance(value, np.ndarray) else value.__class__(0)
+    if is_complex(derivative) and not is_complex(value):
+        derivative = np.real(derivative)
+    if type(inner := plain(derivative)) is LibraryArray and not depends(derivative):
+        derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
+    if isinstance(derivative, Traced):
+        if value.__class__ is float and type(derivative) not in LAYERS:
+            return evaluated(float, derivative)
+        return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
+    if isinstance(value, np.ndarray):
+        spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
+        return np.array(spread, dtype=value.dtype)
+    return value.__class__(derivative)
+
+
+def release(tree: Any) -> Any:
+    """A pytree from inside a derivative that has ended, as its values outside."""
+    leaves, structure = flatten(tree)
+    return outside(structure, [released(leaf) for leaf in leaves])
+
+
+def directions(leaves: list[Any], chosen: int) -> Any:
+    """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
+    zeros = [like(None, leaf) for leaf in leaves]
+    for basis in basis_vectors(np.shape(plain(leaves[chosen]))):
+        yield [*zeros[:chosen], like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
+
+
+def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+    """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
+    if not shape:
+        return parts[0]
+    stacked = np.stack([taken(part) for part in parts], axis) if parts else like(None, leaf)
+    return np.reshape(stacked, shape)
+
+
+def basis_vectors(shape: tuple[int, ...]) -> Any:
+    for place in np.ndindex(shape):
+        basis = np.zeros(shape)
+        basis[place] = 1.0
+        yield basis if shape else 1.0

@@ -1,0 +1,55 @@
+"""Run a function under a mode: the one place that enters a mode."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from effgrad.api.checks import as_input, check_outputs
+from effgrad.api.results import flattened
+from effgrad.arrays.record import explained
+from effgrad.arrays.value import released
+from effgrad.modes.higher_order import Function
+from effgrad.modes.mode import Mode
+from effgrad.program.interception import intercepted
+from effgrad.trees import Structure
+
+Result = TypeVar("Result")
+
+
+def run(
+    mode: Mode,
+    f: Callable[[list[Any]], Any],
+    inputs: Iterable[tuple[Any, ...]],
+    finish: Callable[[Any, list[Any], Any], Result],
+) -> Result:
+    """Run a function under a mode.
+
+    Arguments:
+        mode: the handler; an activation of it runs.
+        f: the program, a function of a list of values.
+        inputs: for each value its primal, and what the mode wants beside it (a tangent, coefficients).
+        finish: reads the result while the activation lives; it is given the activation, the shadows of the inputs and
+            the output of `f`.
+
+    Returns what `finish` returns. Raises `NotDifferentiable` if a primal is not of floating point.
+    """
+    with intercepted(), explained(), mode as activation:
+        variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
+        # The shadows as they are now: an input that the program writes to names another value later.
+        shadows = [variable.shadow for variable in variables]
+        return finish(activation, shadows, f(variables))
+
+
+class Outputs(NamedTuple):
+    """The leaves of a program's output: their values outside, and their shadows (None for a constant)."""
+
+    tree: Structure
+    values: list[Any]
+    shadows: list[Any]
+
+
+def read_outputs(activation: Mode, _: list[Any], output: Any) -> Outputs:
+    """Return the outputs of a program, checked to be numbers, arrays or functions."""
+    leaves, tree = flattened(output)
+    check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
+    values = [released(activation.primal(leaf)) for leaf in leaves]
+    return Outputs(tree, values, [leaf.shadow if activation.owns(leaf) else None for leaf in leaves])

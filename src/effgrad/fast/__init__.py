@@ -1,0 +1,17 @@
+"""The modes that run by default, derived from the readable ones and the rows, and tested equal to them."""
+
+from typing import Any
+
+from effgrad import modes
+from effgrad.fast.dual import FastForward, FastSecondOrder
+from effgrad.fast.recording import FastHigherOrder, FastHigherOrderCheckpointed, FastTaped
+
+# The reverse modes that `grad` chooses from, by the names of the readable ones.
+REVERSE: dict[str, Any] = {
+    **modes.REVERSE,
+    "taped": FastTaped,
+    "higher_order": FastHigherOrder,
+    "higher_order_checkpointed": FastHigherOrderCheckpointed,
+}
+
+__all__ = ["REVERSE", "FastForward", "FastSecondOrder", "FastTaped"]

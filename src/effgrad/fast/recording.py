@@ -1,0 +1,201 @@
+"""Taped mode with entries that cost little: `effgrad.modes.taped`, with the same tape and the same walk.
+
+Values compute with Python floats in operators written out from the rules (`effgrad.fast.operators`), whose entries on
+the tape are just names and partials. The clause asks each question about an argument once, and a large array of which
+the reverse pass reads no elements is not kept.
+
+An entry is None for an input, `(name, partial)` pairs for an operation on floats, a `Rerun` for a checkpoint, and a
+list `[primitive, params, result, primals, names]` otherwise.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.record import KEPT, Protected
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, perform, staging
+from effgrad.effects import Handler
+from effgrad.fast.operators import write_operators
+from effgrad.modes.checkpoint import Checkpoint, leaked
+from effgrad.modes.higher_order import Functions, HigherOrder
+from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
+from effgrad.modes.mode import Rerun
+from effgrad.modes.taped import Taped
+from effgrad.primitives import cotangents
+from effgrad.primitives.cotangents import LARGE
+from effgrad.primitives.primitive import NUMBERS
+
+UNRECORDED = 1 << 60
+new: Any = object.__new__  # a value without the call of its __init__
+
+
+class TapedValue(Traced):
+    """A value on a tape; its shadow is its name."""
+
+    __slots__ = ()
+
+
+class _Nowhere:
+    """The tape of a part of the program that is not recorded: all names are out of every tape's range."""
+
+    def append(self, entry: Any) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return UNRECORDED
+
+
+class FastTaped(Taped):
+    """Taped reverse mode, fast."""
+
+    value = TapedValue
+    paused = {"recording": False, "entries": _Nowhere()}
+
+    def enter(self) -> None:
+        super().enter()
+        self.protected = Protected()
+
+    def finally_(self) -> None:
+        self.protected.release()
+
+    def recorded(self, shadow: int) -> bool:
+        return shadow < UNRECORDED
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+        primals: list[Any] = []
+        names: list[int | None] = []
+        below: Any = None
+        simple, large = not params, False
+        for arg in args:
+            kind = type(arg)
+            if kind in KINDS and arg.owner is self:
+                primal = arg.primal
+                names.append(arg.shadow)
+            else:
+                primal = self.protected.keep(arg) if kind in KEPT else arg if kind is float else constant(arg)
+                names.append(None)
+            if type(primal) is np.ndarray:
+                large = large or primal.nbytes >= LARGE
+            elif type(primal) in KINDS:
+                simple = simple and (below is None or below is primal.owner)
+                below = primal.owner
+            primals.append(primal)
+        # With one handler below or none, `perform` would find that out at a price of its own.
+        if below is None and not (params and staging(params.values()) is not None):
+            result = primitive.function(*primals, **params) if params else primitive.function(*primals)
+        elif simple and below.alive:
+            result = below.apply(primitive, *primals)
+        else:
+            result = perform(primitive, *primals, **params)
+        name = len(self.entries)
+        if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
+            self.entries.append(drop_unread(primitive, params, result, primals, names))
+        else:
+            self.entries.append([primitive, params, result, primals, names])
+        value: Traced = new(self.value)
+        value.owner, value.primal, value.shadow = self, result, name
+        return value
+
+    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
+        self.protected.verify()
+        try:
+            return super().pull(seeds, shadows)
+        except IndexError:
+            if any(name >= UNRECORDED for entry in self.entries for name in _sources(entry)):
+                raise leaked() from None
+            raise
+
+    def walk(self, collected: list[Any], first: int) -> None:
+        entries = self.entries
+        for name in range(len(entries) - 1, first - 1, -1):
+            cotangent, entry = collected[name], entries[name]
+            kind = type(entry)
+            if kind is Rerun:
+                self.walk_again(collected, entry)
+            elif cotangent is None or entry is None:
+                continue
+            elif kind is list:
+                collected[name] = None
+                _pull_entry(collected, entry, cotangent)
+            else:
+                collected[name] = None
+                for source, partial in entry:
+                    part, before = cotangent * partial, collected[source]
+                    if part != part:
+                        part = cotangents.product(cotangent, partial)
+                    collected[source] = part if before is None else before + part
+
+
+def _pull_entry(collected: list[Any], entry: Any, cotangent: Any) -> None:
+    """Add the shares of an operation's arguments to their cotangents."""
+    primitive, params, result, primals, names = entry
+    kind = type(cotangent)
+    pulls = (  # `primitive.pulls_of(cotangent)` without the call, once for every operation
+        primitive.array_pulls if kind is np.ndarray
+        else primitive.number_pulls if kind in NUMBERS
+        else primitive.pulls
+    )  # fmt: skip
+    if not pulls:
+        wanted = [index for index, source in enumerate(names) if source is not None]
+        parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+        for index, part in zip(wanted, parts, strict=True):
+            if part is not None:
+                cotangents.accumulate(collected, names[index], part)
+        return
+    for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
+        if source is not None and pull is not None:
+            part = pull(cotangent, result, *primals, **params)
+            if collected[source] is None:
+                collected[source] = part
+            elif part is not None:
+                cotangents.accumulate(collected, source, part)
+
+
+def drop_unread(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """Return an entry whose arrays have a shape only, if the reverse pass reads no elements of them.
+
+    So their memory is free for what comes next as soon as the program drops them.
+    """
+    kept = primitive.kept(tuple([name is not None for name in names]))
+    result, *primals = [
+        value if keep or type(value) is not np.ndarray else shape_only(value)
+        for value, keep in zip((result, *primals), kept, strict=True)
+    ]
+    return [primitive, params, result, primals, names]
+
+
+def shape_only(array: Any) -> Any:
+    """Return an array of the shape and type of another, all of whose elements are one."""
+    if array.dtype.hasobject:
+        return array
+    # Half a microsecond; np.broadcast_to of np.empty takes ten, and inside a derivative they are intercepted.
+    return np.ndarray(array.shape, array.dtype, np.ndarray((), array.dtype), 0, (0,) * array.ndim)
+
+
+def _sources(entry: Any) -> list[int]:
+    if type(entry) is tuple:
+        return [source for source, _ in entry]
+    return [name for name in entry[4] if name is not None] if type(entry) is list else []
+
+
+class FastHigherOrder(HigherOrder, FastTaped, Handler[Smooth, Checkpoint, Functions]):
+    """Taped reverse mode for programs with functions as values, fast."""
+
+
+class FastHigherOrderCheckpointed(HigherOrderCheckpointed, FastTaped, Handler[Smooth, Checkpoint, Functions]):
+    """The same, with every application recomputed."""
+
+
+write_operators(
+    TapedValue,
+    unary="z.shadow = len(tape := owner.entries); tape.append(((x.shadow, {0}),))",
+    binary="z.shadow = len(tape := owner.entries); tape.append(((x.shadow, {0}), (y.shadow, {1})))",
+    arrays=(
+        "z.shadow = len(tape := owner.entries); tape.append("
+        "drop_unread(primitive, {params}, r, {primals}, {shadows}) "
+        "if type({largest}) is np.ndarray and {largest}.nbytes >= LARGE "
+        "else [primitive, {params}, r, {primals}, {shadows}])"
+    ),
+    names={"LARGE": LARGE, "drop_unread": drop_unread},
+)

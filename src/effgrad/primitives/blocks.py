@@ -1,0 +1,187 @@
+"""The first and second derivatives of one operation as blocks: numbers, sparse matrices, or dense traced matrices.
+
+The Jacobian of an elementwise operation is diagonal, and its curvature too. That of an operation that moves elements is
+found by moving their numbers. Those of other primitives are taken column by column from their rules.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from effgrad.arrays.value import KINDS, plain
+from effgrad.primitives import cotangents
+from effgrad.primitives.move import scatter_add
+
+
+class LocalBlocks:
+    """The derivatives of one operation: blocks for each of its traced arguments.
+
+    They are left out where the cotangent of the result is structurally zero, which excludes infinite ones there.
+    """
+
+    def __init__(self, forward: Any, operation: Any, cotangent: Any) -> None:
+        self.forward = forward
+        self.primitive, self.params, self.primals, self.names, self.result = operation
+        self.cotangent = cotangent
+        # For a scalar elementwise operation every block is a plain number, so no indices are needed.
+        self.number = self.primitive.kind == "elementwise" and np.ndim(plain(self.result)) == 0
+        self.wanted = [index for index, source in enumerate(self.names) if source is not None]
+        self._jacobians: list[tuple[int, Any]] | None = None
+
+    def jacobians(self) -> list[tuple[int, Any]]:
+        """For each traced argument that the result depends on, its name and the Jacobian."""
+        if self._jacobians is None:
+            blocks = [(self.names[index], self._jacobian(index)) for index in self.wanted]
+            self._jacobians = [(source, block) for source, block in blocks if block is not None]
+        return self._jacobians
+
+    def _jacobian(self, index: int) -> Any:
+        if self.primitive.kind == "elementwise":
+            return self._diagonal(index, self._push(index, _ones(self.primals[index]), self.primals, self.result))
+        shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
+        if self.primitive.moves and self.primitive.name != "astype":
+            # Which element goes where: let the numbers of the elements move.
+            numbers = [np.zeros(np.shape(p), int) for p in self.primals]
+            numbers[index] = np.arange(1, size + 1).reshape(shape)
+            places = np.ravel(self.primitive.function(*numbers, **self.params))
+            if size == np.size(self.result) == 1:
+                return float(places[0])
+            rows = np.flatnonzero(places)
+            entries = np.ones(len(rows)), (rows, places[rows] - 1)
+            return scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=(len(places), size)))
+        count = np.size(self.result)
+        if count < size:
+            pulled = [self._pull(index, basis, self.primals, self.result) for basis in _basis(np.shape(self.result))]
+            return _matrix([_flat(row, size) for row in pulled], (size, count), transposed=True)
+        pushed = [self._push(index, basis, self.primals, self.result) for basis in _basis(shape)]
+        return _matrix([_flat(column, count) for column in pushed], (count, size))
+
+    def _pull(self, index: int, cotangent: Any, primals: Any, result: Any) -> Any:
+        return self.primitive.pull_all([index], cotangent, result, primals, self.params)[0]
+
+    def _push(self, index: int, tangent: Any, primals: Any, result: Any) -> Any:
+        tangents = [tangent if i == index else None for i in range(len(primals))]
+        return self.primitive.push_all(tangents, result, primals, self.params)
+
+    def _diagonal(self, index: int, values: Any) -> Any:
+        """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
+        if values is None:
+            return None
+        if type(self.cotangent) is cotangents.Masked:
+            values = np.where(self.cotangent.mask, values, 0.0)
+        if self.number:
+            return values
+        size, places = np.size(self.primals[index]), self._places(index)
+        return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
+
+    def _places(self, index: int) -> Any:
+        primal = self.primals[index]
+        return np.broadcast_to(np.arange(np.size(primal)).reshape(np.shape(primal)), np.shape(self.result)).ravel()
+
+    def curvature(self) -> Any:
+        """Triples of two names and the second derivatives of the result with respect to them, times the cotangent.
+
+        A pair of one name with itself is halved, since it is added with its transpose.
+        """
+        linear = self.primitive.kind == "linear"
+        if self.primitive.moves or (linear and (self.primitive.pull_jointly is not None or len(self.wanted) == 1)):
+            return
+        for i, first in enumerate(self.wanted):
+            for second in self.wanted[: i if linear else i + 1]:
+                block = self._second(first, second)
+                if block is not None:
+                    a, b = self.names[first], self.names[second]
+                    yield a, b, halved(block) if first == second else block
+
+    def _second(self, first: int, second: int) -> Any:
+        """The derivative with respect to argument `second` of the cotangent that argument `first` receives."""
+        if self.primitive.kind == "elementwise":
+            partial = self.primitive.partials[first]
+            if not callable(partial):
+                return None
+            weight = self._moved(second, _ones(self.primals[second]), lambda y, xs: partial(y, *xs))
+            if weight is None:
+                return None
+            weight = cotangents.dense(cotangents.scale(self.cotangent, weight))
+            if self.number:
+                return weight
+            places, shape = (self._places(first), self._places(second)), np.shape(self.result)
+            sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
+            return _scattered(weight, *places, sizes, shape)
+        columns = []
+        for basis in _basis(np.shape(self.primals[second])):
+            moved = self._moved(second, basis, lambda y, xs: self._pull(first, self.cotangent, xs, y))
+            columns.append(_flat(moved, np.size(self.primals[first])))
+        return _matrix(columns, (np.size(self.primals[first]), np.size(self.primals[second])))
+
+    def _moved(self, index: int, tangent: Any, expression: Any) -> Any:
+        """The tangent of an expression in the result and the arguments when one argument moves; None for zero."""
+        with self.forward() as forward:
+            xs = list(self.primals)
+            xs[index] = forward.variable(xs[index], tangent)
+            value = cotangents.dense(expression(self.primitive(*xs, **self.params), xs))
+            return value.shadow if forward.owns(value) else None
+
+
+def _ones(like: Any) -> Any:
+    return np.ones(np.shape(like)) if np.shape(like) else 1.0
+
+
+def _basis(shape: tuple[int, ...]) -> Any:
+    for place in np.ndindex(shape):
+        basis = np.zeros(shape)
+        basis[place] = 1.0
+        yield basis if shape else 1.0
+
+
+def _flat(value: Any, size: int) -> Any:
+    return np.zeros(size) if value is None else np.ravel(cotangents.dense(value))
+
+
+def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False) -> Any:
+    if shape == (1, 1):
+        return columns[0][0]
+    matrix = np.stack(columns, axis=1) if columns else np.zeros(shape)
+    matrix = matrix.T if transposed else matrix
+    return matrix if type(matrix) in KINDS else scipy.sparse.csr_array(matrix)
+
+
+def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
+    """A matrix with the values at places, those at one place added."""
+    if shape == (1, 1):
+        return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
+    values = np.ravel(np.broadcast_to(values, broadcast))
+    if type(values) in KINDS:
+        return scatter_add(values, shape=shape, indices=((rows, columns),))
+    return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
+
+
+# Blocks: numbers, sparse matrices, and under another derivative traced matrices, which are dense.
+
+
+def is_number(block: Any) -> bool:
+    return np.ndim(plain(block)) == 0 if type(block) in KINDS else not scipy.sparse.issparse(block)
+
+
+def transpose_block(block: Any) -> Any:
+    return block.T.tocsr() if scipy.sparse.issparse(block) else block if is_number(block) else np.transpose(block)
+
+
+def halved(block: Any) -> Any:
+    return block * 0.5
+
+
+def plus(a: Any, b: Any) -> Any:
+    return a + b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) + _dense(b)
+
+
+def times(a: Any, b: Any) -> Any:
+    if is_number(a) or is_number(b):
+        return a * b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) * _dense(b)
+    product = a @ b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) @ _dense(b)
+    return product if product.shape != (1, 1) else _dense(product)[0, 0]
+
+
+def _dense(block: Any) -> Any:
+    return block.toarray() if scipy.sparse.issparse(block) else block
