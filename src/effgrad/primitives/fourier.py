@@ -9,6 +9,7 @@ import numpy as np
 
 from effgrad.arrays.value import composed, plain
 from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.move import _moved
 from effgrad.primitives.primitive import linear
 
@@ -112,10 +113,10 @@ def _last_two(function: Any) -> Any:
     return lambda a, s=None, axes=(-2, -1), norm=None, out=None: function(a, s, axes, norm)
 
 
-composed({
+composed(all_as_computed({
     np.fft.fft: _fft, np.fft.ifft: _ifft, np.fft.rfft: _rfft, np.fft.irfft: _irfft, np.fft.hfft: _hfft,
     np.fft.ihfft: _ihfft, np.fft.fftn: _several(_fft), np.fft.ifftn: _several(_ifft),
     np.fft.fft2: _several(_fft, (-2, -1)), np.fft.ifft2: _several(_ifft, (-2, -1)), np.fft.rfftn: _rfftn,
     np.fft.irfftn: _irfftn, np.fft.rfft2: _last_two(_rfftn), np.fft.irfft2: _last_two(_irfftn),
-    np.fft.fftshift: _moved(np.fft.fftshift), np.fft.ifftshift: _moved(np.fft.ifftshift),
-})  # fmt: skip
+}))  # fmt: skip
+composed({np.fft.fftshift: _moved(np.fft.fftshift), np.fft.ifftshift: _moved(np.fft.ifftshift)})

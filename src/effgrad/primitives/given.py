@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, plain, plain_tree
+from effgrad.arrays.value import KINDS, Smooth, plain, plain_tree
+from effgrad.effects import handled, mask
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import elementwise
 
@@ -29,10 +30,20 @@ def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) ->
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original):
             values, options = copied(values), copied(options)
-        value = original(*values, **options)
+        value = outside(functools.partial(original, *values, **options))
         return with_value(definition(*args, **kwargs), value)
 
     return rule
+
+
+def all_as_computed(definitions: dict[Any, Any]) -> dict[Any, Any]:
+    """Rules of functions by their definitions."""
+    return {original: as_computed(original, definition) for original, definition in definitions.items()}
+
+
+def outside(program: Callable[[], Any]) -> Any:
+    """Run a program of plain values as it runs where there is no derivative."""
+    return mask(Smooth, outside, program) if handled(Smooth) else program()
 
 
 def with_value(derived: Any, value: Any) -> Any:
@@ -43,7 +54,10 @@ def with_value(derived: Any, value: Any) -> Any:
         return given(derived, value)
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
         parts = [with_value(d, v) for d, v in zip(derived, value, strict=True)]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if not hasattr(value, "_fields"):
+            return type(value)(parts)
+        # A result with more than its fields is not made of them alone.
+        return type(derived)(*parts) if hasattr(value, "_extra_fields") else type(value)(*parts)
     if isinstance(derived, tuple) and len(derived) == 1:
         return with_value(derived[0], value)
     if any(type(leaf) in KINDS for leaf in leaves(derived)):

@@ -7,6 +7,7 @@ import numpy as np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import conj
+from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 
 # Convolutions and interpolation.
@@ -56,8 +57,8 @@ def _polyval(p: Any, x: Any) -> Any:
     return result
 
 
-def _polymul(a: Any, b: Any) -> Any:
-    return np.convolve(_without_leading_zeros(a), _without_leading_zeros(b))
+def _polymul(a1: Any, a2: Any) -> Any:
+    return np.convolve(_without_leading_zeros(a1), _without_leading_zeros(a2))
 
 
 def _without_leading_zeros(p: Any) -> Any:
@@ -66,8 +67,8 @@ def _without_leading_zeros(p: Any) -> Any:
     return p[int(kept[0]) :] if len(kept) else np.zeros(1)
 
 
-def _polyadd(a: Any, b: Any) -> Any:
-    a, b = np.atleast_1d(a), np.atleast_1d(b)
+def _polyadd(a1: Any, a2: Any) -> Any:
+    a, b = np.atleast_1d(a1), np.atleast_1d(a2)
     n = max(shape_of(a)[0], shape_of(b)[0])
     return np.pad(a, (n - shape_of(a)[0], 0)) + np.pad(b, (n - shape_of(b)[0], 0))
 
@@ -135,9 +136,8 @@ def _polydiv(u: Any, v: Any) -> Any:
     return (np.stack(quotient) if quotient else np.zeros(1)), rest
 
 
-composed({
+composed(all_as_computed({
     np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp, np.polyval: _polyval, np.polymul: _polymul,
-    np.polyadd: _polyadd, np.polysub: lambda a, b: _polyadd(a, np.negative(b)), np.polyder: _polyder,
-    np.polyint: _polyint, np.polyfit: _polyfit,
-    np.poly: _poly, np.roots: _roots, np.polydiv: _polydiv,
-})  # fmt: skip
+    np.polyadd: _polyadd, np.polysub: lambda a1, a2: _polyadd(a1, np.negative(a2)), np.polyder: _polyder,
+    np.polyint: _polyint, np.polyfit: _polyfit, np.poly: _poly, np.roots: _roots, np.polydiv: _polydiv,
+}))  # fmt: skip

@@ -10,6 +10,7 @@ from effgrad.arrays.value import KINDS, composed, depends, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, require_real
+from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import linear
 from effgrad.primitives.reduction import divided
@@ -89,11 +90,14 @@ def _cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
     def rows(x: Any) -> Any:
-        x = np.atleast_2d(x).astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
-        return x if rowvar or shape_of(x)[0] == 1 else x.T
+        x, turned = np.atleast_2d(x), not rowvar and np.ndim(plain(x)) != 1
+        x = x.astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
+        return x.T if turned else x
 
     require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
+    if shape_of(x)[0] == 0:
+        return np.zeros((0, 0))
     ddof = int(not bias) if ddof is None else ddof
     w: Any = 1.0
     for weights in (fweights, aweights):
@@ -267,15 +271,32 @@ def _where_numbers(function: Any) -> Any:
     return rule
 
 
+def _without_nans_in_lines(function: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    """A function of lines, each without its NaNs; a line of NaNs alone gives NaN, and no lines have no derivative."""
+    if not np.size(plain(a)):
+        return None
+    lines, kept = _lines(a, axis)
+    rest, number = shape_of(lines)[:-1], ~np.isnan(plain(lines)).reshape(-1, shape_of(lines)[-1])
+    flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
+    some = function(np.ones(1))
+    results = np.stack(
+        [function(flat[i][number[i]]) if number[i].any() else np.nan * some for i in range(len(number))], axis=-1
+    )
+    return np.reshape(results, (*np.shape(some), *(kept if keepdims else rest)))[()]
+
+
+def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return _without_nans_in_lines(np.median, a, axis, keepdims)
+
+
 def _nan_quantile(function: Any) -> Any:
-    def rule(a: Any, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        if not np.isnan(plain(a)).any():
-            return function(a, *args, axis=axis, keepdims=keepdims, **kwargs)
-        lines, kept = _lines(a, axis)
-        rest = shape_of(lines)[:-1]
-        flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
-        results = np.stack([function(line[~np.isnan(plain(line))], *args, **kwargs) for line in flat], axis=-1)
-        return np.reshape(results, (*shape_of(results)[:-1], *(kept if keepdims else rest)))[()]
+    def rule(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
+        keepdims: bool = False, *, weights: Any = None,
+    ) -> Any:  # fmt: skip
+        if weights is not None:
+            raise NoRule(f"numpy.nan{function.__name__} with weights has no derivative rule")
+        return _without_nans_in_lines(lambda line: function(line, q, method=method), a, axis, keepdims)
 
     return rule
 
@@ -326,7 +347,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
         i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
         i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
         inside = (i >= 0) & (i < len(edges) - 1)
-        counts = np.bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counts = _bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
         counts = counts.astype(np.result_type(plain(weights)))
     return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
@@ -450,22 +471,23 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 
 composed({
-    np.diff: _diff, np.ediff1d: _ediff1d, np.ptp: _ptp, np.cumprod: _cumprod,
-    np.cumulative_sum: _cumulative(np.cumsum, 0.0), np.cumulative_prod: _cumulative(np.cumprod, 1.0),
-    np.average: _average,
-    np.cov: _cov, np.corrcoef: _corrcoef, np.gradient: _gradient, np.trapezoid: _trapezoid, np.cross: _cross,
-    np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis),
-    np.median: _median, np.quantile: _quantile, np.percentile: _percentile, np.nansum: _without_nans(np.sum, 0.0),
-    np.nanprod: _without_nans(np.prod, 1.0), np.nanmax: _without_nans(np.max, -np.inf),
-    np.nanmin: _without_nans(np.min, np.inf), np.nancumsum: _without_nans(np.cumsum, 0.0),
-    np.nancumprod: _without_nans(np.cumprod, 1.0), np.nanmean: _where_numbers(np.mean),
-    np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
-    np.nanmedian: _nan_quantile(np.median), np.nanquantile: _nan_quantile(np.quantile),
-    np.nanpercentile: _nan_quantile(np.percentile), np.nan_to_num: _nan_to_num, np.unwrap: _unwrap,
-    np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
-    np.unique: _unique, np.apply_along_axis: _apply_along_axis,
-    np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
-    np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex, np.histogramdd: _histogramdd,
-    np.histogram2d: _histogram2d, np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
-    np.setxor1d: _setxor1d, np.trim_zeros: _trim_zeros, np.apply_over_axes: _apply_over_axes,
+    np.diff: _diff, np.ptp: _ptp, np.cumprod: _cumprod, np.trapezoid: _trapezoid, np.cross: _cross,
+    np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis), np.nan_to_num: _nan_to_num,
+    np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
 })  # fmt: skip
+composed(all_as_computed({
+    np.ediff1d: _ediff1d, np.cumulative_sum: _cumulative(np.cumsum, 0.0),
+    np.cumulative_prod: _cumulative(np.cumprod, 1.0), np.average: _average, np.cov: _cov, np.corrcoef: _corrcoef,
+    np.gradient: _gradient, np.median: _median, np.quantile: _quantile, np.percentile: _percentile,
+    np.nansum: _without_nans(np.sum, 0.0), np.nanprod: _without_nans(np.prod, 1.0),
+    np.nanmax: _without_nans(np.max, -np.inf), np.nanmin: _without_nans(np.min, np.inf),
+    np.nancumsum: _without_nans(np.cumsum, 0.0), np.nancumprod: _without_nans(np.cumprod, 1.0),
+    np.nanmean: _where_numbers(np.mean), np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
+    np.nanmedian: _nanmedian, np.nanquantile: _nan_quantile(np.quantile),
+    np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap, np.bincount: _bincount,
+    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges, np.histogramdd: _histogramdd,
+    np.histogram2d: _histogram2d, np.unique: _unique, np.unique_values: _unique_values, np.unique_all: _unique_all,
+    np.unique_counts: _unique_counts, np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex,
+    np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d, np.setxor1d: _setxor1d,
+    np.trim_zeros: _trim_zeros,
+}))  # fmt: skip

@@ -4,13 +4,14 @@ In each of the eight, the matrix is an orthogonal one with its first or last row
 The orthogonal one is a primitive, and its transpose is one of them: type 2 of type 3, each other of itself.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
 import scipy.fft
 
 from effgrad.arrays.value import plain
-from effgrad.functions.scipy.tables import constant, require
+from effgrad.functions.scipy.tables import constant, rules_of
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, linear
@@ -44,13 +45,9 @@ def _ends(kind: str, type: int, n: int, axis: int, ndim: int) -> tuple[Any, Any]
 
 
 def _transform(kind: str, inverse: bool) -> Any:
-    name = f"i{kind}" if inverse else kind
-
     def rule(
-        x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False,
-        workers: Any = None, orthogonalize: Any = None,
-    ) -> Any:  # fmt: skip
-        require(orthogonalize is None, f"fft.{name}", "orthogonalize=None")
+        x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None
+    ) -> Any:
         x = _resized(np.asarray(x), n, axis)
         type = OPPOSITE[type] if inverse else type
         if norm == "ortho":
@@ -65,7 +62,7 @@ def _transform(kind: str, inverse: bool) -> Any:
 
 
 def _several(one: Any) -> Any:
-    def rule(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, *_: Any, **__: Any) -> Any:
+    def rule(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
         if axes is None:
             axes = np.arange(np.ndim(plain(x))) if s is None else np.arange(-np.size(s), 0)
         axes = [int(axis) for axis in np.atleast_1d(axes)]
@@ -79,24 +76,25 @@ def _several(one: Any) -> Any:
 
 def _as_numpy(name: str) -> Any:
     function, several = getattr(np.fft, name), name.endswith(("n", "2"))
-    length, where = ("s", "axes") if several else ("n", "axis")
+    where = "axes" if several else "axis"
 
-    def rule(x: Any, *args: Any, overwrite_x: bool = False, workers: Any = None, plan: Any = None, **named: Any) -> Any:
-        named.update(zip((length, where, "norm"), args, strict=False))
-        return function(np.asarray(x), **named)
+    default = inspect.signature(getattr(scipy.fft, name)).parameters[where].default
 
-    return rule
+    def of_one(x: Any, n: Any = None, axis: Any = default, norm: Any = None) -> Any:
+        return function(np.asarray(x), n, axis, norm)
+
+    def of_several(x: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        return function(np.asarray(x), s, axes, norm)
+
+    return of_several if several else of_one
 
 
 ONE = {"dct": _transform("dct", False), "idct": _transform("dct", True), "dst": _transform("dst", False),
        "idst": _transform("dst", True)}  # fmt: skip
-RULES: list[tuple[Any, str, Any]] = [
-    (scipy.fft, name, rule)
-    for name, rule in {
-        **{name: _as_numpy(name) for name in (
-            "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2",
-            "rfft2", "irfft2")},
-        **ONE, **{f"{name}n": _several(rule) for name, rule in ONE.items()},
-        "next_fast_len": constant(scipy.fft.next_fast_len), "prev_fast_len": constant(scipy.fft.prev_fast_len),
-    }.items()
-]  # fmt: skip
+RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fft, {
+    **{name: _as_numpy(name) for name in (
+        "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2",
+        "rfft2", "irfft2")},
+    **ONE, **{f"{name}n": _several(rule) for name, rule in ONE.items()},
+    "next_fast_len": constant(scipy.fft.next_fast_len), "prev_fast_len": constant(scipy.fft.prev_fast_len),
+})  # fmt: skip

@@ -14,7 +14,7 @@ import scipy.integrate
 
 from effgrad.arrays.value import KINDS, depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import Calling, by_matrix, require, traced_inside
+from effgrad.functions.scipy.tables import Calling, by_matrix, require, rules_of, traced_inside
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
@@ -115,7 +115,7 @@ def _cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1,
 
 
 RULES: list[tuple[Any, str, Any]] = [
-    (scipy.integrate, "cumulative_simpson", _cumulative_simpson),
+    *rules_of(scipy.integrate, {"cumulative_simpson": _cumulative_simpson}),
     (scipy.integrate, "quad", Calling(_integral)),
     (scipy.integrate._quadpack_py, "quad", Calling(_integral)),
 ]

@@ -1,45 +1,83 @@
-"""`scipy.interpolate`: piecewise polynomials, in the point and in the coefficients, and so in the values they take.
+"""`scipy.interpolate`: interpolants, in the point, in the values and in the knots.
 
-Which piece a point is in is a constant; the rest is a polynomial. A spline's coefficients are linear (with boundary
-values: affine) in the values, so a spline through traced values has the matrix of that map times them.
+An interpolant holds SciPy's coefficients as values, with the derivatives of their definition
+(`effgrad.functions.scipy.splines`), and is called in the same way.
 """
 
-import math
+import copy
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
 import scipy.interpolate
-from scipy.interpolate import BSpline, CubicSpline, PPoly, RegularGridInterpolator, interp1d
+from scipy.interpolate import (
+    Akima1DInterpolator,
+    BSpline,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+    PPoly,
+    RegularGridInterpolator,
+    interp1d,
+)
 from scipy.interpolate._interpolate import _PPolyBase
 
-from effgrad.arrays.value import KINDS, evaluated, getitem, plain
-from effgrad.functions.scipy.tables import Method, reals, require, traced_inside
+from effgrad.arrays.value import KINDS, plain, plain_tree
+from effgrad.functions.scipy import splines
+from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
+from effgrad.primitives.given import as_computed, leaves, outside, with_value
 from effgrad.primitives.joining import shape_of
 
 
-def _piece(knots: Any) -> Any:
-    return lambda x: np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+def _array(self: Any, name: str) -> Any:
+    return getattr(self, f"_{name}") if hasattr(self, f"_{name}") else getattr(self, name)
 
 
-def _piecewise(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
-    """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
-    reals("interpolate", x)
-    if extrapolate == "periodic":
-        x = knots[0] + np.mod(x - knots[0], knots[-1] - knots[0])
-    outside = (plain(x) < knots[0]) | (plain(x) > knots[-1])
-    piece = evaluated(_piece(knots), x)
-    # As in SciPy, a point that is not a number is in no piece.
-    along = np.reshape(x - getitem(knots, piece), shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
-    result: Any = 0.0
-    degree = shape_of(c)[0] - 1
-    for power in range(degree, nu - 1, -1):
-        factor = math.factorial(power) / math.factorial(power - nu)
-        result = result * along + factor * getitem(c[degree - power], piece)
-    if degree < nu:
-        result = 0.0 * along * getitem(c[0], piece)
-    if extrapolate in (False, None):
-        result = np.where(np.reshape(outside, shape_of(along)), np.nan, result)
-    return result
+def _hold(self: Any, name: str, value: Any) -> None:
+    """Give an interpolant an array, traced as it may be."""
+    setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
+
+
+def _keep(self: Any, **arrays: Any) -> None:
+    """Give an interpolant with plain arrays the traced ones that they are the values of."""
+    for name, array in arrays.items():
+        if type(array) in KINDS:
+            _hold(self, name, with_value(array, _array(self, name)))
+
+
+def _plain_twin(self: Any) -> Any:
+    """The interpolant with the plain values of its arrays."""
+    twin = copy.copy(self)
+    for name in ("_x", "_t", "_c", "x", "t", "c"):
+        if type(vars_of(self).get(name)) in KINDS:
+            setattr(twin, name, plain(getattr(self, name)))
+    return twin
+
+
+def vars_of(self: Any) -> dict[str, Any]:
+    """The attributes of an object, those in slots too."""
+    slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {**{name: getattr(self, name) for name in slots if hasattr(self, name)}, **getattr(self, "__dict__", {})}
+
+
+def _holds(*names: str) -> Any:
+    return lambda self: any(type(value) in KINDS for name, value in vars_of(self).items() if name in names)
+
+
+def _called(owner: Any, rule: Any) -> tuple[Any, str, Any]:
+    """The rule of an interpolant's call: the value is SciPy's."""
+    original, holds = vars(owner)["__call__"], _holds("_x", "_t", "_c", "x", "t", "c")
+
+    def value(self: Any, *args: Any, **options: Any) -> Any:
+        return original(_plain_twin(self) if holds(self) else self, *args, **options)
+
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        if any(type(plain(leaf)) in KINDS for leaf in vars_of(self).values()):
+            return rule(self, *args, **options)
+        return as_computed(value, rule)(self, *args, **options)
+
+    return owner, "__call__", Method(call, holds)
 
 
 def _in_place(result: Any, axis: int, ndim: int) -> Any:
@@ -52,51 +90,101 @@ def _polynomial(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     require(isinstance(self, PPoly), "interpolate.BPoly", "PPoly.from_bernstein_basis of it")
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     x = np.asarray(x)
-    return _in_place(_piecewise(plain(self._x), self._c, x, nu, extrapolate), self.axis, np.ndim(plain(x)))
+    reals("interpolate", x)
+    result = splines.polynomial(_array(self, "x"), _array(self, "c"), x, nu, extrapolate)
+    return _in_place(result, self.axis, np.ndim(plain(x)))
 
 
 def _bspline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-    """As a piecewise polynomial: the coefficients are the derivatives at the left ends of the pieces."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
-    x, t, k, c = np.asarray(x), plain(self.t), self.k, self._c
-    n = len(t) - k - 1
-    basis = BSpline(t, np.eye(n), k)
-    rows = [np.tensordot(basis(t[k:n], nu=m) / math.factorial(m), c[:n], axes=(1, 0)) for m in range(k, -1, -1)]
-    return _in_place(_piecewise(t[k : n + 1], np.stack(rows), x, nu, extrapolate), self.axis, np.ndim(plain(x)))
+    x = np.asarray(x)
+    reals("interpolate", x)
+    result = splines.de_boor(_array(self, "t"), _array(self, "c"), self.k, x, nu, extrapolate)
+    return _in_place(result, self.axis, np.ndim(plain(x)))
 
 
 def _splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     require(ext == 0, "interpolate.splev", "ext=0")
-    spline = tck if isinstance(tck, BSpline) else BSpline(*tck)
-    return _bspline(spline, x, der, True)
+    t, c, k = (tck.t, tck.c, tck.k) if isinstance(tck, BSpline) else tck
+    x, columns = np.asarray(x), isinstance(c, list | tuple)
+    reals("interpolate.splev", x, t, *(c if columns else [c]))
+    parts = [splines.de_boor(np.asarray(t), np.asarray(part), k, x, der) for part in (c if columns else [c])]
+    return parts if columns else parts[0]
 
 
-def _cubic(self: Any, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
-    """A cubic spline through traced values."""
-    require(not traced_inside((x, bc_type)), "interpolate.CubicSpline", "the values y, not the points x")
-    y = np.asarray(y)
-    CubicSpline.__init__(self, x, np.zeros(shape_of(y)), axis, bc_type, extrapolate)
-    y = np.moveaxis(y, axis, 0)
-    n = shape_of(y)[0]
-    free = np.eye(n)
-    if isinstance(bc_type, str) and bc_type == "periodic":
-        free, y = np.concatenate([np.eye(n - 1), np.eye(n - 1)[:1]]), y[:-1]
-    if not isinstance(bc_type, str):
-        bc_type = [kind if isinstance(kind, str) else (kind[0], np.full(n, float(kind[1]))) for kind in bc_type]
-    at_zero = CubicSpline(x, np.zeros(free.shape), 0, bc_type).c
-    matrix = CubicSpline(x, free, 0, bc_type).c - at_zero
-    constant = np.reshape(at_zero[..., 0], (*at_zero.shape[:2], *(1,) * (np.ndim(plain(y)) - 1)))
-    self._c = np.tensordot(matrix, y, axes=(2, 0)) + constant
+# Splines through values, which hold traced knots and coefficients.
+
+
+def _fitted(kind: Any, coefficients: Any) -> Any:
+    """The rule of `__init__`: SciPy's own, and the definition of the coefficients."""
+    original = kind.__init__
+
+    def rule(self: Any, x: Any, y: Any, *args: Any, **options: Any) -> None:
+        bound = inspect.signature(original).bind(self, x, y, *args, **options)
+        bound.apply_defaults()
+        given = {name: value for name, value in bound.arguments.items() if name not in ("self", "x", "y")}
+        outside(lambda: original(self, *plain_tree((x, y)), **plain_tree(given)))
+        x, y = np.asarray(x), np.asarray(y)
+        c = coefficients(x, np.moveaxis(y, given.pop("axis"), 0), **given)
+        _keep(self, c=c, x=x)
+
+    return rule
+
+
+def _cubic_coefficients(x: Any, y: Any, bc_type: Any, extrapolate: Any) -> Any:
+    return splines.hermite(x, y, splines.cubic_slopes(x, y, bc_type))
+
+
+def _pchip_coefficients(x: Any, y: Any, extrapolate: Any) -> Any:
+    return splines.hermite(x, y, splines.pchip_slopes(x, y))
+
+
+def _akima_coefficients(x: Any, y: Any, method: str, extrapolate: Any) -> Any:
+    return splines.hermite(x, y, splines.akima_slopes(x, y, method))
+
+
+def _hermite(self: Any, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
+    outside(lambda: _plain_hermite(self, *plain_tree((x, y, dydx)), axis, extrapolate))
+    x, values, slopes = np.asarray(x), np.asarray(y), np.asarray(dydx)
+    c = splines.hermite(x, np.moveaxis(values, axis, 0), np.moveaxis(slopes, axis, 0))
+    _keep(self, c=c, x=x)
+
+
+_plain_hermite = CubicHermiteSpline.__init__
 
 
 def _make_interp_spline(
     x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> Any:
-    require(not traced_inside((x, t)), "interpolate.make_interp_spline", "the values y, not the points x")
-    require(bc_type in (None, "not-a-knot", "natural", "clamped"), "interpolate.make_interp_spline", "bc_type by name")
-    y = np.moveaxis(np.asarray(y), axis, 0)
-    basis = scipy.interpolate.make_interp_spline(x, np.eye(shape_of(y)[0]), k, t, bc_type)
-    return BSpline.construct_fast(basis.t, np.tensordot(basis.c, y, axes=(1, 0)), k, axis=axis)
+    names = (None, "not-a-knot", "natural", "clamped")
+    require(bc_type in names, "interpolate.make_interp_spline", "bc_type by name, and not periodic")
+    plain_spline = outside(functools.partial(_plain_interp_spline, *plain_tree((x, y, k, t, bc_type)), axis))
+    x, y = np.asarray(x), np.moveaxis(np.asarray(y), axis, 0)
+    t = splines.interpolation_knots(x, k, bc_type) if t is None else np.asarray(t)
+    c = splines.interpolation_coefficients(x, y, t, k, bc_type)
+    return _spline_of(plain_spline, t, c)
+
+
+def _spline_of(plain_spline: Any, t: Any, c: Any) -> Any:
+    """The spline with traced knots and coefficients in the place of plain ones."""
+    result = copy.copy(plain_spline)
+    _keep(result, t=t, c=c)
+    return result
+
+
+_plain_interp_spline = scipy.interpolate.make_interp_spline
+
+
+def _make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, **options: Any) -> Any:
+    fixed = not traced_inside((x, w, lam)) and lam is not None and not options.get("axis")
+    require(fixed, "interpolate.make_smoothing_spline", "the values y, where lam is given and axis is 0")
+    plain_spline = _plain_smoothing_spline(x, *plain_tree((y, w, lam)))
+    y = np.asarray(y)
+    columns = [_array(_plain_smoothing_spline(x, row, w, lam), "c") for row in np.eye(shape_of(y)[0])]
+    return _spline_of(plain_spline, _array(plain_spline, "t"), np.tensordot(np.stack(columns, -1), y, axes=(1, 0)))
+
+
+_plain_smoothing_spline = scipy.interpolate.make_smoothing_spline
 
 
 # Interpolation of tables.
@@ -125,32 +213,47 @@ def _table(self: Any, x: Any) -> Any:
 
 def _linear_table(self: Any, x: Any) -> Any:
     reals("interpolate.interp1d", x)
-    piece = evaluated(_piece(self.x), x)
-    low, high = getitem(self.x, piece), getitem(self.x, piece + 1)
-    below, above = getitem(self._y, piece), getitem(self._y, piece + 1)
+    piece = splines.piece_of(x, self.x)
+    low, high = self.x[piece], self.x[piece + 1]
+    below, above = self._y[piece], self._y[piece + 1]
     return below + (above - below) * ((x - low) / (high - low))[:, None]
 
 
 def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
-    """Linear between the corners of the cell that a point is in, along every axis."""
+    """A table on a grid: by the corners of a cell, or by splines along each axis."""
     method = self.method if method is None else method
-    require(method in ("linear", "nearest"), "interpolate.RegularGridInterpolator", "method 'linear' or 'nearest'")
-    grid, values = self.grid, self.values
+    known = method in ("linear", "nearest", "slinear", "cubic", "quintic", "pchip")
+    require(known and nu is None, "interpolate.RegularGridInterpolator", "every method but 'splinef2d', without nu")
+    grid, values = [np.asarray(knots) for knots in self.grid], self.values
     xi = np.stack(np.broadcast_arrays(*xi), axis=-1) if isinstance(xi, tuple) else np.asarray(xi)
     reals("interpolate.RegularGridInterpolator", xi)
     xi = xi[..., None] if np.ndim(plain(xi)) == 1 and len(grid) == 1 else xi
-    cells = [evaluated(_piece(knots), xi[..., d]) for d, knots in enumerate(grid)]
+    shape, points = shape_of(xi)[:-1], np.reshape(xi, (-1, len(grid)))
+    if method in ("linear", "nearest"):
+        result = _by_corners(grid, values, points, method)
+    elif method == "pchip":
+        result = _by_pchip(grid, values, points)
+    else:
+        result = _by_splines(grid, values, points, {"slinear": 1, "cubic": 3, "quintic": 5}[method])
+    result = np.reshape(result, shape + shape_of(values)[len(grid) :])
+    if self.bounds_error or self.fill_value is None:
+        return result
+    outside = np.any([_beyond(plain(xi[..., d]), plain(knots)) for d, knots in enumerate(grid)], axis=0)
+    return np.where(outside[(...,) + (None,) * (np.ndim(plain(values)) - len(grid))], self.fill_value, result)
+
+
+def _beyond(x: Any, knots: Any) -> Any:
+    return (x < knots[0]) | (x > knots[-1])
+
+
+def _by_corners(grid: Any, values: Any, points: Any, method: str) -> Any:
+    cells = [splines.piece_of(points[:, d], knots) for d, knots in enumerate(grid)]
     parts = [
-        (xi[..., d] - getitem(knots, i)) / (getitem(knots, i + 1) - getitem(knots, i))
+        (points[:, d] - knots[i]) / (knots[i + 1] - knots[i])
         for d, (knots, i) in enumerate(zip(grid, cells, strict=True))
     ]
     if method == "nearest":
         parts = [np.where(plain(part) <= 0.5, 0.0, 1.0) for part in parts]
-    outside = np.any(
-        [(plain(xi[..., d]) < knots[0]) | (plain(xi[..., d]) > knots[-1]) for d, knots in enumerate(grid)], axis=0
-    )
-    if self.bounds_error and bool(np.any(outside)):
-        raise ValueError("One of the requested xi is out of bounds")
     trailing = (...,) + (None,) * (np.ndim(plain(values)) - len(grid))
     total: Any = 0.0
     for corner in np.ndindex((2,) * len(grid)):
@@ -158,24 +261,70 @@ def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
         for part, end in zip(parts, corner, strict=True):
             weight = weight * (part if end else 1 - part)
         place = tuple(i + end for i, end in zip(cells, corner, strict=True))
-        total = total + weight[trailing] * getitem(values, place)
-    if self.bounds_error or self.fill_value is None:
-        return total
-    return np.where(outside[trailing], self.fill_value, total)
+        total = total + weight[trailing] * values[place]
+    return total
 
 
-def _holds(*names: str) -> Any:
-    return lambda self: any(type(getattr(self, name, None)) in KINDS for name in names)
+def _by_splines(grid: Any, values: Any, points: Any, k: int) -> Any:
+    """The product of the splines along each axis, by the weight of each element of the table at each point."""
+    count = shape_of(points)[0]
+    result = np.broadcast_to(values, (count, *shape_of(values)))
+    for d, knots in enumerate(grid):
+        t = splines.interpolation_knots(knots, k, None)
+        c = splines.interpolation_coefficients(knots, np.eye(shape_of(knots)[0]), t, k, None)
+        weights = splines.de_boor(t, c, k, points[:, d])
+        wide = np.reshape(weights, (*shape_of(weights), *(1,) * (np.ndim(plain(result)) - 2)))
+        result = np.sum(wide * result, axis=1)
+    return result
+
+
+def _by_pchip(grid: Any, values: Any, points: Any) -> Any:
+    """SciPy's order: along the last axis first, and then for each point along the others."""
+    results = []
+    for place in range(shape_of(points)[0]):
+        table = values
+        for d in range(len(grid) - 1, -1, -1):
+            y, knots = np.moveaxis(table, d, 0), grid[d]
+            c = splines.hermite(knots, y, splines.pchip_slopes(knots, y))
+            table = splines.polynomial(knots, c, points[place, d], 0, True)
+        results.append(table)
+    return np.stack(results)
+
+
+def _grid_table(self: Any, points: Any, values: Any, *args: Any, **options: Any) -> None:
+    """A table with traced values or grid: SciPy's plain one, and what it holds."""
+    outside(lambda: _plain_table(self, *plain_tree((points, values)), *args, **options))
+    self._twin = copy.copy(self)
+    grid = tuple(np.asarray(knots) for knots in points)
+    turned = tuple(d for d, knots in enumerate(grid) if plain(knots)[0] > plain(knots)[-1])
+    _hold(self, "grid", tuple(knots[::-1] if d in turned else knots for d, knots in enumerate(grid)))
+    _hold(self, "values", np.flip(np.asarray(values), turned) if turned else np.asarray(values))
+
+
+def _grid_value(self: Any, *args: Any, **options: Any) -> Any:
+    return _plain_grid(getattr(self, "_twin", self), *args, **options)
+
+
+_plain_grid, _plain_table = RegularGridInterpolator.__call__, RegularGridInterpolator.__init__
+
+
+def _grid_holds(self: Any) -> bool:
+    return any(type(leaf) in KINDS for leaf in leaves((self.grid, self.values)))
 
 
 RULES: list[tuple[Any, str, Any]] = [
-    (_PPolyBase, "__call__", Method(_polynomial, _holds("_c"))),
-    (BSpline, "__call__", Method(_bspline, _holds("_c"))),
-    (CubicSpline, "__init__", _cubic),
+    _called(_PPolyBase, _polynomial),
+    _called(BSpline, _bspline),
+    (CubicSpline, "__init__", _fitted(CubicSpline, _cubic_coefficients)),
+    (PchipInterpolator, "__init__", _fitted(PchipInterpolator, _pchip_coefficients)),
+    (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),
+    (CubicHermiteSpline, "__init__", _hermite),
     (interp1d, "__init__", _interp1d),
     (interp1d, "_evaluate", Method(_table, _holds("_y"))),
     (interp1d, "_call_linear", Method(_linear_table, _holds("_y"))),
-    (RegularGridInterpolator, "__call__", Method(_grid, _holds("_values", "values"))),
-    (scipy.interpolate, "splev", _splev),
+    (RegularGridInterpolator, "__init__", _grid_table),
+    (RegularGridInterpolator, "__call__", Method(as_computed(_grid_value, _grid), _grid_holds)),
+    *rules_of(scipy.interpolate, {"splev": _splev}),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
+    (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),
 ]

@@ -15,7 +15,7 @@ from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.ranks import RULES as OF_RANKS
 from effgrad.functions.scipy.ranks import continued, each
 from effgrad.functions.scipy.signal import _mode, convolve
-from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, traced_inside
+from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root
 
@@ -308,27 +308,25 @@ def _fourier(name: str) -> Any:
     """A filter of a Fourier transform, which is a product with what it makes of ones."""
     original = getattr(scipy.ndimage, name)
 
-    def rule(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
-        require(output is None and not traced_inside(size), f"ndimage.{name}", "the image, and output=None")
+    def rule(input: Any, n: int = -1, axis: int = -1, **amount: Any) -> Any:
+        require(not traced_inside(amount), f"ndimage.{name}", "the image")
         x = np.asarray(input)
-        return x * original(np.ones(shape_of(x), complex if name == "fourier_shift" else float), size, n, axis)
+        ones = np.ones(shape_of(x), complex if name == "fourier_shift" else float)
+        return x * original(ones, n=n, axis=axis, **amount)
 
     return rule
 
 
-RULES: list[tuple[Any, str, Any]] = [
-    (scipy.ndimage, name, rule)
-    for name, rule in {
-        "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d, "convolve1d": _convolve1d,
-        "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
-        "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
-        "prewitt": _edges([1, 1, 1]), "laplace": _laplace, "gaussian_laplace": _gaussian_laplace,
-        "gaussian_gradient_magnitude": _gaussian_gradient_magnitude, "map_coordinates": _map_coordinates,
-        "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom, "rotate": _rotate,
-        "spline_filter": _spline_filter, "spline_filter1d": _spline_filter1d,
-        **{name: _fourier(name) for name in (
-            "fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift")},
-        **{name: constant(getattr(scipy.ndimage, name)) for name in (
-            "label", "maximum_position", "minimum_position", "distance_transform_edt")},
-    }.items()
-] + OF_RANKS  # fmt: skip
+RULES: list[tuple[Any, str, Any]] = rules_of(scipy.ndimage, {
+    "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d, "convolve1d": _convolve1d,
+    "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
+    "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
+    "prewitt": _edges([1, 1, 1]), "laplace": _laplace, "gaussian_laplace": _gaussian_laplace,
+    "gaussian_gradient_magnitude": _gaussian_gradient_magnitude, "map_coordinates": _map_coordinates,
+    "affine_transform": _affine_transform, "shift": _shift, "zoom": _zoom, "rotate": _rotate,
+    "spline_filter": _spline_filter, "spline_filter1d": _spline_filter1d,
+    **{name: _fourier(name) for name in (
+        "fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift")},
+    **{name: constant(getattr(scipy.ndimage, name)) for name in (
+        "label", "maximum_position", "minimum_position", "distance_transform_edt")},
+}) + OF_RANKS  # fmt: skip

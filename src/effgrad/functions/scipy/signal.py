@@ -12,7 +12,7 @@ import scipy.signal
 
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
-from effgrad.functions.scipy.tables import by_matrix, reals, require, traced_inside
+from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.joining import shape_of
@@ -187,10 +187,8 @@ def _forward_backward(x: Any, axis: int, padtype: Any, padlen: Any, default: int
 
 
 def _filtfilt(
-    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None, method: str = "pad",
-    irlen: Any = None,
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None
 ) -> Any:  # fmt: skip
-    require(method == "pad", "signal.filtfilt", "method='pad'")
     b, a = np.atleast_1d(b), np.atleast_1d(a)
     start = _lfilter_zi(b, a)
 
@@ -283,15 +281,14 @@ def _upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: s
 
 _stft = scipy.signal.ShortTimeFFT.stft_detrend
 RULES: list[tuple[Any, str, Any]] = [
-    (scipy.signal, name, rule)
-    for name, rule in {
+    *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
         "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,
         "filtfilt": _filtfilt, "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "sosfiltfilt": _sosfiltfilt,
         "deconvolve": _deconvolve, "hilbert": _hilbert, "upfirdn": _upfirdn,
         **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
-    }.items()
-] + [
+    }),
     # The columns are written one by one; after that, it is an array like others.
     (scipy.signal.ShortTimeFFT, "stft_detrend", lambda *args, **options: _stft(*args, **options).copy()),
-] + SIGNAL_RULES  # fmt: skip
+    *SIGNAL_RULES,
+]  # fmt: skip

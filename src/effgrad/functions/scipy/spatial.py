@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import distance
 
-from effgrad.functions.scipy.tables import reals, require
+from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root
 
@@ -87,7 +87,7 @@ def _numbered(n: int) -> Any:
     return np.arange(n * n).reshape(n, n)
 
 
-RULES: list[tuple[Any, str, Any]] = [
-    (distance, "cdist", _cdist), (distance, "pdist", _pdist), (distance, "squareform", _squareform),
-    *((distance, name, _of_two(name, rule)) for name, rule in METRICS.items()),
-]  # fmt: skip
+RULES: list[tuple[Any, str, Any]] = rules_of(distance, {
+    "cdist": _cdist, "pdist": _pdist, "squareform": _squareform,
+    **{name: _of_two(name, rule) for name, rule in METRICS.items()},
+})  # fmt: skip

@@ -18,7 +18,8 @@ from scipy.stats import _continuous_distns, _kde, _multivariate
 from effgrad.arrays import makers
 from effgrad.arrays.value import UFUNCS, evaluated, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import Items, reals, require
+from effgrad.functions.scipy.tables import Items, reals, require, rules_of, traced_inside
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
 
@@ -89,13 +90,13 @@ def _counted(name: str) -> Any:
 
     def rule(self: Any, k: Any, *args: Any, **named: Any) -> Any:
         shapes, loc, _ = self._parse_args(*args, **named)
-        if plain(k) is not k or plain(loc) is not loc:
+        if traced_inside(k) or traced_inside(loc):
             raise NoRule(
                 f"scipy.stats.{self.name}.{name} has a derivative rule in its parameters, not in the count k: "
                 "effgrad.stop_gradient(k) makes it a constant"
             )
         shapes = tuple(map(np.asarray, shapes))
-        k = np.asarray(k - loc)
+        k = np.asarray(k) - loc
         low, high = self._get_support(*map(plain, shapes))
         valid, inside = self._argcheck(*map(plain, shapes)), (k >= low) & (k <= high)
         if name in ("pmf", "logpmf"):
@@ -223,21 +224,22 @@ def _log_kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: 
     return sp.logsumexp(_exponents(points, xi, factor), axis=1, b=np.ravel(values))[:, None]
 
 
+def _methods(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, Any]]:
+    return [(owner, name, as_computed(vars(owner)[name], rule)) for name, rule in definitions.items()]
+
+
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 RULES: list[tuple[Any, str, Any]] = [
-    *((scipy.stats.rv_continuous, name, _standard(name)) for name in CONTINUOUS),
-    *((scipy.stats.rv_continuous, name, _quantile(name)) for name in ("ppf", "isf")),
-    *((scipy.stats.rv_discrete, name, _counted(name)) for name in DISCRETE),
-    (scipy.stats._distn_infrastructure.rv_generic, "stats", _moments),
-    (scipy.stats._distn_infrastructure.rv_generic, "entropy", _entropy),
+    *_methods(scipy.stats.rv_continuous, {name: _standard(name) for name in CONTINUOUS}),
+    *_methods(scipy.stats.rv_continuous, {name: _quantile(name) for name in ("ppf", "isf")}),
+    *_methods(scipy.stats.rv_discrete, {name: _counted(name) for name in DISCRETE}),
+    *_methods(scipy.stats._distn_infrastructure.rv_generic, {"stats": _moments, "entropy": _entropy}),
     (_continuous_distns.xpx, "apply_where", _apply_where),
     (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
     (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
-    (scipy.stats, "pearsonr", _pearsonr),
-    (scipy.stats, "f_oneway", _f_oneway),
-    (scipy.stats, "boxcox_llf", _boxcox_llf),
+    *rules_of(scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf}),
     (_kde, "asarray", makers.as_array),
     (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
     (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),

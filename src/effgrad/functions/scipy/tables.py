@@ -19,7 +19,7 @@ def traced_inside(value: Any) -> bool:
         return any(map(traced_inside, value))
     if type(value) is dict:
         return any(map(traced_inside, value.values()))
-    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
+    return type(value) in KINDS
 
 
 def require(holds: bool, name: str, what: str) -> None:
@@ -121,6 +121,7 @@ def by_name(original: Any, rule: Any, title: str) -> Any:
         return rule
     if any(p.kind is p.VAR_POSITIONAL for p in names.parameters.values()):
         return rule
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
 
     @functools.wraps(rule)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -128,9 +129,9 @@ def by_name(original: Any, rule: Any, title: str) -> Any:
         for name, value in names.bind(*args, **kwargs).arguments.items():
             if names.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
                 named.update(value)
-            elif name not in own:
+            elif name not in own and not takes_any:
                 _undeclared(title, names.parameters[name], value)
-            elif own[name].kind is inspect.Parameter.POSITIONAL_ONLY:
+            elif name in own and own[name].kind is inspect.Parameter.POSITIONAL_ONLY:
                 positional.append(value)
             else:
                 named[name] = value

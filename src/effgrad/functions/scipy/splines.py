@@ -1,0 +1,232 @@
+"""Splines from knots, values and points: coefficients and values, each differentiable in all of them.
+
+Which piece a point is in is a constant; the rest is a polynomial. De Boor, A practical guide to splines (1978):
+cubic splines, chapter IV; B-splines, chapters IX and X.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import evaluated, plain
+from effgrad.functions.scipy.tables import require
+from effgrad.primitives.joining import shape_of
+
+
+def piece_of(x: Any, knots: Any, first: int = 0, last: int = -1) -> Any:
+    """The index of the piece between knots that each point is in; beyond the ends, that of the end."""
+    count = shape_of(knots)[0]
+    last = count - 2 if last < 0 else last
+    return evaluated(lambda x, t: np.clip(np.searchsorted(t, x, side="right") - 1, first, last), x, knots)
+
+
+def inside(x: Any, low: Any, high: Any, extrapolate: Any, result: Any) -> Any:
+    """The result, and NaN outside the knots where the interpolant is not continued."""
+    if extrapolate not in (False, None):
+        return result
+    outside = (plain(x) < plain(low)) | (plain(x) > plain(high))
+    wide = shape_of(x) + (1,) * (np.ndim(plain(result)) - np.ndim(outside))
+    return np.where(np.reshape(outside, wide), np.nan, result)
+
+
+def periodic(x: Any, low: Any, high: Any, extrapolate: Any) -> Any:
+    return low + np.mod(x - low, high - low) if extrapolate == "periodic" else x
+
+
+def polynomial(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
+    """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
+    x = periodic(x, knots[0], knots[-1], extrapolate)
+    piece = piece_of(x, knots)
+    along = np.reshape(x - knots[piece], shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
+    result: Any = 0.0
+    degree = shape_of(c)[0] - 1
+    for power in range(degree, nu - 1, -1):
+        factor = math.factorial(power) / math.factorial(power - nu)
+        result = result * along + factor * c[degree - power][piece]
+    if degree < nu:
+        result = 0.0 * along * c[0][piece]
+    return inside(x, knots[0], knots[-1], extrapolate, result)
+
+
+def de_boor(t: Any, c: Any, k: int, x: Any, nu: int = 0, extrapolate: Any = True) -> Any:
+    """The `nu`th derivative of a spline of degree `k` by its B-spline coefficients c[i, ...]."""
+    n = shape_of(t)[0] - k - 1
+    low, high = t[k], t[n]
+    x, c = periodic(x, low, high, extrapolate), c[:n]
+    wide = shape_of(x) + (1,) * (np.ndim(plain(c)) - 1)
+    if nu > k:
+        zero = np.reshape(0.0 * x, wide) * np.sum(c, axis=0)
+        return inside(x, low, high, extrapolate, zero)
+    for degree in range(k, k - nu, -1):
+        span = t[degree + 1 : -1] - t[1 : -degree - 1]
+        empty = plain(span) == 0
+        rate = np.where(empty, 0.0, degree / np.where(empty, 1.0, span))
+        c = np.reshape(rate, (-1,) + (1,) * (np.ndim(plain(c)) - 1)) * (c[1:] - c[:-1])
+        t = t[1:-1]
+    k -= nu
+    piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
+    d = [c[piece + j - k] for j in range(k + 1)]
+    for r in range(1, k + 1):
+        for j in range(k, r - 1, -1):
+            left, right = t[piece + j - k], t[piece + j + 1 - r]
+            part = np.reshape((x - left) / (right - left), wide)
+            d[j] = (1 - part) * d[j - 1] + part * d[j]
+    return inside(x, low, high, extrapolate, d[k])
+
+
+# Cubic interpolation: slopes at the points, and the coefficients by them.
+
+
+def hermite(x: Any, y: Any, slopes: Any) -> Any:
+    """The coefficients of the cubic pieces through values with slopes."""
+    dx = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    slope = (y[1:] - y[:-1]) / dx
+    t = (slopes[:-1] + slopes[1:] - 2 * slope) / dx
+    return np.stack([t / dx, (slope - slopes[:-1]) / dx - t, slopes[:-1], y[:-1]])
+
+
+def pchip_slopes(x: Any, y: Any) -> Any:
+    """Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants (1984)."""
+    h = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    m = (y[1:] - y[:-1]) / h
+    if shape_of(y)[0] == 2:
+        return np.concatenate([m, m])
+    v = plain(m)
+    flat = (np.sign(v[1:]) != np.sign(v[:-1])) | (v[1:] == 0) | (v[:-1] == 0)
+    first, second = 2 * h[1:] + h[:-1], h[1:] + 2 * h[:-1]
+    before, after = np.where(flat, 1.0, m[:-1]), np.where(flat, 1.0, m[1:])
+    middle = np.where(flat, 0.0, (first + second) / (first / before + second / after))
+    ends = [_pchip_end(h[0], h[1], m[0], m[1]), _pchip_end(h[-1], h[-2], m[-1], m[-2])]
+    return np.concatenate([ends[0][None], middle, ends[1][None]])
+
+
+def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
+    d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
+    turned = np.sign(plain(d)) != np.sign(plain(m0))
+    steep = (np.sign(plain(m0)) != np.sign(plain(m1))) & (np.abs(plain(d)) > 3 * np.abs(plain(m0)))
+    return np.where(turned, 0.0, np.where(steep, 3 * m0, d))
+
+
+def akima_slopes(x: Any, y: Any, method: str) -> Any:
+    """Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970)."""
+    m = (y[1:] - y[:-1]) / np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    if shape_of(y)[0] == 2:
+        return np.concatenate([m, m])
+    first, last = 2 * m[0] - m[1], 2 * m[-1] - m[-2]
+    m = np.concatenate([(2 * first - m[0])[None], first[None], m, last[None], (2 * last - m[-1])[None]])
+    weight = np.abs(m[1:] - m[:-1])
+    if method == "makima":
+        weight = weight + 0.5 * np.abs(m[1:] + m[:-1])
+    before, after = weight[2:], weight[:-2]
+    total = before + after
+    bent = plain(total) > 1e-9 * np.max(plain(total), initial=-np.inf)
+    blended = m[1:-2] + after / np.where(bent, total, 1.0) * (m[2:-1] - m[1:-2])
+    return np.where(bent, blended, 0.5 * (m[3:] + m[:-3]))
+
+
+def _end_row(kind: Any, dx: Any, slope: Any, side: int, n: int) -> tuple[Any, Any]:
+    """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the row and the right-hand side."""
+    first, second = (0, 1) if side > 0 else (-1, -2)
+    near = dx[first]
+
+    def row(*entries: Any) -> Any:
+        places = (range(n) if side > 0 else range(n - 1, -1, -1))[: len(entries)]
+        by_place = dict(zip(places, entries, strict=True))
+        return np.stack([np.asarray(by_place.get(i, 0.0)) + 0.0 * near for i in range(n)])
+
+    if isinstance(kind, str) and kind == "not-a-knot":
+        far = dx[second]
+        both = near + far
+        value = ((near + 2 * both) * far * slope[first] + near**2 * slope[second]) / both
+        return row(far, both), value
+    order, value = kind
+    if order == 1:
+        return row(1.0), value + 0.0 * slope[first]
+    return row(2 * near, near), 3 * near * slope[first] - side * 0.5 * value * near**2
+
+
+ENDS = {"natural": (2, 0.0), "clamped": (1, 0.0)}
+
+
+def cubic_slopes(x: Any, y: Any, bc_type: Any) -> Any:
+    """The slopes at the points of the cubic spline through values: the second derivative is continuous."""
+    n, dx = shape_of(x)[0], x[1:] - x[:-1]
+    flat = np.reshape(y, (n, -1))
+    slope = (flat[1:] - flat[:-1]) / dx[:, None]
+    kinds = [bc_type, bc_type] if isinstance(bc_type, str) else list(bc_type)
+    kinds = [ENDS.get(kind, kind) if isinstance(kind, str) else kind for kind in kinds]
+    if kinds[0] == "periodic":
+        return np.reshape(_periodic_slopes(dx, slope), shape_of(y))
+    kinds = [k if isinstance(k, str) else (k[0], np.reshape(k[1], (-1,))) for k in kinds]
+    if n == 2:
+        kinds = [(1, slope[0]) if isinstance(k, str) else k for k in kinds]
+    if n == 3 and all(isinstance(k, str) for k in kinds):
+        rows = [[1.0, 1.0, 0.0], [dx[1], 2 * (dx[0] + dx[1]), dx[0]], [0.0, 1.0, 1.0]]
+        matrix = np.stack([np.stack([np.asarray(e) + 0.0 * dx[0] for e in row]) for row in rows])
+        right = np.stack([2 * slope[0], 3 * (dx[0] * slope[1] + dx[1] * slope[0]), 2 * slope[1]])
+        return np.reshape(np.linalg.solve(matrix, right), shape_of(y))
+    start, first = _end_row(kinds[0], dx, slope, 1, n)
+    stop, last = _end_row(kinds[1], dx, slope, -1, n)
+    middle = [np.zeros((0, n))]
+    if n > 2:
+        inner = np.eye(n - 2)
+        between = (
+            _placed(dx[1:], inner, n, 0) + _placed(2 * (dx[1:] + dx[:-1]), inner, n, 1) + _placed(dx[:-1], inner, n, 2)
+        )
+        middle = [between]
+    right = 3 * (dx[1:, None] * slope[:-1] + dx[:-1, None] * slope[1:])
+    matrix = np.concatenate([start[None], *middle, stop[None]])
+    return np.reshape(np.linalg.solve(matrix, np.concatenate([first[None], right, last[None]])), shape_of(y))
+
+
+def _placed(values: Any, inner: Any, n: int, shift: int) -> Any:
+    """A matrix with `values` on a diagonal."""
+    return np.concatenate([np.zeros((n - 2, shift)), values[:, None] * inner, np.zeros((n - 2, 2 - shift))], axis=1)
+
+
+def _periodic_slopes(dx: Any, slope: Any) -> Any:
+    n = shape_of(dx)[0]
+    if n == 2:
+        mean = np.sum(slope / dx[:, None], axis=0) / np.sum(1 / dx)
+        return np.stack([mean, mean, mean])
+    before = np.roll(dx, 1)
+    around = np.eye(n)
+    matrix = (
+        around * (2 * (dx + before))[:, None]
+        + np.roll(around, 1, axis=1) * before[:, None]
+        + np.roll(around, -1, axis=1) * dx[:, None]
+    )
+    right = 3 * (dx[:, None] * np.roll(slope, 1, axis=0) + before[:, None] * slope)
+    s = np.linalg.solve(matrix, right)
+    return np.concatenate([s, s[:1]])
+
+
+# B-spline interpolation.
+
+
+def interpolation_knots(x: Any, k: int, bc_type: Any) -> Any:
+    """The knots that `make_interp_spline` chooses for points."""
+    if k == 0:
+        return np.concatenate([x, x[-1:]])
+    if bc_type not in (None, "not-a-knot") or k == 1:
+        return np.concatenate([x[:1]] * k + [x] + [x[-1:]] * k)
+    if k % 2:
+        middle = x[(k + 1) // 2 : shape_of(x)[0] - (k + 1) // 2]
+    else:
+        middle = ((x[1:] + x[:-1]) / 2)[k // 2 : shape_of(x)[0] - 1 - k // 2]
+    return np.concatenate([x[:1]] * (k + 1) + [middle] + [x[-1:]] * (k + 1))
+
+
+def interpolation_coefficients(x: Any, y: Any, t: Any, k: int, bc_type: Any) -> Any:
+    """The B-spline coefficients of the spline through values: the solution of the collocation equations."""
+    n = shape_of(t)[0] - k - 1
+    basis, flat = np.eye(n), np.reshape(y, (shape_of(y)[0], -1))
+    matrix, right = de_boor(t, basis, k, x), flat
+    if bc_type in ("natural", "clamped"):
+        require(k == 3, "interpolate.make_interp_spline", "bc_type 'natural' and 'clamped' with k=3")
+        order = 2 if bc_type == "natural" else 1
+        ends = [de_boor(t, basis, k, end, order) for end in (x[:1], x[-1:])]
+        zero = np.zeros((1, shape_of(flat)[1]))
+        matrix, right = np.concatenate([ends[0], matrix, ends[1]]), np.concatenate([zero, flat, zero])
+    return np.reshape(np.linalg.solve(matrix, right), (n, *shape_of(y)[1:]))
