@@ -3,11 +3,13 @@
 from effgrad.spec.contracts import ContractBroken, contracts
 from effgrad.spec.differentiation import MODES, Number, diff, stack
 from effgrad.spec.expressions import FREE, Dictionary, Expression, Polynomial, X, monomial, natural, opaque
+from effgrad.spec.maps import Multinomial, PolynomialMap, denoted, free, pull, push, represents_map
 from effgrad.spec.representation import Arithmetic, Counterexample, Evidence, represents
 from effgrad.spec.semirings import SEMIRINGS, Interval, Semiring, interval
 
 __all__ = [
     "FREE", "MODES", "SEMIRINGS", "Arithmetic", "ContractBroken", "Counterexample", "Dictionary", "Evidence",
-    "Expression", "Interval", "Number", "Polynomial", "Semiring", "X", "contracts", "diff", "interval", "monomial",
-    "natural", "opaque", "represents", "stack",
+    "Expression", "Interval", "Multinomial", "Number", "Polynomial", "PolynomialMap", "Semiring", "X", "contracts",
+    "denoted", "diff", "free", "interval", "monomial", "natural", "opaque", "pull", "push", "represents",
+    "represents_map", "stack",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ De Vilhena and Pottier 2023, statement 2.2: for every semiring, every protocol o
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,8 @@ class Evidence:
 EXACT_DEGREE = 400
 
 # The degree of what an expression computes, and the number of binary digits of its value at 1: bounds, from above.
-_DEGREE: Dictionary[Any] = Dictionary(-math.inf, 0, max, lambda a, b: a + b)
-_DIGITS: Dictionary[int] = Dictionary(0, 1, lambda a, b: max(a, b) + 1, lambda a, b: a + b)
+DEGREE: Dictionary[Any] = Dictionary(-math.inf, 0, max, lambda a, b: a + b)
+DIGITS: Dictionary[int] = Dictionary(0, 1, lambda a, b: max(a, b) + 1, lambda a, b: a + b)
 
 
 def represents(
@@ -73,12 +73,12 @@ def represents(
     """
     rng = random.Random(seed)
     evidence = []
-    degree = max(e(_DEGREE, 1), polynomial(_DEGREE, 1))
+    degree = max(e(DEGREE, 1), polynomial(DEGREE, 1))
     if degree <= EXACT_DEGREE:
-        _compare("polynomials, the free one", e(FREE, X), polynomial, "X")
+        compare("polynomials, the free one", e(FREE, X), polynomial, "X")
         evidence.append(Evidence("free semiring", 1))
-    digits = max(e(_DIGITS, 1), polynomial(_DIGITS, 1))
-    evidence.append(_in_prime_field(e, polynomial, int(max(degree, 1)), digits, rng))
+    digits = max(e(DIGITS, 1), polynomial(DIGITS, 1))
+    evidence.append(compare_in_prime_field(e, polynomial, 1, int(max(degree, 1)), digits, rng))
     for semiring in semirings:
         points = semiring.points(rng)
         for x in points:
@@ -86,17 +86,20 @@ def represents(
             if not semiring.check(e, polynomial, x, expected, actual):
                 raise Counterexample(semiring.name, x, expected, actual)
         evidence.append(Evidence(semiring.name, len(points)))
-    evidence.append(_with_effects(e, polynomial, rng))
+    evidence.append(compare_effects(e, polynomial, 1, rng))
     return evidence
 
 
-def _compare(semiring: str, actual: Any, expected: Any, point: Any) -> None:
+def compare(semiring: str, actual: Any, expected: Any, point: Any) -> None:
+    """Raise a `Counterexample` if two values differ."""
     if actual != expected:
         raise Counterexample(semiring, point, expected, actual)
 
 
-def _in_prime_field(e: Expression, polynomial: Polynomial, degree: int, digits: int, rng: random.Random) -> Evidence:
-    """Compare values modulo a random prime p of b bits, at a random point.
+def compare_in_prime_field(
+    e: Callable[..., Any], polynomial: Callable[..., Any], arity: int, degree: int, digits: int, rng: random.Random
+) -> Evidence:
+    """Compare values modulo a random prime p of b bits, at a random point of `arity` numbers.
 
     A difference of the two that is not zero stays hidden if p divides all its coefficients, each of at most `digits`
     binary digits and so with at most digits/(b-1) such divisors among more than 2^(b-2)/b primes; if the point is one
@@ -105,9 +108,9 @@ def _in_prime_field(e: Expression, polynomial: Polynomial, degree: int, digits: 
     bits = max(128, degree.bit_length() + 64, digits.bit_length() + 64)
     p = _random_prime(bits, rng)
     field: Dictionary[int] = Dictionary(0, 1, lambda a, b: (a + b) % p, lambda a, b: a * b % p)
-    x = rng.randrange(p)
+    xs = [rng.randrange(p) for _ in range(arity)]
     name = f"prime field of {bits} bits"
-    _compare(f"integers modulo the prime {p}", e(field, x), polynomial(field, x), x)
+    compare(f"integers modulo the prime {p}", e(field, *xs), polynomial(field, *xs), xs)
     error = degree / 2 ** (bits - 1) + digits * bits / (bits - 1) / 2 ** (bits - 2) + bits * 4.0**-_ROUNDS
     return Evidence(name, 1, error)
 
@@ -166,7 +169,7 @@ class Outside(Handler[Arithmetic]):
         return value, self.arrived
 
 
-def _with_effects(e: Expression, polynomial: Polynomial, rng: random.Random) -> Evidence:
+def compare_effects(e: Callable[..., Any], polynomial: Callable[..., Any], arity: int, rng: random.Random) -> Evidence:
     """The operations perform effects: those, and only those, come out, untouched and in order."""
     performed: list[tuple[str, Any]] = []
 
@@ -180,9 +183,9 @@ def _with_effects(e: Expression, polynomial: Polynomial, rng: random.Random) -> 
     p = 2**61 - 1  # integers of any degree would grow
     dictionary: Dictionary[int] = Dictionary(0, 1, lambda a, b: (a + b) % p, lambda a, b: a * b % p)
     inside = Dictionary(0, 1, performing("add", Arithmetic.add), performing("mul", Arithmetic.mul))
-    x = rng.randrange(p)
-    value, arrived = handle(Outside(dictionary), e, inside, x)
+    xs = [rng.randrange(p) for _ in range(arity)]
+    value, arrived = handle(Outside(dictionary), e, inside, *xs)
     if arrived != performed:
-        raise Counterexample("effects", x, f"the effects {performed}", f"the effects {arrived}")
-    _compare("operations that perform effects", value, polynomial(dictionary, x), x)
+        raise Counterexample("effects", xs, f"the effects {performed}", f"the effects {arrived}")
+    compare("operations that perform effects", value, polynomial(dictionary, *xs), xs)
     return Evidence("operations that perform effects", 1)

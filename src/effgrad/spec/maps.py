@@ -1,0 +1,254 @@
+"""Expressions of several variables with several results, what they denote, and their derivatives as expressions.
+
+A map e takes a dictionary and n values, and returns a list of m values. It denotes m polynomials in n variables. Its
+derivative is a linear map at each point, and denotes polynomials too, linear in variables of their own: `push(e)` has
+n more variables, the direction, and denotes the sum of dE_i/dX_j U_j for each result; `pull(e)` has m more, the
+weights, and denotes the sum of W_i dE_i/dX_j for each input. So all seeds, names and orders of arguments are checked.
+De Vilhena and Pottier 2023, statement 2.1, for R^n to R^m.
+"""
+
+import itertools
+import operator
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from effgrad.arrays.value import KINDS
+from effgrad.primitives import cotangents
+from effgrad.spec.differentiation import MODES, Number
+from effgrad.spec.expressions import Dictionary, Numbers, monomial, natural
+from effgrad.spec.representation import (
+    DEGREE,
+    DIGITS,
+    EXACT_DEGREE,
+    Evidence,
+    compare,
+    compare_effects,
+    compare_in_prime_field,
+)
+from effgrad.spec.semirings import BOOLEANS, INTEGERS, RATIONALS, TROPICAL, Semiring
+
+
+class MapExpression(Protocol):
+    """An expression of n variables, polymorphic in the kind of numbers, with a list of results."""
+
+    def __call__(self, dictionary: Numbers, /, *xs: Any) -> list[Any]: ...
+
+
+class Multinomial:
+    """A polynomial in n variables: natural coefficients by the tuple of exponents, without the zeros.
+
+    >>> X, Y = Multinomial.variables(2)
+    >>> (X * Y + 2 * X), (X * Y * Y).derivative(1)
+    (X0 X1 + 2 X0, 2 X0 X1)
+    """
+
+    __slots__ = ("coefficients",)
+
+    def __init__(self, coefficients: dict[tuple[int, ...], int]) -> None:
+        self.coefficients = {k: c for k, c in sorted(coefficients.items(), reverse=True) if c}
+
+    @classmethod
+    def variables(cls, n: int) -> list["Multinomial"]:
+        """Return the variables X0, X1, ..., of which there are `n`."""
+        return [cls({tuple(int(i == j) for i in range(n)): 1}) for j in range(n)]
+
+    def __add__(self, other: "Multinomial | int") -> "Multinomial":
+        total = dict(self.coefficients)
+        for k, c in self._as_multinomial(other).coefficients.items():
+            total[k] = total.get(k, 0) + c
+        return Multinomial(total)
+
+    def __mul__(self, other: "Multinomial | int") -> "Multinomial":
+        product: dict[tuple[int, ...], int] = {}
+        for j, b in self._as_multinomial(other).coefficients.items():
+            for k, c in self.coefficients.items():
+                both = tuple(map(operator.add, j, k))
+                product[both] = product.get(both, 0) + b * c
+        return Multinomial(product)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _as_multinomial(self, other: "Multinomial | int") -> "Multinomial":
+        if isinstance(other, Multinomial):
+            return other
+        n = next((len(k) for k in self.coefficients), 0)
+        return Multinomial({(0,) * n: other})
+
+    def derivative(self, j: int) -> "Multinomial":
+        """Return the partial derivative with respect to variable `j`."""
+        lower = {(*k[:j], k[j] - 1, *k[j + 1 :]): k[j] * c for k, c in self.coefficients.items() if k[j]}
+        return Multinomial(lower)
+
+    def widened(self, n: int) -> "Multinomial":
+        """Return the same polynomial in `n` variables, of which it has the first."""
+        return Multinomial({k + (0,) * (n - len(k)): c for k, c in self.coefficients.items()})
+
+    def __call__(self, dictionary: Dictionary[Any], *xs: Any) -> Any:
+        total = dictionary.zero
+        for k, c in self.coefficients.items():
+            term = natural(dictionary, c)
+            for power, x in zip(k, xs, strict=True):
+                term = dictionary.mul(term, monomial(power)(dictionary, x))
+            total = dictionary.add(total, term)
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Multinomial) and self.coefficients == other.coefficients
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.coefficients.items()))
+
+    def __repr__(self) -> str:
+        return " + ".join(_term(k, c) for k, c in self.coefficients.items()) or "0"
+
+
+def _term(powers: tuple[int, ...], c: int) -> str:
+    factors = [f"X{i}" if k == 1 else f"X{i}^{k}" for i, k in enumerate(powers) if k]
+    return " ".join(([str(c)] if c > 1 or not factors else []) + factors)
+
+
+class PolynomialMap:
+    """Polynomials in `arity` variables: what a map denotes, and a map itself.
+
+    >>> X, Y = Multinomial.variables(2)
+    >>> PolynomialMap(2, [X * Y, X + Y]).pulled().parts
+    [X1 X2 + X3, X0 X2 + X3]
+    """
+
+    def __init__(self, arity: int, parts: Sequence[Multinomial]) -> None:
+        self.arity, self.parts = arity, list(parts)
+
+    def __call__(self, dictionary: Dictionary[Any], *xs: Any) -> list[Any]:
+        return [part(dictionary, *xs) for part in self.parts]
+
+    def pushed(self) -> "PolynomialMap":
+        """Return what `push` of a map that denotes this one should denote."""
+        n = self.arity
+        variables = Multinomial.variables(2 * n)
+        sums = [
+            sum((part.derivative(j).widened(2 * n) * variables[n + j] for j in range(n)), Multinomial({}))
+            for part in self.parts
+        ]
+        return PolynomialMap(2 * n, sums)
+
+    def pulled(self) -> "PolynomialMap":
+        """Return what `pull` of a map that denotes this one should denote."""
+        n, m = self.arity, len(self.parts)
+        weights = Multinomial.variables(n + m)[n:]
+        sums = [
+            sum((w * part.derivative(j).widened(n + m) for w, part in zip(weights, self.parts, strict=True)),
+                Multinomial({}))
+            for j in range(n)
+        ]  # fmt: skip
+        return PolynomialMap(n + m, sums)
+
+
+def free(n: int) -> Dictionary[Multinomial]:
+    """Return the free semiring on `n` generators."""
+    one = Multinomial({(0,) * n: 1})
+    return Dictionary(Multinomial({}), one, Multinomial.__add__, Multinomial.__mul__)
+
+
+def denoted(e: MapExpression, n: int) -> PolynomialMap:
+    """Return the polynomials that a polymorphic map of `n` variables denotes.
+
+    >>> denoted(lambda d, x, y: [d.mul(x, d.add(x, y))], 2).parts
+    [X0^2 + X0 X1]
+    """
+    return PolynomialMap(n, e(free(n), *Multinomial.variables(n)))
+
+
+def represents_map(
+    e: MapExpression,
+    polynomials: Any,
+    semirings: Iterable[Semiring] = (INTEGERS, RATIONALS, BOOLEANS, TROPICAL),
+    seed: int = 0,
+) -> list[Evidence]:
+    """Check that a map denotes polynomials, as `represents` does for one; the evidence, or a `Counterexample`.
+
+    Arguments:
+        e: the map, a function of a dictionary and of as many values as the polynomials have variables.
+        polynomials: what it should denote, such as `denoted(f, n).pulled()` for `pull(f, n)`; or, of a high degree, a
+            map with an attribute `arity` that is known to be right.
+        semirings: in which to try it at points, beside the free one and a prime field; their products commute.
+        seed: of the random points.
+
+    >>> f = lambda d, x, y: [d.mul(x, y), d.add(x, x)]
+    >>> print(represents_map(pull(f, 2, "continuation"), denoted(f, 2).pulled())[0])
+    free semiring: 1 point, exact
+    """
+    rng, n, evidence = random.Random(seed), polynomials.arity, []
+    degree = max(max(f(DEGREE, *[1] * n), default=0) for f in (e, polynomials))
+    if degree <= EXACT_DEGREE:
+        generators = Multinomial.variables(n)
+        compare("polynomials, the free one", e(free(n), *generators), polynomials(free(n), *generators), generators)
+        evidence.append(Evidence("free semiring", 1))
+    digits = max(max(f(DIGITS, *[1] * n), default=1) for f in (e, polynomials))
+    evidence.append(compare_in_prime_field(e, polynomials, n, int(max(degree, 1)), digits, rng))
+    for semiring in semirings:
+        points = semiring.points(rng)
+        for _ in points:
+            xs = [rng.choice(points) for _ in range(n)]
+            compare(semiring.name, e(semiring.dictionary, *xs), polynomials(semiring.dictionary, *xs), xs)
+        evidence.append(Evidence(semiring.name, len(points)))
+    evidence.append(compare_effects(e, polynomials, n, rng))
+    return evidence
+
+
+def push(e: MapExpression, mode: Any = "forward") -> MapExpression:
+    """Return the derivative of a map along a direction, by a forward mode: of 2n variables, with m results.
+
+    >>> push(lambda d, x, y: [d.mul(x, y)])(free(4), *Multinomial.variables(4))
+    [X0 X3 + X1 X2]
+    """
+
+    def pushed(dictionary: Numbers, *xs: Any) -> list[Any]:
+        inner, numbers = _wrapped(dictionary, xs)
+        n = len(xs) // 2
+        handler = MODES[mode] if isinstance(mode, str) else mode
+        with handler() as activation:
+            inputs = [activation.variable(x, u) for x, u in zip(numbers[:n], numbers[n:], strict=True)]
+            results = e(inner, *inputs)
+        tangents = [y.shadow if _owns(activation, y) else None for y in results]
+        return _unwrapped(dictionary, [t[0] if type(t) is tuple else t for t in tangents])
+
+    return pushed
+
+
+def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
+    """Return the transposed derivative of a map of `n` variables, by a reverse mode: of n + m variables.
+
+    >>> pull(lambda d, x, y: [d.mul(x, y), x], 2)(free(4), *Multinomial.variables(4))
+    [X1 X2 + X3, X0 X2]
+    """
+
+    def pulled(dictionary: Numbers, *xs: Any) -> list[Any]:
+        inner, numbers = _wrapped(dictionary, xs)
+        handler = MODES[mode] if isinstance(mode, str) else mode
+        with handler() as activation:
+            inputs = [activation.variable(x) for x in numbers[:n]]
+            shadows = [x.shadow for x in inputs]
+            for y, w in zip(e(inner, *inputs), numbers[n:], strict=True):
+                if _owns(activation, y):
+                    activation.seed(y, w)
+        return _unwrapped(dictionary, activation.cotangents(shadows))
+
+    return pulled
+
+
+def _owns(activation: Any, value: Any) -> bool:
+    return type(value) in KINDS and value.owner is activation
+
+
+def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]]:
+    """Return a dictionary of Python's operators, and the numbers that go with it."""
+    if dictionary.add is operator.add and dictionary.mul is operator.mul:
+        return dictionary, list(xs)
+    zero, one, *numbers = [Number(dictionary, x) for x in itertools.chain((dictionary.zero, dictionary.one), xs)]
+    return Dictionary(zero, one, operator.add, operator.mul), numbers
+
+
+def _unwrapped(dictionary: Numbers, values: Sequence[Any]) -> list[Any]:
+    dense = [dictionary.zero if value is None else cotangents.dense(value) for value in values]
+    return [value.value if isinstance(value, Number) else value for value in dense]
