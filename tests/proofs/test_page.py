@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -22,3 +24,22 @@ def test_no_proof_is_left_out():
     for file in (ROOT / "proofs").glob("*.v"):
         text = re.sub(r"\(\*.*?\*\)", "", file.read_text(), flags=re.DOTALL)
         assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture|Abort)\b", text), file.name
+
+
+QUOTED = {
+    "### Stateful reverse mode": ["reverse", "checkpointed"],
+    "### Modes with a tape": ["mode", "delta"],
+    "### Continuation mode": ["continuation"],
+}
+
+
+@pytest.mark.parametrize("heading", QUOTED)
+def test_the_code_that_the_page_quotes_is_in_the_modes(heading):
+    """Where a mode has changed, its model in proofs/, the transcription and this page have to be looked at again."""
+    page = (ROOT / "docs" / "proofs.md").read_text()
+    section = page[page.index(heading) :].split("\n### ")[0]
+    rows = [row.split(" | ")[0] for row in section.splitlines() if row.startswith("| ") and "Python" not in row]
+    source = "".join((ROOT / "src/effgrad/modes" / f"{name}.py").read_text() for name in QUOTED[heading])
+    quoted = [code for row in rows for code in re.findall(r"`(.*?)`", row) if " " in code]
+    assert len(quoted) >= 8
+    assert [code for code in quoted if code not in source] == []

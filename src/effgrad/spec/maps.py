@@ -13,7 +13,6 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from effgrad.arrays.value import KINDS
 from effgrad.primitives import cotangents
 from effgrad.spec.differentiation import MODES, Number
 from effgrad.spec.expressions import Dictionary, Numbers, monomial, natural
@@ -210,7 +209,7 @@ def push(e: MapExpression, mode: Any = "forward") -> MapExpression:
         with handler() as activation:
             inputs = [activation.variable(x, u) for x, u in zip(numbers[:n], numbers[n:], strict=True)]
             results = e(inner, *inputs)
-        tangents = [y.shadow if _owns(activation, y) else None for y in results]
+        tangents = [y.shadow if activation.owns(y) else None for y in results]
         return _unwrapped(dictionary, [t[0] if type(t) is tuple else t for t in tangents])
 
     return pushed
@@ -230,15 +229,11 @@ def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
             inputs = [activation.variable(x) for x in numbers[:n]]
             shadows = [x.shadow for x in inputs]
             for y, w in zip(e(inner, *inputs), numbers[n:], strict=True):
-                if _owns(activation, y):
+                if activation.owns(y):
                     activation.seed(y, w)
         return _unwrapped(dictionary, activation.cotangents(shadows))
 
     return pulled
-
-
-def _owns(activation: Any, value: Any) -> bool:
-    return type(value) in KINDS and value.owner is activation
 
 
 def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]]:
