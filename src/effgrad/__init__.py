@@ -23,6 +23,7 @@ from effgrad.errors import (
     EffgradError,
     EscapedValue,
     Irreproducible,
+    MemoryLimit,
     NoCounterpart,
     NoRule,
     NotBatched,
@@ -37,7 +38,7 @@ from effgrad.fusion import fuse
 from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
-from effgrad.toolbox import implicit
+from effgrad.toolbox import distributed, implicit
 from effgrad.toolbox.batch import linearize, vmap
 from effgrad.toolbox.custom_rules import rule
 
@@ -46,6 +47,7 @@ __all__ = [
     "EffgradError",
     "EscapedValue",
     "Irreproducible",
+    "MemoryLimit",
     "NoCounterpart",
     "NoRule",
     "NotBatched",
@@ -59,6 +61,7 @@ __all__ = [
     "compare",
     "compile",
     "debug_nans",
+    "distributed",
     "explain",
     "function",
     "fuse",

@@ -199,6 +199,18 @@ class NoCounterpart(EffgradError, TypeError):
     code = "E10"
 
 
+class MemoryLimit(EffgradError, MemoryError):
+    """The record of a derivative cannot be kept within the limit of memory."""
+
+    code = "E12"
+
+
+class BlockFailed(EffgradError):
+    """A derivative of a distributed sum failed on one of its blocks."""
+
+    code = "E13"
+
+
 class NotBatched(EffgradError, TypeError):
     """A program that is run for all members of a batch at once asks what only one member can answer."""
 

@@ -13,6 +13,7 @@ from effgrad.arrays.value import KINDS, Smooth, constant, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
+from effgrad.fast.spilling import LimitedTaped, parse_memory
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.trees import Structure, flatten
@@ -20,7 +21,7 @@ from effgrad.trees import Structure, flatten
 
 def grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
-    holomorphic: bool = False,
+    holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The gradient of a function that returns one real number, by reverse mode.
 
@@ -31,6 +32,9 @@ def grad(
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
             "delta", "checkpointed", "higher_order" or "higher_order_checkpointed".
         holomorphic: `f` is a holomorphic function of complex arguments, and its complex derivative is wanted.
+        memory: a limit for what taped mode records, as bytes or a text like "2 GB"; the rest of the record waits in a
+            temporary file. Nothing has to be marked in `f`, and it runs once. The logger "effgrad.memory" says what was
+            written.
 
     With respect to a complex argument z = x + iy, the gradient of a real function is df/dx + i df/dy, the direction of
     steepest ascent (of abs(z)**2 it is 2z; JAX returns its conjugate).
@@ -42,6 +46,7 @@ def grad(
     Raises:
         NotDifferentiable: an input is not of floating point, or the output is not one real number; with `holomorphic`,
             the inputs or the output are not complex, or `f` is not holomorphic there (Cauchy-Riemann fails).
+        MemoryLimit: one operation keeps more than the limit `memory`, or the disk has no room.
 
     Sigal 2021, section 3.3.
 
@@ -49,7 +54,7 @@ def grad(
     12.0
     """
 
-    both = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+    both = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         result, derivative = both(*args, **kwargs)
@@ -60,7 +65,7 @@ def grad(
 
 def value_and_grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
-    holomorphic: bool = False,
+    holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
 
@@ -68,6 +73,7 @@ def value_and_grad(
     (8.0, 12.0)
     """
     numbers = argument_numbers(argnums)
+    reverse = _reverse_mode(mode, memory)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
@@ -85,9 +91,9 @@ def value_and_grad(
             return output
 
         leaves, tree = flatten_inputs(chosen)
-        value, pulled = pull_scalar(scalar, leaves, tree, 1.0, mode)
+        value, pulled = pull_scalar(scalar, leaves, tree, 1.0, reverse)
         if holomorphic:
-            turned = pull_scalar(scalar, leaves, tree, 1j, mode)[1]
+            turned = pull_scalar(scalar, leaves, tree, 1j, reverse)[1]
             check_holomorphic(pulled, turned)
         else:
             pulled = [conj(leaf) for leaf in pulled]
@@ -136,12 +142,27 @@ def _is_number(leaf: Any) -> bool:
     return type(leaf) in KINDS or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
 
 
-def pull_scalar(
-    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, mode: str
-) -> tuple[Any, list[Any]]:
-    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
+def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Any]:
+    """Return what makes the handler of a reverse mode."""
+    if memory is None:
+        # Looked up at each call: a mode may be entered later.
+        return lambda: _named_mode(mode)()
+    limit = parse_memory(memory)
+    if mode != "taped":
+        raise ValueError(f"memory= is a limit for the tape of taped mode; leave out mode={mode!r}")
+    return lambda: LimitedTaped(limit)
+
+
+def _named_mode(mode: str) -> Any:
     if mode not in REVERSE:
         raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
+    return REVERSE[mode]
+
+
+def pull_scalar(
+    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, reverse: Any
+) -> tuple[Any, list[Any]]:
+    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
 
     def seeded(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Any]:
         value = activation.primal(output)
@@ -150,7 +171,7 @@ def pull_scalar(
         return activation, shadows, value
 
     activation, shadows, value = run(
-        REVERSE[mode](), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], seeded
+        reverse(), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], seeded
     )
     pulled = activation.cotangents(shadows)
     given: set[int] = set()

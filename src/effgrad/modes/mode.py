@@ -155,9 +155,9 @@ class ListMode(ReverseMode):
         return self.append(None)
 
     def rerun(self, first: CheckpointRun) -> range:
-        place = self.append(None)
-        names = range(place + 1, place + 1 + len(first.parts))
-        self.entries[place] = Rerun(first, names)
+        place = len(self.entries) + 1
+        names = range(place, place + len(first.parts))
+        self.append(Rerun(first, names))
         self.entries += [None] * len(names)
         return names
 

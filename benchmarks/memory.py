@@ -1,0 +1,94 @@
+"""What a limit of memory costs: peak memory and time of `grad(f, memory=...)` beside the unlimited gradient.
+
+Each run is a process of its own. Peak memory is what the process has more than before the derivative (ru_maxrss).
+
+    python benchmarks/memory.py [--runs 3]
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from effgrad import grad
+
+
+def loop(x):
+    """A million steps of a recurrence on numbers."""
+    for _ in range(1_000_000):
+        x = x - 1e-6 * x * x
+    return x
+
+
+def recursion(x):
+    """Divide and conquer: 2^12 leaves."""
+
+    def tree(depth, y):
+        return np.sin(y * x[depth]) if depth == 0 else tree(depth - 1, y) * tree(depth - 1, y + 1.0)
+
+    return np.sum(tree(12, x))
+
+
+def network(weights):
+    """A residual network of 60 layers on 2,000 samples."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 64))
+    for _ in range(60):
+        x = x + 0.1 * np.tanh(x @ weights)
+    return np.mean(x**2)
+
+
+def pde(u):
+    """Burgers' equation on 20,000 points, 400 steps by Lax and Friedrichs."""
+    for _ in range(400):
+        flux = 0.5 * u * u
+        u = 0.5 * (np.roll(u, 1) + np.roll(u, -1)) - 0.05 * (np.roll(flux, -1) - np.roll(flux, 1))
+    return np.sum(u * u)
+
+
+JOBS = {
+    "loop, 10^6 steps": (loop, lambda: 0.5, ["20 MB", "5 MB"]),
+    "recursion, 2^12 leaves": (recursion, lambda: np.linspace(0.1, 1.0, 200), ["10 MB", "3 MB"]),
+    "network, 60 layers": (network, lambda: np.eye(64) * 0.3, ["40 MB", "15 MB"]),
+    "PDE, 400 steps": (pde, lambda: np.sin(np.linspace(0, 6.28, 20_000)), ["60 MB", "15 MB"]),
+}
+
+
+def measure(job, memory):
+    f, start, _ = JOBS[job]
+    x = start()
+    grad(lambda y: np.sum(y * y))(x)  # what is made once, before the measurement
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    derivative = grad(f, memory=memory)(x)
+    seconds = time.perf_counter() - began
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+    print(json.dumps([seconds, peak, float(np.sum(derivative))]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--one", nargs=2)
+    options = parser.parse_args()
+    if options.one:
+        return measure(options.one[0], options.one[1] if options.one[1] != "none" else None)
+    print("| program | limit | peak, MB | seconds | time over unlimited |\n|---|---|---|---|---|")
+    for job, (_, _, limits) in JOBS.items():
+        unlimited = None
+        for limit in ("none", *limits):
+            command = [sys.executable, __file__, "--one", job, limit]
+            runs = [json.loads(subprocess.check_output(command)) for _ in range(options.runs)]
+            seconds, peak = (statistics.median(run[i] for run in runs) for i in (0, 1))
+            unlimited = unlimited or (seconds, runs[0][2])
+            assert runs[0][2] == unlimited[1], "the limited gradient is another"
+            print(f"| {job} | {limit} | {peak:.0f} | {seconds:.2f} | {seconds / unlimited[0]:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
