@@ -198,8 +198,8 @@ REFUSED = {
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
     "integrate.solve_ivp": lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x).y[:, -1],
     "integrate.odeint": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1])[-1],
-    "sparse.linalg.cg": lambda x: scipy.sparse.linalg.cg(M, x)[0],
-    "sparse.linalg.eigsh": lambda x: scipy.sparse.linalg.eigsh(M * x[0], 1)[0],
+    "sparse.linalg.lsqr": lambda x: scipy.sparse.linalg.lsqr(M, x)[0],
+    "sparse.linalg.svds": lambda x: scipy.sparse.linalg.svds(M * x[0], 1)[0],
     "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),
     "spatial.distance.directed_hausdorff": lambda x: scipy.spatial.distance.directed_hausdorff(M * x[0], M)[0],
 }

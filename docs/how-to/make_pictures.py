@@ -29,6 +29,16 @@ def draw_batches(axes, page):
     axes.legend()
 
 
+def draw_sparse(axes, page):
+    figure, points = axes.figure, page["points"]
+    axes.remove()
+    for place, (title, values) in enumerate([("true", page["truth"]), ("found", page["found"].x)]):
+        axes = figure.add_subplot(1, 2, place + 1)
+        drawn = axes.tripcolor(*points.T, page["triangles"], values, cmap="viridis", vmin=0.2, vmax=1.2)
+        axes.set(title=title, aspect="equal", xticks=[], yticks=[])
+    figure.colorbar(drawn, ax=figure.axes, label="conductivity")
+
+
 def run(name):
     """The names after all code blocks of a page."""
     scope = {"__name__": name}

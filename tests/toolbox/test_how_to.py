@@ -31,3 +31,15 @@ def test_page_on_batches():
     assert set(np.argsort(page["lengths"])[-4:]) <= set(range(5))
     np.testing.assert_allclose(page["slopes"], [-1.0, 0.5, 1.0])
     np.testing.assert_allclose(page["matrix"][0], page["row"], rtol=1e-14)
+
+
+def test_page_on_sparse_matrices():
+    page = run(ROOT / "docs" / "how-to" / "sparse.md")
+    inside = page["truth"] < 0.5
+    assert np.median(page["found"].x[inside]) < 0.5 and 0.9 < np.median(page["found"].x[~inside]) < 1.1
+    fdfd, epsilon, source, target = (page[name] for name in ("fdfd", "epsilon", "source", "target"))
+    for place in [(12, 20), (20, 21), (30, 30)]:
+        step = np.zeros(epsilon.shape)
+        step[place] = 1e-4
+        more, less = (fdfd.power(epsilon + s * step, source, 0.6, target) for s in (1, -1))
+        np.testing.assert_allclose(page["sensitivity"][place], (more - less) / 2e-4, rtol=1e-5)

@@ -94,14 +94,33 @@ def _with_rule(original: Any, rule: Any) -> Any:
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
 
-    return dispatch
+    return _Class(original, dispatch) if isinstance(original, type) else dispatch
+
+
+class _Class:
+    """A class whose calls have a rule; to `isinstance` and to everything else it is the class."""
+
+    def __init__(self, original: type, dispatch: Any) -> None:
+        self.__wrapped__, self._dispatch = original, dispatch
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatch(*args, **kwargs)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self.__wrapped__)
+
+    def __subclasscheck__(self, kind: type) -> bool:
+        return issubclass(kind, self.__wrapped__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
 
 
 def _calling(original: Any, rule: Any) -> Any:
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         return (rule if handled(Smooth) else original)(*args, **kwargs)
 
-    return dispatch
+    return _Class(original, dispatch) if isinstance(original, type) else dispatch
 
 
 class _Items:

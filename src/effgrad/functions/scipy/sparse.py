@@ -1,77 +1,183 @@
-"""`scipy.sparse`: a sparse matrix times a traced vector or dense matrix, and the other way round, in every format.
+"""`scipy.sparse`: how matrices with traced elements are made, joined, and met by plain ones."""
 
-The matrix is a constant, given to the primitive as its elements and their places; a sparse matrix of traced elements is
-not made.
-"""
-
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
 
-from effgrad.arrays.value import plain
-from effgrad.errors import NoRule
-from effgrad.primitives.primitive import Primitive, linear
+from effgrad.arrays.value import KINDS, REASONS, depends, plain
+from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, Value, is_number, lifted, moved
+from effgrad.functions.scipy.tables import Calling, traced_inside
 
 
-def _value(x: Any, data: Any, rows: Any, columns: Any, shape: Any) -> Any:
-    return sparse.coo_array((data, (rows, columns)), shape) @ x
+def _maker(kind: Value) -> Value:
+    """The constructor of a format, given traced elements or a traced matrix."""
+
+    def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False, **options: Value) -> Value:
+        made = _made(kind, arg1, shape, options)
+        return made if dtype is None else made.astype(dtype)
+
+    return rule
 
 
-def _by_data(g: Any, x: Any, data: Any, rows: Any, columns: Any, shape: Any) -> Any:
-    products = g[rows] * x[columns]
-    return products if np.ndim(plain(x)) == 1 else np.sum(products, axis=-1)
+def _made(kind: Value, arg1: Value, shape: Value, options: dict[str, Value]) -> TracedSparse:
+    if sparse.issparse(arg1):
+        matrix = lifted(arg1).settled()
+        return matrix._moved(kind(matrix.places, **options))  # type: ignore[no-any-return]
+    if type(arg1) is not tuple:
+        values = np.asarray(arg1)
+        numbers = np.arange(1, values.size + 1).reshape(np.shape(plain(values)))
+        return moved(kind(numbers, shape, **options), np.ravel(values))  # type: ignore[no-any-return]
+    values, *places = (np.asarray(arg1[0]), *(_constant_places(part) for part in arg1[1:]))
+    numbers = np.arange(1, values.size + 1).reshape(np.shape(plain(values)))
+    if len(places) == 2 or issubclass(kind, sparse._dia._dia_base):
+        return TracedSparse(kind((numbers, *map(np.asarray, places)), shape, **options), np.ravel(values))
+    made = TracedSparse(sparse.coo_array((numbers, *places), shape), np.ravel(values))
+    if issubclass(kind, sparse._coo._coo_base):  # which keeps elements at the same place apart
+        return TracedSparse(kind(made.places), made.values)
+    made = made.settled()
+    return made._moved(kind(made.places, **options))  # type: ignore[no-any-return]
 
 
-product: Primitive = linear(
-    _value,
-    lambda g, x, data, rows, columns, shape: product(g, data, rows=columns, columns=rows, shape=shape[::-1]),
-    _by_data,
-    name="sparse_matmul",
-)
+def _constant_places(part: Value) -> Value:
+    if traced_inside(part) and any(map(depends, part if type(part) in (tuple, list) else [part])):
+        raise NotDifferentiable("the rows and columns of a sparse matrix are constants: use effgrad.stop_gradient")
+    return tuple(map(np.asarray, part)) if type(part) in (tuple, list) else np.asarray(plain(part))
 
 
-def parts(matrix: Any) -> tuple[Any, Any, Any]:
-    """The elements of a sparse matrix as they are now, and their rows and columns."""
-    elements = sparse.coo_array(matrix, copy=True)
-    return elements.data, elements.row, elements.col
+def _filled(kind: Value) -> Value:
+    """A matrix of a format that programs fill: inside a derivative it can absorb traced values."""
+    make = _maker(kind)
+
+    def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False) -> Value:
+        if traced_inside(arg1):
+            return make(arg1, shape, dtype)
+        made = kind(arg1, shape, dtype)
+        if made.dtype.kind not in "fc":
+            return made
+        places = made.tocsr(copy=True)
+        places.data = np.arange(1, places.data.size + 1)
+        return TracedSparse(kind(places), made.tocsr().data)
+
+    return Calling(rule)
 
 
-def _times(self: Any, other: Any) -> Any:
-    """`self @ other`, and of matrices (not of arrays) `self * other`."""
-    if np.ndim(plain(other)) == 0:
-        _refused(self, other)
-    if np.ndim(plain(other)) > 2 or self.ndim != 2:
-        raise NoRule("a sparse matrix has a derivative rule for its product with vectors and matrices")
-    data, rows, columns = parts(self)
-    return product(other, data, rows=rows, columns=columns, shape=self.shape)
+# The classes and functions as they are outside of derivatives.
+COO, DIA = sparse.coo_array, sparse.dia_array
+DIAGONALS = (sparse.diags, sparse.diags_array)
 
 
-def _refused(self: Any, other: Any, **_: Any) -> Any:
-    raise NoRule("a sparse matrix of traced elements has no derivative rule; use .toarray() before")
+def _moving(function: Value, *arguments: int) -> Value:
+    """A function that joins or places the elements of matrices and arrays, given by the arguments with some numbers."""
+
+    def rule(*args: Value, dtype: Value = None, **options: Value) -> Value:
+        values: list[Value] = []
+        start = 0
+
+        def numbers(part: Value) -> Value:
+            nonlocal start
+            if part is None:
+                return None
+            if type(part) in (list, tuple) and any(
+                p is None or sparse.issparse(p) or type(p) in (list, tuple, *KINDS) or np.ndim(p) for p in part
+            ):
+                return [numbers(p) for p in part]
+            if sparse.issparse(part):
+                matrix = lifted(part).settled()
+                result = matrix.places.copy()
+                result.data = result.data + start * (result.data > 0)
+                values.append(matrix.values)
+            else:
+                part = np.asarray(part)
+                result = start + 1 + np.arange(part.size).reshape(np.shape(plain(part)))
+                values.append(np.ravel(part))
+            start += np.size(plain(values[-1]))
+            return result
+
+        given = [numbers(arg) if place in arguments else arg for place, arg in enumerate(args)]
+        kind = {"dtype": int} if function in DIAGONALS else {}
+        made = moved(function(*given, **options, **kind), np.concatenate(values))
+        return made if dtype is None else made.astype(dtype)
+
+    return rule
 
 
-def _is_number(x: Any) -> bool:
-    """Where SciPy asks, it would make traced elements, or add a number that happens to be 0 by forgetting it."""
-    return bool(np.ndim(plain(x)) == 0 and _refused(None, x))
+def _kron(A: Value, B: Value, format: Value = None) -> TracedSparse:
+    a, b = (lifted(m if sparse.issparse(m) else _made(COO, m, None, {})).settled() for m in (A, B))
+    ones = [m.places.copy() for m in (a, b)]
+    for one in ones:
+        one.data = np.minimum(one.data, 1)
+    left = sparse.kron(a.places.tocoo(), ones[1].tocoo(), format or "coo")
+    right = sparse.kron(ones[0].tocoo(), b.places.tocoo(), format or "coo")
+    first, second = moved(left, a.values), moved(right, b.values)
+    return TracedSparse(first.places, first.values * second.values)
 
 
-# The methods that the operators end in: a class whose operators are replaced costs Python a hundred times more.
-METHODS: dict[Any, dict[str, Any]] = {
-    sparse._base._spbase: {
-        "_matmul_dispatch": _times, "multiply": _refused, "_sub_dense": lambda self, other: self.toarray() - other,
-        "_rsub_dense": lambda self, other: other - self.toarray(),
-    },
-    sparse._dia._dia_base: {"multiply": _refused},
-    **dict.fromkeys(
-        (sparse._coo._coo_base, sparse._compressed._cs_matrix),
-        {"_add_dense": lambda self, other: self.toarray() + other},
-    ),
+def _kronsum(A: Value, B: Value, format: Value = None) -> Value:
+    eyes = [sparse.eye_array(m.shape[0]) for m in (A, B)]
+    return (_kron(eyes[1], A) + _kron(B, eyes[0])).asformat(format or "csr")
+
+
+def _find(A: Value) -> tuple[Value, Value, Value]:
+    values, rows, columns = A.entries()
+    return rows, columns, values
+
+
+def _spdiags(data: Value, diags: Value, m: Value = None, n: Value = None, format: Value = None) -> Value:
+    m, n = (len(np.asarray(data)[0]),) * 2 if m is None else m if n is None else (m, n)
+    return _made(DIA, (data, diags), (m, n), {}).asformat(format or "dia")
+
+
+# What a plain matrix does with traced values: the same as one of traced elements.
+OPERATIONS: dict[str, Callable[[TracedSparse, Value], Value]] = {
+    "_matmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a @ b,
+    "_rmatmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a.__rmatmul__(b),
+    "multiply": lambda a, b: a.multiply(b), "_divide": lambda a, b: a / b,
+    "_add_sparse": lambda a, b: a + b, "_sub_sparse": lambda a, b: a - b,
+    "_add_dense": lambda a, b: a + b, "_sub_dense": lambda a, b: a - b, "_rsub_dense": lambda a, b: b - a,
 }  # fmt: skip
-RULES: list[tuple[Any, str, Any]] = [
-    *((owner, name, rule) for owner, rules in METHODS.items() for name, rule in rules.items()),
+
+
+def _operation(name: str) -> Value:
+    def rule(self: Matrix, other: Value, **options: Value) -> Value:
+        if options.get("rdivide"):
+            raise NoRule("an array divided by a sparse matrix is dense: write x / A.toarray()")
+        return OPERATIONS[name](lifted(self), other)
+
+    return rule
+
+
+def _refuse_number(x: Value) -> bool:
+    """Refuse a traced number where SciPy would add it: one that happens to be 0 would be forgotten."""
+    if np.ndim(plain(x)) == 0 and not sparse.issparse(x):
+        raise NoRule("an operation of a sparse matrix and a traced number has no derivative rule: write A.tocsr() * x")
+    return False
+
+
+CLASSES = (
+    sparse._base._spbase, sparse._coo._coo_base, sparse._compressed._cs_matrix, sparse._dia._dia_base,
+    sparse._bsr._bsr_base, sparse._lil._lil_base, sparse._dok._dok_base,
+)  # fmt: skip
+FORMATS = [f"{name}_{kind}" for name in ("coo", "csr", "csc", "bsr", "dia") for kind in ("array", "matrix")]
+FILLED = [f"{name}_{kind}" for name in ("lil", "dok") for kind in ("array", "matrix")]
+MOVING = {
+    "diags": (0,), "diags_array": (0,), "hstack": (0,), "vstack": (0,), "bmat": (0,), "block_array": (0,),
+    "block_diag": (0,), "tril": (0,), "triu": (0,),
+}  # fmt: skip
+RULES: list[tuple[Value, str, Value]] = [
+    *((owner, name, _operation(name)) for owner in CLASSES for name in OPERATIONS if name in vars(owner)),
     *(
-        (module, "isscalarlike", _is_number)
+        (module, "isscalarlike", _refuse_number)
         for module in (sparse._base, sparse._coo, sparse._data, sparse._dia, sparse._dok, sparse._lil)
     ),
-]
+    *((sparse, name, _maker(getattr(sparse, name))) for name in FORMATS),
+    *((sparse, name, _filled(getattr(sparse, name))) for name in FILLED),
+    *((sparse, name, _moving(getattr(sparse, name), *places)) for name, places in MOVING.items()),
+    (sparse, "kron", _kron), (sparse, "kronsum", _kronsum), (sparse, "find", _find), (sparse, "spdiags", _spdiags),
+]  # fmt: skip
+OUTSIDE = (
+    "the matrix was made outside the derivative, or by a class that was imported by its name: make it inside, as "
+    "scipy.sparse.lil_matrix, or assemble it with coo_array((values, (rows, columns)))"
+)
+REASONS.update({f"scipy.sparse._{name}_base.__setitem__": OUTSIDE for name in ("lil", "dok", "cs")})

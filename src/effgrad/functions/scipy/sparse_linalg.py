@@ -1,54 +1,306 @@
-"""`scipy.sparse.linalg`: the solution of a sparse system, in its right-hand side."""
+"""`scipy.sparse.linalg`: solutions and eigenvalues of sparse matrices, in their elements and right-hand sides.
 
-from typing import Any
+SciPy solves; the derivative of a solution is a solution of the same system, or of the transposed one.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse.linalg
+from scipy import sparse
 
-from effgrad.arrays.value import plain
-from effgrad.functions.scipy.sparse import _by_data, parts, product
+from effgrad.arrays.value import KINDS, plain
+from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
+from effgrad.functions.scipy.tables import Calling, traced_inside
 from effgrad.primitives.primitive import Primitive, general
 
-
-def _value(b: Any, data: Any, rows: Any, columns: Any) -> Any:
-    n = b.shape[0]
-    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_array((data, (rows, columns)), (n, n)), b)
-
-
-def _turned(g: Any, data: Any, rows: Any, columns: Any) -> Any:
-    return solution(g, data, rows=columns, columns=rows)
+Value: TypeAlias = Any
+Solver: TypeAlias = Callable[[Matrix, Value], Value]
+superlu = scipy.sparse.linalg.splu  # as it is outside of derivatives
 
 
-def _by_element(t: Any, y: Any, b: Any, data: Any, rows: Any, columns: Any) -> Any:
-    n = np.shape(plain(b))[0]
-    change = product(y, t, rows=rows, columns=columns, shape=(n, n))
-    return -solution(change, data, rows=rows, columns=columns)
+class System:
+    """A square system: the places of its elements, how SciPy solves it, and how its derivatives' systems are solved.
+
+    `solve(matrix, b)` gives the solution's value. `follow` and its transposed counterpart solve the systems of the
+    derivatives: by the factors of the matrix, or by the same iterative method.
+    """
+
+    def __init__(self, rows: Value, columns: Value, size: int, solve: Solver, follow: "System | None" = None) -> None:
+        self.rows, self.columns, self.size, self.solve, self._follow = rows, columns, size, solve, follow
+        self._transposed: System | None = None
+
+    @property
+    def follow(self) -> "System":
+        if self._follow is None:
+            self._follow = System(self.rows, self.columns, self.size, Factors())
+            self._follow._follow = self._follow
+        return self._follow
+
+    @property
+    def transposed(self) -> "System":
+        """The system of the transposed matrix, for cotangents."""
+        mine = self.follow
+        if mine._transposed is None:
+            other = System(mine.columns, mine.rows, mine.size, mine.solve.transposed())  # type: ignore[attr-defined]
+            other._follow, other._transposed = other, mine
+            mine._transposed = other
+        return mine._transposed
+
+    def value(self, b: Value, data: Value) -> Value:
+        return self.solve(sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size)), b)
+
+
+class Factors:
+    """Solve by the LU factors of the matrix, which are kept for the next system of the same elements."""
+
+    def __init__(self, turned: "Factors | None" = None) -> None:
+        self.last: tuple[Value, Value] | None = None
+        self.turned = turned
+
+    def transposed(self) -> "Factors":
+        return Factors(turned=self)
+
+    def __call__(self, matrix: Matrix, b: Value) -> Value:
+        if self.turned is not None:
+            return self.turned.solved(matrix.T.tocsc(), b, "T")
+        return self.solved(matrix, b, "N")
+
+    def solved(self, matrix: Matrix, b: Value, trans: str) -> Value:
+        known = self.last
+        if known is None or not (known[0].shape == matrix.data.shape and np.array_equal(known[0], matrix.data)):
+            known = self.last = (matrix.data.copy(), _factored(matrix))
+        if np.iscomplexobj(b) and not np.iscomplexobj(matrix.data):
+            return known[1].solve(b.real.copy(), trans) + 1j * known[1].solve(b.imag.copy(), trans)
+        return known[1].solve(np.asarray(b, np.result_type(matrix.data, b)), trans)
+
+
+def _factored(matrix: Matrix) -> Value:
+    try:
+        return superlu(matrix)
+    except RuntimeError as error:
+        raise NotDifferentiable(
+            f"a sparse matrix is singular, and the solution of its system has no derivative ({error}): check the "
+            "boundary conditions, or that every unknown has an equation"
+        ) from None
+
+
+class Iterative:
+    """Solve by an iterative method of SciPy, and refuse a solution that has not converged."""
+
+    def __init__(self, name: str, options: dict[str, Value]) -> None:
+        self.name, self.options = name, options
+
+    def transposed(self) -> "Iterative":
+        options = dict(self.options)
+        if options.get("M") is not None:
+            options["M"] = options["M"].T
+        return Iterative(self.name, options)
+
+    def __call__(self, matrix: Matrix, b: Value) -> Value:
+        if np.ndim(b) == 2:
+            return np.stack([self(matrix, column) for column in b.T], axis=1)
+        if not np.any(b):
+            return np.zeros(len(b), np.result_type(b, matrix.data))
+        x, info = ITERATIVE[self.name](matrix, b, **self.options)
+        if info:
+            raise NotDifferentiable(
+                f"scipy.sparse.linalg.{self.name} did not converge (info={info}), and what it returned has no "
+                "derivative: raise maxiter, give a preconditioner M, or use spsolve"
+            )
+        return x
+
+
+def _by_element(t: Value, y: Value, b: Value, data: Value, system: System) -> Value:
+    change = product(y, t, rows=system.rows, columns=system.columns, size=(system.size, system.size))
+    return -solution(change, data, system=system.follow)
+
+
+def _pulled(g: Value, data: Value, system: System) -> Value:
+    return solution(g, data, system=system.transposed)
 
 
 solution: Primitive = general(
-    _value,
-    jvp=(lambda t, y, b, data, rows, columns: solution(t, data, rows=rows, columns=columns), _by_element),
+    lambda b, data, system: system.value(b, data),
+    jvp=(lambda t, y, b, data, system: solution(t, data, system=system.follow), _by_element),
     vjp=(
-        lambda g, y, b, data, rows, columns: _turned(g, data, rows, columns),
-        lambda g, y, b, data, rows, columns: -_by_data(_turned(g, data, rows, columns), y, data, rows, columns, None),
+        lambda g, y, b, data, system: _pulled(g, data, system),
+        lambda g, y, b, data, system: -by_data(_pulled(g, data, system), y, system.rows, system.columns),
     ),
-    name="spsolve",
+    name="sparse_solve",
 )
 
 
-def _spsolve(A: Any, b: Any, *_: Any, **__: Any) -> Any:
+def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None) -> Value:
+    """The solution of a system of a sparse matrix, of which some parts are traced."""
+    n, m = matrix.shape
+    if n != m or np.shape(plain(b))[0] != n:
+        raise ValueError(f"a matrix of shape {(n, m)} and a right-hand side of shape {np.shape(plain(b))} do not fit")
+    data, rows, columns = parts(matrix)
+    system = System(rows, columns, n, solve)
+    if follow is not None:
+        system._follow = System(rows, columns, n, follow)
+        system._follow._follow = system._follow
+    return solution(b if type(b) in KINDS else np.asarray(b), data, system=system)
+
+
+def _dense(b: Value) -> Value:
+    return b.toarray() if sparse.issparse(b) else b
+
+
+def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
+    b = _dense(b)
     column = np.ndim(plain(b)) == 2 and np.shape(plain(b))[1] == 1
-    data, rows, columns = parts(A)
-    return solution(b[:, 0] if column else b, data, rows=rows, columns=columns)
+    return solved(A, b[:, 0] if column else b, lambda a, b: scipy.sparse.linalg.spsolve(a, b, *args, **kwargs))
 
 
-def _spsolve_triangular(A: Any, b: Any, lower: bool = True, *_: Any, unit_diagonal: bool = False, **__: Any) -> Any:
+def _spsolve_triangular(
+    A: Matrix, b: Value, lower: bool = True, *_: Value, unit_diagonal: bool = False, **__: Value
+) -> Value:
     if unit_diagonal:
         A = A + scipy.sparse.diags_array(1 - A.diagonal())
-    data, rows, columns = parts(A)
-    return solution(b, data, rows=rows, columns=columns)
+    return solved(A, b, scipy.sparse.linalg.spsolve)
 
 
-RULES: list[tuple[Any, str, Any]] = [
+class Factored:
+    """The factors of a matrix with traced elements, or that meets traced right-hand sides, as SciPy's SuperLU."""
+
+    def __init__(self, matrix: Matrix, factor: Callable[[Matrix], Value]) -> None:
+        self.matrix, self.shape, self.nnz = matrix, matrix.shape, matrix.nnz
+        self._factors = Factors()
+        self._plain = None if type(matrix) is TracedSparse else factor(matrix)
+        self._transposed = None
+
+    def solve(self, rhs: Value, trans: str = "N") -> Value:
+        if trans not in ("N", "T", "H"):
+            raise ValueError("trans must be N, T, or H")
+        if self._plain is not None and not traced_inside(rhs):
+            return self._plain.solve(rhs, trans)
+        if trans == "H":
+            return np.conj(self.solve(np.conj(rhs), "T"))
+        data, rows, columns = parts(self.matrix)
+        system = System(rows, columns, self.shape[0], self._factors)
+        system._follow = system
+        return solution(np.asarray(rhs), data, system=system if trans == "N" else system.transposed)
+
+    def __getattr__(self, name: str) -> Value:
+        if self._plain is not None and not name.startswith("__"):
+            return getattr(self._plain, name)
+        raise NoRule(f"the {name} of a sparse factorisation has no derivative rule; its solve has one")
+
+
+def _splu(A: Matrix, *args: Value, **kwargs: Value) -> Factored:
+    return Factored(A, lambda matrix: superlu(matrix, *args, **kwargs))
+
+
+def _factorized(A: Matrix) -> Callable[[Value], Value]:
+    return Factored(A, superlu).solve
+
+
+ITERATIVE = {name: getattr(scipy.sparse.linalg, name) for name in (
+    "cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "tfqmr", "gcrotmk",
+)}  # fmt: skip
+
+
+def _iterative(name: str) -> Value:
+    def rule(A: Matrix, b: Value, x0: Value = None, **options: Value) -> Value:
+        if not sparse.issparse(A):
+            A = _as_sparse(A, name)
+        if traced_inside(list(options.values())):
+            raise NoRule(f"scipy.sparse.linalg.{name}: only A, b and x0 may be traced; make the others constants")
+        start = {} if x0 is None else {"x0": np.asarray(plain(x0))}
+        silent = {key: value for key, value in options.items() if "callback" not in key}
+        return solved(A, b, Iterative(name, {**options, **start}), Iterative(name, silent)), 0
+
+    return rule
+
+
+def _as_sparse(matrix: Matrix, name: str) -> Matrix:
+    if not isinstance(matrix, np.ndarray) or np.ndim(plain(matrix)) != 2:
+        raise NoRule(
+            f"scipy.sparse.linalg.{name} with a {type(matrix).__name__} has no derivative rule: assemble the matrix, "
+            "or use effgrad.implicit.root for the equation that it solves"
+        )
+    return sparse.coo_array(matrix) if type(matrix) not in KINDS else _traced_dense(matrix)
+
+
+def _traced_dense(matrix: Value) -> TracedSparse:
+    rows, columns = np.indices(np.shape(plain(matrix))).reshape(2, -1)
+    numbers = np.arange(1, rows.size + 1)
+    return TracedSparse(sparse.coo_array((numbers, (rows, columns)), np.shape(plain(matrix))), np.ravel(matrix))
+
+
+# Eigenvalues of symmetric matrices.
+
+
+class Eigenproblem:
+    """The places of the elements of a symmetric matrix, and which of its eigenpairs SciPy computes."""
+
+    def __init__(self, rows: Value, columns: Value, size: int, k: int, options: dict[str, Value]) -> None:
+        self.rows, self.columns, self.size, self.k, self.options = rows, columns, size, k, options
+        self.orders = sparse.coo_array((np.ones(len(rows)), (rows, columns)), (size, size))
+
+    def pairs(self, data: Value) -> Value:
+        """A column for each pair: the eigenvalue and below it the eigenvector."""
+        matrix = sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size))
+        values, vectors = scipy.sparse.linalg.eigsh(matrix, self.k, **self.options)
+        return np.concatenate([values[None], vectors])
+
+    def bordered(self, data: Value, pair: Value) -> tuple[Value, System]:
+        """The elements and the system of the equations that a change of a pair fulfils: [[A - w, -v], [v^T, 0]]."""
+        n, diagonal = self.size, np.arange(self.size)
+        border = np.full(n, n)
+        rows = np.concatenate([self.rows, diagonal, diagonal, border])
+        columns = np.concatenate([self.columns, diagonal, border, diagonal])
+        elements = np.concatenate([data, np.broadcast_to(-pair[0], (n,)), -pair[1:], pair[1:]])
+        system = System(rows, columns, n + 1, Factors())
+        system._follow = system
+        return elements, system
+
+
+def _pair_tangent(t: Value, y: Value, data: Value, problem: Eigenproblem) -> Value:
+    n, changes = problem.size, []
+    for i in range(problem.k):
+        elements, system = problem.bordered(data, y[:, i])
+        force = product(y[1:, i], t, rows=problem.rows, columns=problem.columns, size=(n, n))
+        change = solution(np.concatenate([-force, np.zeros(1)]), elements, system=system)
+        changes.append(np.concatenate([change[n:], change[:n]]))
+    return np.stack(changes, axis=1)
+
+
+def _pair_cotangent(g: Value, y: Value, data: Value, problem: Eigenproblem) -> Value:
+    n, result = problem.size, 0.0
+    for i in range(problem.k):
+        elements, system = problem.bordered(data, y[:, i])
+        pulled = _pulled(np.concatenate([g[1:, i], g[:1, i]]), elements, system)
+        result = result - by_data(pulled[:n], y[1:, i], problem.rows, problem.columns)
+    return result
+
+
+eigenpairs: Primitive = general(
+    lambda data, problem: problem.pairs(data), jvp=_pair_tangent, vjp=_pair_cotangent, name="eigsh"
+)
+
+
+def _eigsh(A: Matrix, k: int = 6, M: Value = None, *, return_eigenvectors: bool = True, **options: Value) -> Value:
+    if M is not None or not sparse.issparse(A) or options.get("mode", "normal") != "normal":
+        raise NoRule("scipy.sparse.linalg.eigsh has a derivative rule for sparse A without M, in mode='normal'")
+    data, rows, columns = lifted(A).entries()
+    pairs = eigenpairs(data, problem=Eigenproblem(rows, columns, A.shape[0], k, options))
+    return (pairs[0], pairs[1:]) if return_eigenvectors else np.sort(pairs[0])
+
+
+def _norm(x: Matrix, ord: Value = None, axis: Value = None) -> Value:
+    if ord not in (None, "fro") or axis is not None:
+        raise NoRule("scipy.sparse.linalg.norm has a derivative rule for the Frobenius norm")
+    return np.linalg.norm(lifted(x).entries()[0])
+
+
+RULES: list[tuple[Value, str, Value]] = [
     (scipy.sparse.linalg, "spsolve", _spsolve), (scipy.sparse.linalg, "spsolve_triangular", _spsolve_triangular),
+    (scipy.sparse.linalg, "splu", Calling(_splu)), (scipy.sparse.linalg, "factorized", Calling(_factorized)),
+    (scipy.sparse.linalg, "eigsh", _eigsh), (scipy.sparse.linalg, "norm", _norm),
+    *((scipy.sparse.linalg, name, _iterative(name)) for name in ITERATIVE),
 ]  # fmt: skip

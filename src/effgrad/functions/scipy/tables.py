@@ -19,7 +19,7 @@ def traced_inside(value: Any) -> bool:
         return any(map(traced_inside, value))
     if type(value) is dict:
         return any(map(traced_inside, value.values()))
-    return type(value) in KINDS
+    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
 
 
 def require(holds: bool, name: str, what: str) -> None:
