@@ -39,6 +39,18 @@ def draw_sparse(axes, page):
     figure.colorbar(drawn, ax=figure.axes, label="conductivity")
 
 
+def draw_sparse_derivatives(axes, page):
+    figure = axes.figure
+    axes.remove()
+    left, right = figure.subplots(1, 2)
+    small = page["slope"].pattern[:14, :14].tocoo()
+    left.scatter(small.col, small.row, c=[(BLUE, ORANGE, GREY)[j % 3] for j in small.col], marker="s", s=38)
+    left.set(xlabel="input", ylabel="output", title="a product for each colour", aspect="equal")
+    left.invert_yaxis()
+    right.semilogy(range(1, len(page["steps"]) + 1), page["steps"], "o-", color=BLUE)
+    right.set(xlabel="iteration", ylabel="largest change", title="Newton's method")
+
+
 def run(name):
     """The names after all code blocks of a page."""
     scope = {"__name__": name}
@@ -48,7 +60,8 @@ def run(name):
 
 
 if __name__ == "__main__":
-    drawings = {key.removeprefix("draw_"): draw for key, draw in list(globals().items()) if key.startswith("draw_")}
+    functions = [(key.removeprefix("draw_"), draw) for key, draw in list(globals().items()) if key.startswith("draw_")]
+    drawings = {key.replace("_", "-"): draw for key, draw in functions}
     for name in sys.argv[1:] or drawings:
         with plt.rc_context(STYLE):
             figure, axes = plt.subplots(layout="constrained")

@@ -5,9 +5,7 @@ from effgrad.api import (
     check_grad,
     debug_nans,
     grad,
-    hessian,
     hvp,
-    jacobian,
     jvp,
     kinks,
     second_order,
@@ -40,6 +38,7 @@ from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
 from effgrad.toolbox import distributed, implicit
 from effgrad.toolbox.batch import linearize, vmap
+from effgrad.toolbox.compressed import hessian, jacobian
 from effgrad.toolbox.custom_rules import rule
 
 __all__ = [

@@ -143,6 +143,14 @@ def test_writes_and_views_of_a_member_are_those_of_numpy():
     np.testing.assert_array_equal(MEMBERS[0], before)
 
 
+def test_arrays_of_numbers():
+    def f(x):
+        y = x[0]
+        return np.concatenate([np.array([y]), [y, x[1]], np.stack([y, y * 2], axis=-1), np.atleast_1d(np.sum(y))])
+
+    np.testing.assert_array_equal(vmap(f)(MEMBERS[0]), loop(f, MEMBERS[0]))
+
+
 def test_places_that_differ_among_members():
     x, i = MEMBERS[0], np.array([2, 0, 3])
     np.testing.assert_array_equal(vmap(lambda x, i: x[i])(x, i), x[np.arange(3), i])

@@ -43,3 +43,13 @@ def test_page_on_sparse_matrices():
         step[place] = 1e-4
         more, less = (fdfd.power(epsilon + s * step, source, 0.6, target) for s in (1, -1))
         np.testing.assert_allclose(page["sensitivity"][place], (more - less) / 2e-4, rtol=1e-5)
+
+
+def test_page_on_sparse_derivatives():
+    page = run(ROOT / "docs" / "how-to" / "sparse-derivatives.md")
+    assert page["slope"].products == 3 and page["arrow"].products == 2 and page["matrix"].nnz == 1498
+    # The solution of Bratu's equation in closed form: u = -2 log(cosh((t - 1/2) theta / 2) / cosh(theta / 4)).
+    theta = 2.35755106
+    t = np.arange(1, page["n"] + 1) * page["h"]
+    np.testing.assert_allclose(page["u"], -2 * np.log(np.cosh((t - 0.5) * theta / 2) / np.cosh(theta / 4)), rtol=1e-5)
+    assert len(page["steps"]) < 8

@@ -534,9 +534,9 @@ def staging(values: Any) -> Any:
 def evaluated(function: Any, *args: Any) -> Any:
     """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
     values = [plain(a) for a in args]
-    for value in values:
-        if type(value) in KINDS:
-            return value.owner.evaluated(function, *values)
+    owners = [value.owner for value in values if type(value) in KINDS]
+    if owners:  # the innermost
+        return max(owners, key=lambda owner: int(owner.serial)).evaluated(function, *values)
     return function(*values)
 
 

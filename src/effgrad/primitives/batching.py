@@ -146,6 +146,8 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     shifted = {name: SHIFTS[name](params[name], batch) if name in names else params[name] for name in params}
     if any(value is None for value in shifted.values()):
         return None
+    if "axis" in names and primitive.push_jointly is not None:  # the arrays that are joined have an axis
+        return primitive(*batch.spread(), axis=params["axis"] + (params["axis"] >= 0))
     values = batch.spread() if len(batch.values) > 1 else batch.values
     if "axis" in names and len(values) == 1 and (params["axis"] is None or not batch.shapes[0]):
         values = [np.reshape(values[0], (batch.count, math.prod(batch.shapes[0])))]

@@ -195,8 +195,11 @@ def product(g: Any, partial: Any) -> Any:
         if type(g) not in KINDS and math.isfinite(g):
             return g * partial
         if type(g) not in LAYERS and type(partial) not in LAYERS:  # of a staged program, or a batch
-            value: Any = g if type(g) in KINDS else partial
-            return value.owner.evaluated(flat_product, g, partial)
+            traced: list[Any] = [value for value in (g, partial) if type(value) in KINDS]
+            inner = max(traced, key=lambda value: int(value.owner.serial))
+            if inner.by_outline:
+                return np.where(partial == 0, 0.0, g * partial)
+            return inner.owner.evaluated(flat_product, g, partial)
     result = g * partial
     if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
         # What an outer derivative sees of the product is only dropped where the product is undefined.

@@ -1,0 +1,265 @@
+"""Sparse Jacobians and Hessians: the pattern is found, coloured, and the matrix computed from few products.
+
+`jacobian(f, sparse=True)` runs `f` once to learn which inputs each output depends on, colours the columns (or the
+rows) of that pattern, and then needs one run of `f` for all products at once, whatever the size. Each result is tested
+on a product with a random vector, so a pattern that has changed is noticed and found anew.
+Curtis, Powell and Reid 1974; Griewank and Walther 2008, chapter 8.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from effgrad.api import directional, gradient, matrices
+from effgrad.api.run import read_outputs, run
+from effgrad.arrays.value import KINDS, Smooth, plain
+from effgrad.effects import handled
+from effgrad.errors import NotDifferentiable
+from effgrad.stage import compile as compiled_program
+from effgrad.toolbox import colouring
+from effgrad.toolbox.batch import vmap
+from effgrad.toolbox.index_sets import IndexSets
+from effgrad.trees import Structure, flatten
+
+Value: TypeAlias = Any
+Function: TypeAlias = Callable[..., Value]
+
+
+def jacobian(
+    f: Function, argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
+    compiled: bool = False,
+) -> Function:  # fmt: skip
+    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
+
+    Arguments:
+        f: a function of pytrees of floats and NumPy arrays, in plain NumPy.
+        argnums: the argument to differentiate, or a sequence of several (a tuple of them in each place; not if sparse).
+        mode: "forward" (a run for every 32 input elements), "reverse" (a pass back for every 32 output elements), or
+            None: the cheaper of the two by the number of elements, or by that of colours.
+        sparse: return a SciPy `csr_array` of shape (m, n), m and n the numbers of output and input elements (of
+            pytrees, one leaf after another). The pattern is found by a run of `f`, and the matrix needs as many
+            products as the pattern needs colours, all in one run: three for a tridiagonal Jacobian of any size.
+        compiled: with `sparse`, compute the products by a compiled program.
+
+    Returns a function of the same arguments. If not sparse, its result has the structure of the output, with the
+    structure of the differentiated argument in place of each leaf; with respect to a complex argument the function has
+    to be holomorphic. If sparse, it is a `SparseJacobian`.
+
+    Raises `NotDifferentiable` as `grad` does for inputs, or if an operation makes the Jacobian dense; `ValueError` for
+    an unknown mode.
+
+    >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    >>> differences = jacobian(lambda x: np.diff(x**2), sparse=True)
+    >>> matrix = differences(np.arange(1000.0))
+    >>> matrix.shape, matrix.nnz, differences.products
+    ((999, 1000), 1998, 2)
+    """
+    if not sparse:
+        return matrices.jacobian(f, argnums, mode)
+    return SparseJacobian(f, _one(argnums), mode, compiled)
+
+
+def hessian(
+    f: Function, argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
+    compiled: bool = False,
+) -> Function:  # fmt: skip
+    """The Hessian of a scalar function.
+
+    Arguments:
+        f: a function that returns one real number.
+        argnums: as for `grad`.
+        mode: None for forward over reverse, a run for every 32 input elements, in the structure of
+            `jacobian(grad(f))`; "hessian" for one reverse pass that pushes edges, which needs one array (or number) as
+            its input and pays where the Hessian is sparse; "star" or "acyclic" for a sparse Hessian from few products
+            with vectors, by a colouring of its pattern.
+        sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian" if none is
+            given.
+        compiled: with "star" and "acyclic", compute the products by a compiled program.
+
+    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012; Gebremedhin, Tarafdar,
+    Manne and Pothen 2007.
+
+    >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    >>> hessian(lambda x: np.sum(x[1:] * x[:-1]), sparse=True)(np.ones(1000)).nnz
+    1998
+    """
+    if mode not in SYMMETRIC:
+        return matrices.hessian(f, argnums, mode, sparse)
+    return SparseJacobian(gradient.grad(f, _one(argnums)), _one(argnums), mode, compiled)
+
+
+def _one(argnums: int | Sequence[int]) -> int:
+    if not isinstance(argnums, int | np.integer):
+        raise ValueError("a sparse Jacobian is one with respect to one argument: give argnums as one number")
+    return int(argnums)
+
+
+# How the columns of a symmetric matrix are coloured, and how its elements are read off the products.
+SYMMETRIC = {
+    "star": (colouring.star, colouring.read_star),
+    "acyclic": (colouring.acyclic, colouring.read_acyclic),
+}
+# A pass back costs about as much as this many tangents.
+PASS_BACK = 2.0
+
+
+class Plan:
+    """A pattern, its colouring, and how the elements are read off the products."""
+
+    def __init__(self, pattern: Value, mode: str | None) -> None:
+        self.pattern, self.backward = pattern, False
+        if mode in SYMMETRIC:
+            colour, self._read = SYMMETRIC[mode]
+            # An element may be known to be zero on one side of the diagonal only.
+            self.pattern = ((pattern + pattern.T) != 0).tocsr()
+            self.colours = colour(self.pattern)
+        else:
+            columns = None if mode == "reverse" else colouring.distance2(pattern)
+            rows = None if mode == "forward" else self._rows(columns)
+            self.backward = columns is None or (rows is not None and PASS_BACK * _count(rows) < _count(columns))
+            self.colours, self._read = rows if self.backward else columns, colouring.read_columns
+        self.products = _count(self.colours)
+        self.upright = self.pattern.T.tocsr() if self.backward else self.pattern
+        self.seeds = self._seeds()
+        self.bounds = np.abs(self.seeds[-1])
+
+    def _rows(self, columns: Value) -> Value:
+        """The colours of the rows, unless they cannot be fewer: the fullest column needs as many."""
+        least = np.diff(self.pattern.tocsc().indptr).max(initial=0)
+        if columns is not None and PASS_BACK * least >= _count(columns):
+            return None
+        return colouring.distance2(self.pattern.T)
+
+    def _seeds(self) -> Value:
+        """A direction for each colour, and below them a random one for the test."""
+        size = len(self.colours)
+        seeds = np.zeros((self.products + 1, size))
+        seeds[self.colours, np.arange(size)] = 1.0
+        seeds[-1] = np.random.default_rng(0).choice([-1.0, 1.0], size) * np.linspace(0.5, 1.5, size)
+        return seeds
+
+    def matrix(self, products: Value) -> Value:
+        """The matrix, or None if the product with the random direction is not the one that was computed."""
+        data = self._read(self.upright, self.colours, products[:-1])
+        result = self._like(data)
+        bound = self._like(np.abs(data)) @ self.bounds + np.abs(products[-1])
+        with np.errstate(invalid="ignore"):
+            wrong = np.abs(result @ self.seeds[-1] - products[-1]) > 1e-6 * bound
+        if np.any(wrong):
+            return None
+        return result.T.tocsr() if self.backward else result.copy()
+
+    def _like(self, data: Value) -> Value:
+        return sparse.csr_array((data, self.upright.indices, self.upright.indptr), self.upright.shape)
+
+
+def _count(colours: Value) -> int:
+    return int(colours.max(initial=-1)) + 1
+
+
+class SparseJacobian:
+    """A function that returns the Jacobian of `f` as a SciPy `csr_array`; see `jacobian`.
+
+    `pattern` and `products` are those of the latest call: the places of its elements, as a sparse array of truth
+    values, and the number of products (colours) that one evaluation needs.
+    """
+
+    def __init__(self, f: Function, argnums: int, mode: str | None, compiled: bool) -> None:
+        if mode not in (None, "forward", "reverse", *SYMMETRIC):
+            raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
+        self.f, self.argnums, self.mode, self.compiled = f, argnums, mode, compiled
+        self._plans: dict[Value, Plan] = {}
+        self._latest: Plan | None = None
+        self._lock = threading.Lock()
+        ways = {"forward": self._forward, "backward": self._backward}
+        self._run = {name: compiled_program(way) if compiled else way for name, way in ways.items()}
+
+    @property
+    def pattern(self) -> Value:
+        """The places of the elements of the latest Jacobian."""
+        return self._known().pattern.copy()
+
+    @property
+    def products(self) -> int:
+        """The number of products that the latest Jacobian was computed from."""
+        return self._known().products
+
+    def _known(self) -> Plan:
+        if self._latest is None:
+            raise NotDifferentiable("the pattern is known after the first call: call the sparse Jacobian at a point")
+        return self._latest
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+        if handled(Smooth) and any(type(leaf) in KINDS for leaf in flatten((args, kwargs))[0]):
+            raise NotDifferentiable("a sparse Jacobian has no derivative; leave out sparse=True inside a derivative")
+        leaves, _ = flatten((args, kwargs))
+        key = tuple((np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves)
+        with self._lock:
+            plan = self._plans.get(key)
+        result = None if plan is None else self._at(plan, args, kwargs)
+        if result is None:
+            plan = Plan(self.find_pattern(*args, **kwargs), self.mode)
+            result = self._at(plan, args, kwargs)
+            if result is None:
+                raise NotDifferentiable(
+                    "the products of a sparse Jacobian do not belong to one matrix: the function gives another result "
+                    "at each call (random numbers, a counter), or is so badly scaled that its derivatives are lost"
+                )
+        with self._lock:
+            self._plans[key] = self._latest = plan  # type: ignore[assignment]
+        return result
+
+    def _at(self, plan: Plan, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+        return plan.matrix(self._run["backward" if plan.backward else "forward"](plan.seeds, args, kwargs))
+
+    def _of_vector(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> tuple[Function, Value, Structure]:
+        """`f` as a function of one vector that returns one."""
+        if not -len(args) <= self.argnums < len(args):
+            raise ValueError(f"argnums is {self.argnums}, but the function was called with {len(args)} arguments")
+        given = list(args)
+        leaves, tree = flatten(given[self.argnums])
+        shapes = [np.shape(plain(leaf)) for leaf in leaves]
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+
+        def g(x: Value) -> Value:
+            parts = [x[a:b].reshape(s) if s else x[a] for a, b, s in zip(ends, ends[1:], shapes, strict=False)]
+            given[self.argnums] = tree.unflatten(parts)
+            return raveled(flatten(self.f(*given, **kwargs))[0])
+
+        return g, raveled(leaves), tree
+
+    def _forward(self, seeds: Value, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+        g, x, _ = self._of_vector(args, kwargs)
+        return vmap(lambda t: directional.jvp(g, (x,), (t,))[1])(seeds)
+
+    def _backward(self, seeds: Value, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+        g, x, _ = self._of_vector(args, kwargs)
+        return vmap(lambda t: gradient.vjp(g, x)[1](t)[0])(seeds)
+
+    def find_pattern(self, *args: Value, **kwargs: Value) -> Value:
+        """The places at which the Jacobian may be other than zero, by one run of the function on index sets."""
+        g, x, _ = self._of_vector(args, kwargs)
+        if np.result_type(x).kind != "f":
+            raise NotDifferentiable(f"a sparse Jacobian is one of real numbers; the input is of {np.result_type(x)}")
+        outputs = run(IndexSets(np.size(x)), lambda inputs: g(*inputs), [(x, 0)], read_outputs)
+        (found,), (value,) = outputs.shadows, outputs.values
+        if found is None:
+            return sparse.csr_array((np.size(value), np.size(x)), dtype=bool)
+        found.sort_indices()
+        return found.astype(bool)
+
+
+def raveled(leaves: Sequence[Value]) -> Value:
+    """The elements of all leaves, one after another."""
+    if not leaves:
+        raise NotDifferentiable("there are no numbers to differentiate: the argument or the output has no leaves")
+    if len(leaves) == 1:
+        return np.ravel(leaves[0])
+    return np.concatenate([np.ravel(leaf) for leaf in leaves])
