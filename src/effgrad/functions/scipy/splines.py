@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import evaluated, plain
+from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.joining import shape_of
 
@@ -38,14 +38,14 @@ def polynomial(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
     x = periodic(x, knots[0], knots[-1], extrapolate)
     piece = piece_of(x, knots)
-    along = np.reshape(x - knots[piece], shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
+    along = np.reshape(x - getitem(knots, piece), shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
     result: Any = 0.0
     degree = shape_of(c)[0] - 1
     for power in range(degree, nu - 1, -1):
         factor = math.factorial(power) / math.factorial(power - nu)
-        result = result * along + factor * c[degree - power][piece]
+        result = result * along + factor * getitem(c[degree - power], piece)
     if degree < nu:
-        result = 0.0 * along * c[0][piece]
+        result = 0.0 * along * getitem(c[0], piece)
     return inside(x, knots[0], knots[-1], extrapolate, result)
 
 
@@ -66,10 +66,10 @@ def de_boor(t: Any, c: Any, k: int, x: Any, nu: int = 0, extrapolate: Any = True
         t = t[1:-1]
     k -= nu
     piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
-    d = [c[piece + j - k] for j in range(k + 1)]
+    d = [getitem(c, piece + j - k) for j in range(k + 1)]
     for r in range(1, k + 1):
         for j in range(k, r - 1, -1):
-            left, right = t[piece + j - k], t[piece + j + 1 - r]
+            left, right = getitem(t, piece + j - k), getitem(t, piece + j + 1 - r)
             part = np.reshape((x - left) / (right - left), wide)
             d[j] = (1 - part) * d[j - 1] + part * d[j]
     return inside(x, low, high, extrapolate, d[k])
