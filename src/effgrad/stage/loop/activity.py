@@ -1,0 +1,149 @@
+"""Dependencies in a region: varied and useful buffers, dead statements, places that never meet."""
+
+from collections.abc import Iterable, Sequence
+
+from effgrad.stage.loop.affine import Affine
+from effgrad.stage.loop.element import smooth_loads
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Buffer,
+    Dims,
+    Map,
+    Pop,
+    Push,
+    Statement,
+    While,
+    parts,
+    reads,
+    rebuilt,
+    walk,
+    written,
+)
+
+
+def _flows(block: Block) -> list[tuple[Buffer, set[Buffer]]]:
+    """For each write, the buffer and those that derivatives come from."""
+    flows = []
+    for s in walk(block):
+        if isinstance(s, Map):
+            flows += [(t.buffer, {e.args[0] for e in smooth_loads(t.value)}) for t in s.stores if t.buffer.smooth]
+        elif isinstance(s, Apply) and s.output.smooth:
+            flows.append((s.output, {b for b in s.inputs if b.smooth}))
+    return flows
+
+
+def varied(block: Block, seeds: Iterable[Buffer]) -> set[Buffer]:
+    """The buffers whose values depend smoothly on the seeds."""
+    found, flows, before = set(seeds), _flows(block), -1
+    while len(found) != before:
+        before = len(found)
+        found.update(target for target, sources in flows if sources & found)
+    return found
+
+
+def useful(block: Block, results: Iterable[Buffer]) -> set[Buffer]:
+    """The buffers on whose values the results depend smoothly."""
+    found, flows, before = set(results), _flows(block), -1
+    while len(found) != before:
+        before = len(found)
+        for target, sources in flows:
+            if target in found:
+                found |= sources
+    return found
+
+
+def without_dead(block: Block, roots: Iterable[Buffer]) -> Block:
+    """The block without what writes only buffers that nobody reads; `roots` are read after it."""
+    live, before = set(roots), -1
+    while len(live) != before:
+        before = len(live)
+        _mark(block, live)
+    return _swept(block, live)
+
+
+def _mark(block: Block, live: set[Buffer]) -> bool:
+    """Add the buffers that live statements read; whether any statement is live."""
+    some = False
+    for s in block:
+        kept = Map(s.dims, [t for t in s.stores if t.buffer in live]) if isinstance(s, Map) else s
+        inner = [_mark(part, live) for part in parts(s)]
+        if any(inner) or any(b in live for b in written(kept)) or (isinstance(s, Push) and s.buffer in live):
+            some = True
+            live.update(e.args[0] for e in reads(kept))
+            live.update(s.inputs if isinstance(s, Apply) else written(s) if isinstance(s, While) else ())
+    return some
+
+
+def _swept(block: Block, live: set[Buffer]) -> Block:
+    kept: Block = []
+    for s in block:
+        if isinstance(s, Map):
+            stores = [t for t in s.stores if t.buffer in live]
+            if stores:
+                kept.append(Map(s.dims, stores) if len(stores) < len(s.stores) else s)
+        elif isinstance(s, Apply):
+            kept += [s] if s.output in live else []
+        elif isinstance(s, Push | Pop):
+            kept += [s] if s.buffer in live else []
+        else:
+            blocks = [_swept(part, live) for part in parts(s)]
+            if any(blocks) if not isinstance(s, While) else s.count in live:
+                kept.append(rebuilt(s, blocks))
+    return kept
+
+
+def apart(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
+    """Whether two places in a buffer meet for no two different points of the nest."""
+    if tuple(a) == tuple(b):
+        return True
+    extents = dict(dims)
+    for i, j in zip(a, b, strict=True):
+        low, high = _difference(i, j, extents)
+        if low is not None and low > 0 or high is not None and high < 0:
+            return True
+    return False
+
+
+def _difference(i: Affine, j: Affine, extents: dict[str, Affine]) -> tuple[int | None, int | None]:
+    """Between what `i - j` lies where the nest's variables take any values in both; None if that is not known."""
+    inner = [[(v, k) for v, k in x.terms if v in extents] for x in (i, j)]
+    outer = [Affine(x.constant, [(v, k) for v, k in x.terms if v not in extents]) for x in (i, j)]
+    if any(type(v) is not str and v.variables() & extents.keys() for x in (i, j) for v, _ in x.terms):
+        return None, None
+    low = high = outer[0] - outer[1]
+    for sign, terms in zip((1, -1), inner, strict=True):
+        for v, k in terms:
+            span = (extents[v] - 1) * (k * sign)
+            if k * sign > 0:
+                high = high + span
+            else:
+                low = low + span
+    return low.constant if not low.terms else None, high.constant if not high.terms else None
+
+
+def injective(indices: Sequence[Affine], dims: Dims) -> bool:
+    """Whether different points of a nest have different places: each variable is alone in an axis.
+
+    An index from a table is there only if the table's numbers are all different.
+    """
+    names = {name for name, _ in dims}
+    alone = set[str]()
+    for i in indices:
+        inside = i.variables() & names
+        if len(inside) == 1:
+            alone |= inside
+    return alone == names
+
+
+def depends(indices: Sequence[Affine], dims: Dims) -> Dims:
+    """The dims of a nest that a place depends on."""
+    names = set[str]().union(*(i.variables() for i in indices))
+    return tuple(d for d in dims if d[0] in names)
+
+
+def loop_writes(s: Statement) -> set[Buffer]:
+    """The buffers that a statement or one inside it writes."""
+    return {b for x in walk([s]) for b in written(x)}
+
+

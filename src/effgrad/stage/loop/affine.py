@@ -1,0 +1,164 @@
+"""Symbolic integers: indices, extents and bounds that are affine in loop variables.
+
+An `Affine` is a constant plus multiples of *atoms*. An atom is the name of a loop variable, or an integer expression of
+the region (`effgrad.stage.loop.ir.Element`) that is read where the index is used. `Ranges` says between which bounds
+the open loops' variables lie, and so decides signs, clipping of slices and comparisons.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_numbers = itertools.count(1)
+
+
+class NotCaptured(Exception):
+    """A program does something that a region cannot express; the message says it in the user's terms."""
+
+
+def fresh(prefix: str) -> str:
+    """A name that no other variable has."""
+    return f"{prefix}{next(_numbers)}"
+
+
+class Affine:
+    """The integer `constant + sum(coefficient * atom)`."""
+
+    __slots__ = ("constant", "terms", "_hash")
+
+    def __init__(self, constant: int = 0, terms: Mapping[Any, int] | Iterable[tuple[Any, int]] = ()) -> None:
+        kept = [(atom, k) for atom, k in dict(terms).items() if k]
+        self.constant = constant
+        self.terms: tuple[tuple[Any, int], ...] = tuple(sorted(kept, key=_order)) if len(kept) > 1 else tuple(kept)
+        self._hash = hash((self.constant, self.terms))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is int:
+            return not self.terms and self.constant == other
+        return isinstance(other, Affine) and self.constant == other.constant and self.terms == other.terms
+
+    def __add__(self, other: "Affine | int") -> "Affine":
+        other = affine(other)
+        if not other.terms:
+            return Affine(self.constant + other.constant, self.terms)
+        terms = dict(self.terms)
+        for atom, k in other.terms:
+            terms[atom] = terms.get(atom, 0) + k
+        return Affine(self.constant + other.constant, terms)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: "Affine | int") -> "Affine":
+        other = affine(other)
+        if self.terms and other.terms:
+            raise NotCaptured("an index is the product of two loop variables")
+        few, many = (self, other) if not self.terms else (other, self)
+        return Affine(many.constant * few.constant, [(atom, k * few.constant) for atom, k in many.terms])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "Affine":
+        return self * -1
+
+    def __sub__(self, other: "Affine | int") -> "Affine":
+        return self + affine(other) * -1
+
+    def __rsub__(self, other: "Affine | int") -> "Affine":
+        return affine(other) - self
+
+    def coefficient(self, atom: Any) -> int:
+        """The coefficient of an atom, 0 if it does not occur."""
+        for name, k in self.terms:
+            if name == atom:
+                return k
+        return 0
+
+    def substitute(self, values: "Mapping[str, Affine | int]") -> "Affine":
+        """The integer with variables replaced, also those inside atoms that are expressions."""
+        if not self.terms:
+            return self
+        result = Affine(self.constant)
+        for atom, k in self.terms:
+            if type(atom) is str:
+                result = result + (affine(values[atom]) if atom in values else Affine(0, ((atom, 1),))) * k
+            else:
+                result = result + Affine(0, ((atom.substitute(values), 1),)) * k
+        return result
+
+    def variables(self) -> set[str]:
+        """The loop variables that it depends on, through its atoms too."""
+        found: set[str] = set()
+        for atom, _ in self.terms:
+            found |= {atom} if type(atom) is str else atom.variables()
+        return found
+
+    def __repr__(self) -> str:
+        terms = [str(atom) if k == 1 else f"{k}*{atom}" for atom, k in self.terms]
+        return " + ".join([*terms, *([str(self.constant)] if self.constant or not terms else [])])
+
+
+def _order(term: tuple[Any, int]) -> tuple[bool, str, int]:
+    atom = term[0]
+    return (False, atom, 0) if type(atom) is str else (True, "", id(atom))
+
+
+def affine(value: "Affine | int") -> Affine:
+    """An integer as an `Affine`."""
+    return value if isinstance(value, Affine) else Affine(int(value))
+
+
+def variable(name: str) -> Affine:
+    """The value of a loop variable."""
+    return Affine(0, ((name, 1),))
+
+
+def known(value: "Affine | int") -> "Affine | int":
+    """The integer as a Python number if it depends on nothing."""
+    return value.constant if isinstance(value, Affine) and not value.terms else value
+
+
+class Ranges:
+    """The bounds of the open loops' variables, the outermost first; those of inner ones may depend on outer ones."""
+
+    def __init__(self) -> None:
+        self.bounds: dict[str, tuple[Affine, Affine]] = {}
+        # Of integers in memory, by the expressions that load them.
+        self.cells: dict[Any, tuple[int, int]] = {}
+
+    def upper(self, value: "Affine | int") -> int | None:
+        """The largest value that the integer can have, or None if nothing is known."""
+        value = affine(value)
+        for name in reversed(self.bounds):
+            k = value.coefficient(name)
+            if k:
+                value = value.substitute({name: self.bounds[name][k > 0]})
+        for atom, k in value.terms:
+            bound = None if type(atom) is str else self.cells.get(atom, atom.bounds(self))[k > 0]
+            if bound is None:
+                return None
+            value = Affine(value.constant + bound * k, [(a, m) for a, m in value.terms if a != atom])
+        return value.constant
+
+    def lower(self, value: "Affine | int") -> int | None:
+        """The smallest value that the integer can have, or None if nothing is known."""
+        least = self.upper(-affine(value))
+        return None if least is None else -least
+
+    def most(self, value: "Affine | int") -> int:
+        """The largest value, which has to be known: the size of a buffer."""
+        found = self.upper(value)
+        if found is None:
+            raise NotCaptured("the length of an array depends on values of the loop")
+        return max(found, 0)
+
+    def is_negative(self, value: "Affine | int") -> bool:
+        """Whether an index is counted from the end; raises `NotCaptured` if it may be either."""
+        upper, lower = self.upper(value), self.lower(value)
+        if upper is not None and upper < 0:
+            return True
+        if lower is None or lower < 0:
+            raise NotCaptured("an index may be negative or not")
+        return False

@@ -1,0 +1,195 @@
+"""Basic indices, transposition and reshape of symbolic values."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.element import cast
+from effgrad.stage.loop.ir import INT, Element, Store, integer, load
+from effgrad.stage.loop.values import Axis, Extent, Lazy, Statements, View, whole_view
+
+
+class Indexed(Statements):
+    """Operations with the indices of values."""
+
+    def index(self, value: View | Lazy, key: Any) -> View | Lazy:
+        """`value[key]` for a basic index, in Python's numbers and those of loops; a number is lazy."""
+        picks, axes = self._picked(value.shape, key)
+        if isinstance(value, View):
+            base, out = list(value.base), []
+            for (start, _, _), (axis, step, _) in zip(picks, value.axes, strict=True):
+                if axis is not None:
+                    base[axis] = base[axis] + affine(start) * step
+            for source, extent in axes:
+                if source is None:
+                    out.append(Axis(None, 1, extent))
+                else:
+                    axis, step, _ = value.axes[source]
+                    out.append(Axis(axis, step * picks[source][1], extent))
+            view = View(value.buffer, base, out)
+            return view if out else self.number(view.element(()))
+        names = [fresh("e") for _ in axes]
+        point = [start + (variable(names[place]) * step if place is not None else 0) for start, step, place in picks]
+        return self.made(names, [n for _, n in axes], value.element(point))
+
+    def _picked(self, shape: Sequence[Extent], key: Any) -> tuple[list[Any], list[tuple[int | None, Extent]]]:
+        """For each axis its start, its step and its place in the result; for each axis of the result its source."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        missing = len(shape) - sum(k is not None and k is not Ellipsis for k in keys)
+        if missing < 0:
+            raise NotCaptured("too many indices")
+        at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+        keys[at : at + 1] = [slice(None)] * missing
+        picks: list[Any] = []
+        axes: list[tuple[int | None, Extent]] = []
+        for k in keys:
+            if k is None:
+                axes.append((None, 1))
+                continue
+            source, n = len(picks), shape[len(picks)]
+            if isinstance(k, slice):
+                start, step, extent = self.slice_of(k, n)
+                picks.append((start, step, len(axes)))
+                axes.append((source, extent))
+            else:
+                picks.append((self._inside(k, n), 0, None))
+        return picks, axes
+
+    def _inside(self, k: Any, n: Extent) -> Affine:
+        """An index counted from the beginning."""
+        i = self.as_index(k)
+        i = n + i if self.ranges.is_negative(i) else i
+        upper, room = self.ranges.upper(i), self.ranges.lower(affine(n) - i)
+        if upper is not None and isinstance(n, int) and (self.ranges.lower(i) or 0) >= n:
+            raise IndexError(f"index {i} is out of bounds for axis with size {n}")
+        if room is None or room < 1:
+            raise NotCaptured("an index may lie outside the array")
+        return affine(i)
+
+    def as_index(self, k: Any) -> Affine:
+        """An integer of the program as an index."""
+        if isinstance(k, Affine):
+            return k
+        if isinstance(k, int | np.integer) and not isinstance(k, bool):
+            return Affine(int(k))
+        if isinstance(k, Lazy) and not k.shape and k.dtype.kind == "i":
+            return self.snapshot(k)
+        raise NotCaptured(f"an index of type {type(k).__name__}")
+
+    def snapshot(self, value: Lazy) -> Affine:
+        """An integer that is read from memory, kept as it is now."""
+        if not value.reads():
+            return integer(value.value)
+        cell = self.buffer("at", (), INT)
+        self.emit([], [Store(cell, (), cast(value.value, INT))])
+        atom = load(cell, ())
+        bounds = self.bounds_of(value.value)
+        if bounds is not None:
+            self.ranges.cells[atom] = bounds
+        return Affine(0, ((atom, 1),))
+
+    def bounds_of(self, e: Element) -> tuple[int, int] | None:
+        """Between what an integer from a constant array lies."""
+        array = e.args[0].data if e.op == "load" else None
+        if array is not None and array.size:
+            return int(array.min()), int(array.max())
+        return None
+
+    def slice_of(self, k: slice, n: Extent) -> tuple[Affine, int, Extent]:
+        """The start, the step and the number of elements of a slice of an axis."""
+        step = 1 if k.step is None else k.step
+        if not isinstance(step, int | np.integer) or step == 0:
+            raise NotCaptured("the step of a slice changes")
+        if isinstance(n, int) and all(p is None or isinstance(p, int | np.integer) for p in (k.start, k.stop)):
+            places = range(n)[k]
+            return Affine(places.start if len(places) else 0), int(step), len(places)
+        if step > 0:
+            return self._changing_slice(k, n, int(step))
+        if k.start is not None or k.stop is not None or step != -1:
+            raise NotCaptured("a slice with a negative step and bounds that change")
+        return affine(n) - 1, -1, n
+
+    def _changing_slice(self, k: slice, n: Extent, step: int) -> tuple[Affine, int, Extent]:
+        """A slice whose bounds depend on loops."""
+        start, stop = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
+        extent = stop - start
+        low, high = self.ranges.lower(extent), self.ranges.upper(extent)
+        if high is not None and high <= 0:
+            return Affine(), step, 0
+        if low is None or low < 0:
+            raise NotCaptured("a slice may be empty in a way that its bounds do not tell")
+        if step != 1 and extent.terms:
+            raise NotCaptured("a slice with a step and bounds that change")
+        return start, step, known(extent if step == 1 else Affine(-(-extent.constant // step)))
+
+    def _bound(self, k: Any, n: Extent, default: Extent) -> Affine:
+        if k is None:
+            return affine(default)
+        i = self.as_index(k)
+        i = affine(n) + i if self.ranges.is_negative(i) else i
+        room = self.ranges.lower(affine(n) - i)
+        if room is not None and room >= 0:
+            return i
+        beyond = self.ranges.upper(affine(n) - i)
+        if beyond is not None and beyond <= 0:
+            return affine(n)
+        raise NotCaptured("a slice may reach beyond the end of the array")
+
+    def transpose(self, value: View | Lazy, axes: Sequence[int] | None = None) -> View | Lazy:
+        """The value with its axes in another order."""
+        order = list(axes) if axes is not None else list(reversed(range(len(value.shape))))
+        if isinstance(value, View):
+            return View(value.buffer, value.base, [value.axes[a] for a in order])
+        names = [value.names[a] for a in order]
+        return self.made(names, [value.shape[a] for a in order], value.value)
+
+    def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
+        """The elements in another shape: copied, along the factors that both shapes have."""
+        if not all(isinstance(n, int) for n in value.shape):
+            raise NotCaptured("reshape of an array whose shape changes")
+        old = [n for n in value.shape if isinstance(n, int)]
+        shape = [n if n >= 0 else math.prod(old) // max(1, -math.prod(shape)) for n in shape]
+        factors = _common_factors(old, shape)
+        value = self.lazy(value)
+        names = [fresh("e") for _ in factors]
+        point = [variable(n) for n in names]
+        view = whole_view(self.buffer("reshaped", shape, value.dtype))
+        place = view.at(_merged(factors, point, shape))
+        source = value.element(_merged(factors, point, old))
+        self.emit(list(zip(names, factors, strict=True)), [Store(view.buffer, place, source)])
+        view.own = True
+        return view
+
+
+def _common_factors(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """Extents that both shapes are products of neighbours of."""
+    cuts = sorted({*_products(a), *_products(b)})
+    factors = []
+    for low, high in zip(cuts, cuts[1:], strict=False):
+        if high % low:
+            raise NotCaptured(f"reshape from {tuple(a)} to {tuple(b)}")
+        factors.append(high // low)
+    return factors[::-1]
+
+
+def _products(shape: Sequence[int]) -> list[int]:
+    found = [1]
+    for n in reversed(shape):
+        found.append(found[-1] * n)
+    return found
+
+
+def _merged(factors: Sequence[int], point: Sequence[Affine], shape: Sequence[int]) -> list[Affine]:
+    """The indices into a shape at a point of its factors."""
+    indices: list[Affine] = []
+    left = list(zip(factors, point, strict=True))
+    for n in reversed(shape):
+        i, stride = Affine(), 1
+        while stride < n:
+            factor, p = left.pop()
+            i, stride = i + p * stride, stride * factor
+        indices.insert(0, i)
+    return indices

@@ -1,0 +1,123 @@
+"""Branches on values: both ways become blocks, and the names that they bind cells that the way taken fills."""
+
+import ast
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.cells import UNBOUND
+from effgrad.stage.loop.evaluator import Evaluator, common_type
+from effgrad.stage.loop.frames import Frame, Returned
+from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
+from effgrad.stage.loop.names import bound
+from effgrad.stage.loop.values import SYMBOLIC, View, whole_view
+
+
+class Branches(Evaluator):
+    """The statements of a program that choose."""
+
+    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+        super().__init__(retyped)
+        self.depth = 0
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Run statements."""
+        raise NotImplementedError
+
+    def flag(self, test: Element) -> Element:
+        """A truth value kept in a cell of its own."""
+        cell = self.buffer("flag", (), BOOL)
+        self.emit([], [Store(cell, (), test)])
+        return load(cell, ())
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[Block]:
+        """Statements go into a block of their own."""
+        outer, self.block = self.block, []
+        self.depth += 1
+        try:
+            yield self.block
+        finally:
+            self.block = outer
+            self.depth -= 1
+
+    def branch(self, test: Element, s: ast.If, frame: Frame) -> None:
+        names = sorted(bound([s]))
+        self.merge(test, lambda: self.body(s.body, frame), lambda: self.body(s.orelse, frame), names, frame)
+
+    def merge(
+        self, test: Element, then: Callable[[], Any], other: Callable[[], Any], names: Sequence[str], frame: Frame
+    ) -> None:
+        """Both branches, and the names that they bind as cells which the branch taken fills."""
+        flag = self.flag(test)
+        self.settle_all()
+        before = dict(frame.own)
+        blocks, after = [], []
+        for run in (then, other):
+            frame.own = dict(before)
+            with self.inside() as block:
+                run()
+            blocks.append(block)
+            after.append(frame.own)
+        frame.own = before
+        for name in names:
+            a, b = (own.get(name, UNBOUND) for own in after)
+            if a is UNBOUND or b is UNBOUND:
+                frame.own.pop(name, None)
+            elif a is not b:
+                frame.own[name] = self.joined(a, b, blocks, name)
+        self.block.append(Branch(flag, *blocks))
+
+    def joined(self, a: Any, b: Any, blocks: list[Block], name: str) -> Any:
+        """The value of a name after a branch, from those of both ways."""
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            return tuple(self.joined(x, y, blocks, name) for x, y in zip(a, b, strict=True))
+        if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
+            return a
+        if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
+            raise NotCaptured(f"{name!r} is something else in the two branches")
+        lazies = [self.lazy(x) for x in (a, b)]
+        if lazies[0].shape != lazies[1].shape:
+            raise NotCaptured(f"{name!r} has other shapes in the two branches")
+        shape = lazies[0].shape
+        view = whole_view(self.buffer(name.strip("$"), shape, common_type(lazies)), shape)
+        for lazy, block in zip(lazies, blocks, strict=True):
+            outer, self.block = self.block, block
+            self.assign(view, lazy)
+            self.block = outer
+        return self.one_of(view, [a, b], lazies[0].weak and lazies[1].weak, name)
+
+    def one_of(self, view: View, values: Sequence[Any], weak: bool, name: str) -> Any:
+        """The value of a cell that is either of two; arrays among them must not be written any more."""
+        arrays = [v.buffer for v in values if isinstance(v, View)]
+        for buffer in arrays:
+            self.frozen[buffer] = f"an array is written to that {name!r} may be"
+        if arrays:
+            self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
+        if view.axes:
+            return view
+        self.private.add(view.buffer)
+        return self.symbol(load(view.buffer, ()), weak)
+
+    def returned(self, test: Element, s: ast.If, rest: Sequence[ast.stmt], frame: Frame) -> Any:
+        """The value of a function that returns in one branch and goes on in the other."""
+
+        def run(statements: Sequence[ast.stmt]) -> None:
+            try:
+                self.body(statements, frame)
+            except Returned as r:
+                frame.own["$returned"] = r.value
+            else:
+                raise NotCaptured("a function that returns nothing in one branch")
+
+        self.merge(test, lambda: run([*s.body, *rest]), lambda: run([*s.orelse, *rest]), ["$returned"], frame)
+        if "$returned" not in frame.own:
+            raise NotCaptured("a function that returns nothing in one branch")
+        return frame.own.pop("$returned")
+
+
+def returns(s: ast.If) -> bool:
+    return any(isinstance(x, ast.Return) for x in ast.walk(s))

@@ -1,0 +1,198 @@
+"""Python's own functions, and those of `math`, on symbolic values."""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives.elementwise import maximum, minimum
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
+from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
+from effgrad.stage.loop.ir import FLOAT, INT
+from effgrad.stage.loop.registry import is_symbolic, rule
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.values import Counted, Lazy, View, symbolic
+
+
+@rule(range)
+def _range(c: Symbols, *args: Any) -> Any:
+    if not is_symbolic(*args):
+        return range(*[int(a) for a in args])
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    if not isinstance(step, int) or any(isinstance(a, View | Lazy) and a.shape for a in (start, stop)):
+        raise NotCaptured("a range with a step that changes")
+    return Counted(c.as_index(start), c.as_index(stop), step, lambda i: i)
+
+
+@rule(len)
+def _len(c: Symbols, value: Any) -> Any:
+    return value.shape[0] if isinstance(value, View | Lazy) else len(value)
+
+
+@rule(enumerate)
+def _enumerate(c: Symbols, value: Any, start: int = 0) -> Any:
+    counted = c.counted(value)
+    if isinstance(counted, list):
+        return list(enumerate(counted, start))
+    begin, step, item = counted.start, counted.step, counted.item
+    if step != 1:
+        raise NotCaptured("enumerate of a range with a step")
+    return type(counted)(begin, counted.stop, 1, lambda i: (known(affine(i) - begin + start), item(i)))
+
+
+@rule(zip)
+def _zip(c: Symbols, *values: Any) -> Any:
+    found = [c.counted(v) for v in values]
+    counted = [x for x in found if isinstance(x, Counted)]
+    if not counted:
+        return list(zip(*found, strict=False))
+    if len(counted) < len(found) or any(x.step != 1 or x.start.terms or x.stop.terms for x in counted):
+        raise NotCaptured("zip of things that are not arrays")
+    length = min(x.stop.constant - x.start.constant for x in counted)
+    return Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted))
+
+
+@rule(reversed)
+def _reversed(c: Symbols, value: Any) -> Any:
+    counted = c.counted(value)
+    if isinstance(counted, list):
+        return counted[::-1]
+    if counted.step != 1:
+        raise NotCaptured("reversed of a range with a step")
+    return type(counted)(counted.stop - 1, counted.start - 1, -1, counted.item)
+
+
+@rule(print)
+def _print(c: Symbols, *args: Any, **kwargs: Any) -> Any:
+    raise NotCaptured("a call of print")
+
+
+@rule(float, np.float64)
+def _float(c: Symbols, value: Any = 0.0) -> Any:
+    if not is_symbolic(value):
+        return float(value)
+    lazy = c.lazy(value)
+    return c.number(cast(lazy.value, FLOAT), True) if not lazy.shape else c.number(lazy.element([0] * len(lazy.shape)))
+
+
+@rule(int)
+def _int(c: Symbols, value: Any = 0) -> Any:
+    if not is_symbolic(value):
+        return int(value)
+    if isinstance(value, Affine):
+        return value
+    lazy = c.lazy(value)
+    if lazy.dtype.kind == "f":
+        lazy = c.number(cast(element(primitive_of(np.trunc), lazy.value), INT))  # type: ignore[arg-type]
+    return c.snapshot(lazy)
+
+
+@rule(bool)
+def _bool(c: Symbols, value: Any = False) -> Any:
+    truth = c.truth(value)
+    return truth if isinstance(truth, bool) else c.number(truth)
+
+
+@rule(isinstance)
+def _isinstance(c: Symbols, value: Any, kind: Any) -> Any:
+    if isinstance(value, View | Lazy):
+        sample: Any = np.ones((1,) * len(value.shape), value.dtype)
+        return isinstance(sample if value.shape else sample[()], kind)
+    return isinstance(1, kind) if isinstance(value, Affine) else isinstance(value, kind)
+
+
+@rule(abs)
+def _abs(c: Symbols, value: Any) -> Any:
+    if isinstance(value, Affine):
+        if (c.ranges.lower(value) or -1) >= 0:
+            return value
+        return c.affine_of(c.elementwise(primitive_of(np.absolute), value))  # type: ignore[arg-type]
+    return c.elementwise(primitive_of(np.absolute), value) if is_symbolic(value) else abs(value)  # type: ignore[arg-type]
+
+
+def _builtin_extreme(c: Symbols, plain: Any, primitive: Any, args: Sequence[Any]) -> Any:
+    items = list(args) if len(args) > 1 else args[0]
+    if isinstance(items, View | Lazy):
+        return c.extreme(items, primitive.function, None, False)
+    if not is_symbolic(*items):
+        return plain(items)
+    result = items[0]
+    for item in items[1:]:
+        result = _smaller(c, result, item, plain, primitive)
+    return result
+
+
+def _smaller(c: Symbols, a: Any, b: Any, plain: Any, primitive: Any) -> Any:
+    if all(isinstance(x, Affine | int) for x in (a, b)):
+        difference = affine(a) - affine(b)
+        low, high = c.ranges.lower(difference), c.ranges.upper(difference)
+        if low is not None and low >= 0:
+            return a if plain is max else b
+        if high is not None and high <= 0:
+            return b if plain is max else a
+        ufunc = np.greater if plain is max else np.less
+        return c.affine_of(c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), a, b), a, b))  # type: ignore[arg-type]
+    return c.elementwise(primitive, a, b)
+
+
+@rule(max)
+def _max(c: Symbols, *args: Any) -> Any:
+    return _builtin_extreme(c, max, maximum, args)
+
+
+@rule(min)
+def _min(c: Symbols, *args: Any) -> Any:
+    return _builtin_extreme(c, min, minimum, args)
+
+
+@rule(sum)
+def _sum_of_items(c: Symbols, values: Any, start: Any = 0) -> Any:
+    if isinstance(values, View | Lazy):
+        return c.reduce(values, 0)
+    if not symbolic([values]):
+        return sum(values, start)
+    total = start
+    for v in values:
+        total = v if isinstance(total, int) and total == 0 else c.elementwise(ADD, total, v)
+    return total
+
+
+@rule(tuple)
+def _tuple(c: Symbols, value: Any = ()) -> Any:
+    return tuple(c.items(value))
+
+
+@rule(list)
+def _list(c: Symbols, value: Any = ()) -> Any:
+    return c.items(value)
+
+
+_MATH = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+
+
+def _of_math(f: Any, c: Symbols, *args: Any) -> Any:
+    if not is_symbolic(*args):
+        return f(*args)
+    primitive = primitive_of(getattr(np, _MATH.get(f.__name__, f.__name__)))
+    if primitive is None or len(args) > 1 and f is math.log:
+        raise NotCaptured(f"math.{f.__name__}")
+    if f in (math.floor, math.ceil):
+        return c.snapshot(c.number(cast(element(primitive, c.lazy(args[0]).value), INT)))
+    return c.elementwise(primitive, *args)
+
+
+def _math_rule(f: Any) -> Any:
+    return rule(f)(functools.partial(_of_math, f))
+
+
+# Functions of numbers that NumPy has too.
+(
+    _sin, _cos, _tan, _exp, _sqrt, _tanh, _sinh, _cosh, _floor, _ceil, _log1p, _expm1, _fabs, _hypot, _copysign, _log,
+    _pow, _atan2, _asin, _acos, _atan,
+) = map(_math_rule, (
+    math.sin, math.cos, math.tan, math.exp, math.sqrt, math.tanh, math.sinh, math.cosh, math.floor, math.ceil,
+    math.log1p, math.expm1, math.fabs, math.hypot, math.copysign, math.log, math.pow, math.atan2, math.asin, math.acos,
+    math.atan,
+))  # fmt: skip

@@ -1,0 +1,350 @@
+"""Capture: a loop of the user's function is read from its source and its statements become those of a region.
+
+What is known now (integers, shapes, functions, strings) is computed by Python; arrays and numbers that the program
+computes with are symbolic values. A name that a loop binds anew is *carried*: it has a cell, a buffer that holds its
+value between steps and is written once at the end of each. Whatever a region cannot express raises `NotCaptured`.
+"""
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import KINDS, example
+from effgrad.stage.loop import fancy, library, registry
+from effgrad.stage.loop.affine import NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.branches import Branches, returns
+from effgrad.stage.loop.cells import Cells
+from effgrad.stage.loop.desugar import STOP, jumps, without_jumps
+from effgrad.stage.loop.element import WHERE, primitive_of
+from effgrad.stage.loop.evaluator import RULES
+from effgrad.stage.loop.frames import Frame, Function, Returned
+from effgrad.stage.loop.ir import BOOL, INT, Repeat, Store, While, constant, load
+from effgrad.stage.loop.names import bound, exposed, read_after
+from effgrad.stage.loop.source import Source, source_of
+from effgrad.stage.loop.values import Counted, Lazy, Masked, Method, View, symbolic, whole_view
+
+
+class Capture(Branches):
+    """The capture of one loop, or of a whole function, at known shapes."""
+
+    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+        super().__init__(retyped)
+        self.lifted: dict[int, tuple[Any, Any]] = {}
+        self.calls = self.line = 0
+
+    # Values from outside
+
+    def lift(self, value: Any) -> Any:
+        """A value of the program around as a symbolic one; what is known now stays as it is."""
+        if type(value) in (tuple, list):
+            return type(value)(self.lift(v) for v in value)
+        is_array = isinstance(value, np.ndarray) and value.ndim > 0
+        if type(value) not in KINDS and not is_array:
+            return value
+        if id(value) not in self.lifted:
+            if type(value) not in KINDS and value.dtype.kind != "f":
+                found: Any = value if value.dtype.kind not in "iub" else self.table_view(value)
+            else:
+                found = self.input(value)
+            self.lifted[id(value)] = value, found
+        return self.lifted[id(value)][1]
+
+    def input(self, value: Any) -> Any:
+        """A new input of the region."""
+        like = example(value)
+        if np.result_type(like).kind == "c":
+            raise NotCaptured("complex numbers in a loop")
+        buffer = self.buffer("x", np.shape(like), np.result_type(like))
+        self.inputs.append((value, buffer))
+        if np.shape(like):
+            return whole_view(buffer)
+        return self.number(load(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
+
+    # Statements
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        for number, s in enumerate(statements):
+            self.line = getattr(s, "lineno", self.line)
+            if isinstance(s, ast.If):
+                test = self.truth(self.expression(s.test, frame))
+                if isinstance(test, bool):
+                    self.body(s.body if test else s.orelse, frame)
+                elif returns(s):
+                    raise Returned(self.returned(test, s, statements[number + 1 :], frame))
+                else:
+                    self.branch(test, s, frame)
+            else:
+                self.statement(s, frame)
+
+    def statement(self, s: ast.stmt, frame: Frame) -> None:
+        if isinstance(s, ast.Assign):
+            value = self.expression(s.value, frame)
+            for target in s.targets:
+                self.bind(target, value, frame)
+        elif isinstance(s, ast.AnnAssign):
+            if s.value is not None:
+                self.bind(s.target, self.expression(s.value, frame), frame)
+        elif isinstance(s, ast.AugAssign):
+            self.augmented(s, frame)
+        elif isinstance(s, ast.Expr):
+            self.expression(s.value, frame)
+        elif isinstance(s, ast.For):
+            self.for_(s, frame)
+        elif isinstance(s, ast.While):
+            self.while_(s, frame)
+        elif isinstance(s, ast.Return):
+            raise Returned(self.expression(s.value, frame) if s.value else None)
+        elif isinstance(s, ast.FunctionDef):
+            defaults = [self.expression(d, frame) for d in s.args.defaults]
+            frame.own[s.name] = Function(frame, s, defaults)
+        elif isinstance(s, ast.Assert | ast.Pass | ast.Import | ast.ImportFrom):
+            if isinstance(s, ast.Import | ast.ImportFrom):
+                raise NotCaptured("an import")
+        else:
+            raise NotCaptured(f"`{type(s).__name__.lower()}`")
+
+    def bind(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        if isinstance(target, ast.Name):
+            frame.own[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            if any(isinstance(t, ast.Starred) for t in target.elts):
+                raise NotCaptured("a starred target")
+            for t, v in zip(target.elts, self.items(value), strict=True):
+                self.bind(t, v, frame)
+        elif isinstance(target, ast.Subscript):
+            self.write(target, value, frame)
+        else:
+            raise NotCaptured("an assignment to an attribute")
+
+    def write(self, target: ast.Subscript, value: Any, frame: Frame) -> None:
+        array, key = self.expression(target.value, frame), self.expression(target.slice, frame)
+        if isinstance(array, Lazy):
+            # An array that the program has just computed: from now on it is memory, for all names that it has.
+            view = self.store(array)
+            for name, bound_value in frame.own.items():
+                if bound_value is array:
+                    frame.own[name] = view
+            array = view
+        if not isinstance(array, View):
+            if isinstance(array, list) and isinstance(key, int) and self.depth == 0:
+                array[key] = value
+                return
+            raise NotCaptured("an item of something that is not an array is assigned")
+        if isinstance(key, Lazy | View) and key.shape and key.dtype == BOOL:
+            chosen = value.value if isinstance(value, Masked) else value
+            self.assign(array, self.elementwise(WHERE, key, chosen, array))
+        elif fancy.is_fancy(key):
+            fancy.scatter(self, array, key, value)
+        else:
+            place = self.index(array, key)
+            if isinstance(place, Lazy):
+                e = self.converted(self.broadcast(self.lazy(value), ()).element(()), array.dtype)
+                source = place.value
+                self.emit([], [Store(source.args[0], source.args[1], e)])
+            else:
+                self.assign(place, value)
+
+    def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
+        fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
+        old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
+        new = self.binary(s.op, old, self.expression(s.value, frame))
+        if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
+            new = self.store(cast_like(self, new, old))
+            frame.own[s.target.id] = new
+        elif isinstance(old, View) and isinstance(s.target, ast.Name):
+            self.assign(old, new)
+        elif isinstance(old, View) and isinstance(s.target, ast.Subscript):
+            self.assign(old, new)
+        else:
+            self.bind(s.target, new, frame)
+
+    # Loops
+
+    def for_(self, s: ast.For, frame: Frame) -> None:
+        counted = self.counted(self.expression(s.iter, frame))
+        if isinstance(counted, list):
+            self.unrolled(s, counted, frame)
+        elif jumps(s.body, ast.Break):
+            self.for_until(s, counted, frame)
+        else:
+            self.repeat(s, counted, frame)
+        if s.orelse and not jumps(s.body, ast.Break):
+            self.body(s.orelse, frame)
+
+    def unrolled(self, s: ast.For, items: list[Any], frame: Frame) -> None:
+        if jumps(s.body, ast.Break):
+            raise NotCaptured("`break` in a loop over a list")
+        body = without_jumps(s.body)
+        for item in items:
+            self.bind(s.target, item, frame)
+            self.body(body, frame)
+
+    def repeat(self, s: ast.For, counted: Counted, frame: Frame) -> None:
+        start, stop, step = counted.start, counted.stop, counted.step
+        steps = None
+        if not start.terms and not stop.terms:
+            steps = range(start.constant, stop.constant, step)
+            if len(steps) <= 1:
+                for i in steps:
+                    self.bind(s.target, counted.item(i), frame)
+                    self.body(without_jumps(s.body), frame)
+                return
+        name = fresh("i")
+        low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
+        if steps is not None:
+            low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
+        cells = self.carried(s, without_jumps(s.body), frame, bound([s.target]))
+        with self.inside() as block:
+            self.ranges.bounds[name] = low, high
+            self.bind(s.target, counted.item(variable(name)), frame)
+            self.body(without_jumps(s.body), frame)
+            cells.update(frame)
+            del self.ranges.bounds[name]
+        self.block.append(Repeat(name, start, stop, step, block))
+        cells.after(frame)
+
+    def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
+        """A `for` with `break`: a `while` that counts."""
+        start, stop, step = counted.start, counted.stop, counted.step
+        if start.terms or stop.terms or not len(range(start.constant, stop.constant, step)):
+            raise NotCaptured("`break` in a loop whose length changes")
+        steps = range(start.constant, stop.constant, step)
+        number = "$number"
+        frame.own[number], frame.own[STOP] = steps[0], False
+        body = without_jumps(s.body)
+        cells = self.carried(s, body, frame, bound([s.target]), frozenset((number, STOP)))
+        count = self.buffer("count", (), INT)
+        with self.inside() as test:
+            more = self.compare(ast.Lt() if step > 0 else ast.Gt(), frame.own[number], steps[-1] + step)
+            going = self.elementwise(primitive_of(np.logical_not), frame.own[STOP])  # type: ignore[arg-type]
+            flag = self.flag(self.elementwise(primitive_of(np.logical_and), more, going).value)  # type: ignore[arg-type]
+        with self.inside() as block:
+            at = frame.own[number]
+            self.ranges.cells[at.terms[0][0]] = min(steps[0], steps[-1]), max(steps[0], steps[-1])
+            self.bind(s.target, counted.item(at), frame)
+            frame.own[number] = at + step
+            self.body(body, frame)
+            cells.update(frame)
+        self.block.append(While(count, test, flag, block))
+        cells.after(frame)
+        stopped = frame.own.pop(STOP)
+        frame.own.pop(number)
+        if s.orelse:
+            names = sorted(bound(s.orelse))
+            self.merge(stopped.value, lambda: None, lambda: self.body(s.orelse, frame), names, frame)
+
+    def while_(self, s: ast.While, frame: Frame) -> None:
+        if jumps(s.body, ast.Break):
+            frame.own[STOP] = False
+        extra = frozenset((STOP,) if jumps(s.body, ast.Break) else ())
+        body = without_jumps(s.body)
+        cells = self.carried(s, body, frame, set(), extra)
+        count = self.buffer("count", (), INT)
+        with self.inside() as test:
+            going = self.truth(self.expression(s.test, frame))
+            if isinstance(going, bool):
+                going = constant(going, BOOL)
+            if extra:
+                still = self.elementwise(primitive_of(np.logical_not), frame.own[STOP])  # type: ignore[arg-type]
+                going = self.elementwise(primitive_of(np.logical_and), self.number(going), still).value  # type: ignore[arg-type]
+            flag = self.flag(going)
+        with self.inside() as block:
+            self.body(body, frame)
+            cells.update(frame)
+        self.block.append(While(count, test, flag, block))
+        cells.after(frame)
+        if s.orelse:
+            raise NotCaptured("`else` of a `while`")
+
+    def carried(
+        self, s: ast.For | ast.While, body: Sequence[ast.stmt], frame: Frame, targets: set[str],
+        extra: frozenset[str] = frozenset(),
+    ) -> "Cells":  # fmt: skip
+        """Cells for the names that a loop carries from step to step; `targets` it binds first."""
+        self.settle_all()
+        test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
+        body = [*test, *body]
+        inner, outer = set(), set()
+        names = bound(body) | targets | extra
+        for name in names - {"$skip"}:
+            before = name in frame.own
+            after = name in extra or read_after(frame.source.body, s, name)
+            if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
+                inner.add(name)
+            elif after:
+                outer.add(name)
+        return Cells(self, s, frame, inner, outer, names)
+
+    # Calls
+
+    def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of a user's function, whose body is read."""
+        source = source_of(function)
+        values = inspect.signature(function).bind(*args, **kwargs)
+        values.apply_defaults()
+        return self.run(Frame(source, dict(values.arguments)))
+
+    def run(self, frame: Frame) -> Any:
+        if self.calls > 100:
+            raise NotCaptured("functions that call themselves")
+        outer_line = self.line
+        self.calls += 1
+        try:
+            if isinstance(frame.source.node, ast.Lambda):
+                return self.expression(frame.source.node.body, frame)
+            self.body(frame.source.body, frame)
+        except Returned as r:
+            return r.value
+        finally:
+            self.line = outer_line
+            self.calls -= 1
+        return None
+
+    def apply(self, f: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the program that is read has defined."""
+        a = f.node.args
+        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
+            raise NotCaptured("an inner function with starred or keyword-only arguments")
+        names = [x.arg for x in a.args]
+        own = dict(zip(names[len(names) - len(f.defaults) :], f.defaults, strict=True))
+        own |= dict(zip(names, args, strict=False)) | kwargs
+        if set(own) != set(names):
+            raise NotCaptured("the arguments of an inner function")
+        outer = f.frame
+        closed = {**outer.source.globals, **outer.source.closed, **outer.own}
+        body = f.node.body if isinstance(f.node, ast.FunctionDef) else []
+        if any(isinstance(x, ast.Nonlocal | ast.Global) for b in body for x in ast.walk(b)):
+            raise NotCaptured("an inner function that binds names outside")
+        return self.run(Frame(Source(f.node, body, closed, {}), own))
+
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(f, Method):
+            return library.method(self, f.value, f.name, args, kwargs)
+        if isinstance(f, Function):
+            return self.apply(f, args, kwargs)
+        known = RULES.get(registry.key_of(f))
+        if known is not None:
+            return known(self, *args, **kwargs)
+        if not symbolic([args, list(kwargs.values())]):
+            if inspect.isfunction(f) and not registry.is_library(f):
+                return self.inline(f, args, kwargs)
+            return f(*args, **kwargs)
+        ufunc = primitive_of(f)
+        if ufunc is not None and not kwargs:
+            return self.elementwise(ufunc, *args)
+        if inspect.ismethod(f) and not registry.is_library(f.__func__):
+            return self.inline(f.__func__, [f.__self__, *args], kwargs)
+        if inspect.isfunction(f) and not registry.is_library(f):
+            return self.inline(f, args, kwargs)
+        if isinstance(f, functools.partial):
+            return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
+        return fancy.applied(self, f, args, kwargs)
+
+def cast_like(capture: Capture, value: Any, old: Lazy) -> Lazy:
+    """A value in the type of the array that it is assigned to in place."""
+    lazy = capture.lazy(value)
+    return capture.made(lazy.names, lazy.shape, capture.converted(lazy.value, old.dtype))

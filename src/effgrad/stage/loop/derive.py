@@ -1,0 +1,356 @@
+"""Reverse mode: the adjoint of a region, as a region.
+
+It runs the region, saving what will be needed, and then each statement's adjoint in the opposite order, in
+place: the cotangent of a buffer is a buffer of the same shape. A statement saves the elements that it overwrites only
+if the adjoint of a statement that may have run before it reads them ("to be recorded": Hascoet, Naumann and Pascual
+2005, "To be recorded analysis in reverse-mode automatic differentiation"); partials use the stored result instead of
+the operands where they can. The result is a region again, as is the tangent
+(`effgrad.stage.loop.tangents`), so they nest in any order.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.api import vjp
+from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, useful, varied, without_dead
+from effgrad.stage.loop.affine import Affine, NotCaptured, fresh, variable
+from effgrad.stage.loop.element import pull, replaced
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Branch,
+    Buffer,
+    Element,
+    Map,
+    Pop,
+    Push,
+    Region,
+    Repeat,
+    Stack,
+    Statement,
+    Store,
+    While,
+    constant,
+    load,
+    loads,
+    parts,
+    reads,
+    rebuilt,
+    walk,
+    whole,
+)
+
+
+def _pulled(function: Callable[..., Any], place: int, *values: Any) -> Any:
+    """The cotangent of one argument of a function; that of the result comes last."""
+    *args, g = values
+    _, pullback = vjp(lambda x: function(*args[:place], x, *args[place + 1 :]), args[place])
+    return pullback(g)[0]
+
+
+class Reversal:
+    """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
+
+    Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
+    `segment` says after how many steps of an outermost loop the state is kept, or 0 to keep what every step needs.
+    """
+
+    def __init__(
+        self, region: Region, wanted: Sequence[Buffer], segment: Callable[[Repeat], int] = lambda loop: 0
+    ) -> None:
+        seeds = [b for b in region.outputs if b.smooth]
+        active = varied(region.block, wanted) & useful(region.block, seeds)
+        self.region, self.segment = region, segment
+        self.cotangents = {
+            b: Buffer(fresh(f"g_{b.name}_"), b.shape, b.dtype, cleared=b not in seeds)
+            for b in region.buffers() if b in active
+        }  # fmt: skip
+        self.saves, self.saved_cotangents = Stack(), dict[Stack, Stack]()
+        self.held: dict[Buffer, Buffer] = {}
+        self.numbered: dict[Statement, tuple[int, int]] = {}
+        self._number(region.block, 0)
+        self.readers: dict[Buffer, list[int]] = {}
+        for s in walk(region.block):
+            self._note(s)
+        for s in region.block:
+            if isinstance(s, Repeat) and segment(s):  # its steps are run once more
+                self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x)])
+                self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs])
+        self.forward, self.backward = self.block(region.block, None)
+
+    def whole_region(self, wanted: Sequence[Buffer]) -> Region:
+        """The region that runs forward and back: from the inputs and the cotangents of the smooth outputs to those of
+        the wanted inputs."""
+        seeds = [self.seed(b) for b in self.region.outputs if b.smooth]
+        outputs = [self.result(b) for b in wanted]
+        block = without_dead([*self.forward, *self.backward], outputs)
+        return Region([*self.region.inputs, *seeds], outputs, block)
+
+    def seed(self, output: Buffer) -> Buffer:
+        """The buffer in which the cotangent of an output comes in."""
+        return self.cotangents.get(output) or Buffer(fresh("unused"), output.shape, output.dtype)
+
+    def result(self, wanted: Buffer) -> Buffer:
+        """The buffer with the cotangent of an input in the end; that of an inactive one is zero."""
+        if wanted in self.cotangents:
+            return self.cotangents[wanted]
+        return Buffer(fresh("zero"), wanted.shape, wanted.dtype, cleared=True)
+
+    # What has to be saved
+
+    def _number(self, block: Block, number: int) -> int:
+        """Give each statement its place in the text, and that of the last one inside it."""
+        for s in block:
+            first, number = number, number + 1
+            for part in parts(s):
+                number = self._number(part, number)
+            self.numbered[s] = first, number - 1
+        return number
+
+    def _read(self, s: Statement, buffers: Sequence[Buffer]) -> None:
+        for b in buffers:
+            self.readers.setdefault(b, []).append(self.numbered[s][0])
+
+    def _note(self, s: Statement) -> None:
+        """Note which primal buffers the adjoint of a statement reads."""
+        if isinstance(s, Map):
+            back = self.reverse_map(s)
+            own = set(self.cotangents.values())
+            self._read(s, [e.args[0] for e in reads(back[0]) if e.args[0] not in own] if back else [])
+        elif isinstance(s, Apply):
+            self._read(s, s.inputs if s.output in self.cotangents else [])
+        elif isinstance(s, Push | Pop):
+            self._read(s, [e.args[0] for e in reads(s)])
+        else:
+            self._read(s, [e.args[0] for e in reads(s)])
+            self._read(s, [s.count] if isinstance(s, While) else [])
+
+    def must_save(self, s: Statement, buffer: Buffer, top: Statement | None) -> bool:
+        """Whether an adjoint that may run after this one, in the pass back, reads what `s` overwrites.
+
+        That is the adjoint of a statement before `s`, or of `s` itself, or of any in the outermost loop around it.
+        """
+        here = self.numbered[s][0]
+        first, last = self.numbered[top] if top is not None else (0, -1)
+        return any(reader <= here or first <= reader <= last for reader in self.readers.get(buffer, ()))
+
+    # The adjoint of one Map
+
+    def reverse_map(self, m: Map) -> tuple[Map, bool] | None:
+        """The adjoint of a Map, and whether it is to run before old values are brought back; None if there is none."""
+        roots, own = [], {}
+        for t in m.stores:
+            if t.buffer in self.cotangents:
+                seed = load(self.cotangents[t.buffer], t.indices)
+                roots.append((t.value, seed))
+                if not t.adds:
+                    if not injective(t.indices, m.dims):
+                        raise NotCaptured("elements are written more than once by one statement")
+                    own[t.buffer, t.indices] = seed
+        if not roots:
+            return None
+        found = pull(roots, lambda e: e.args[0] in self.cotangents)
+        stores, overwritten = [], dict(own)
+        for e, g in found.items():
+            b, indices = e.args
+            if (b, indices) in own:
+                overwritten.pop((b, indices))
+                if g is not own[b, indices]:
+                    stores.append(Store(self.cotangents[b], indices, g))
+            else:
+                stores.append(Store(self.cotangents[b], indices, g, adds=True))
+        for b, indices in overwritten:
+            stores.append(Store(self.cotangents[b], indices, constant(0, b.dtype)))
+        back = Map(m.dims, stores)
+        return self._with_results(m, back) or (back, False)
+
+    def _with_results(self, m: Map, back: Map) -> tuple[Map, bool] | None:
+        """The adjoint with the stored results in place of what they were computed from, if that is the same."""
+        results = {t.value: (t, _Marker(t)) for t in m.stores if not t.adds and _reads_result(t.value)}
+        if not results:
+            return None
+        markers = {value: marker.element for value, (_, marker) in results.items()}
+        stores = [Store(s.buffer, s.indices, replaced(s.value, markers), s.adds) for s in back.stores]
+        left = loads([s.value for s in stores])
+        changed = [(t.buffer, t.indices) for t in m.stores]
+        if not any(e in markers.values() for e in left) or any(_meets(e, changed, m) for e in left):
+            return None
+        stored = {marker.element: load(t.buffer, t.indices) for t, marker in results.values()}
+        again = [Store(s.buffer, s.indices, replaced(s.value, stored), s.adds) for s in stores]
+        return Map(back.dims, again), True
+
+    # Forward and back
+
+    def block(self, block: Block, top: Statement | None) -> tuple[Block, Block]:
+        """The statements with their saves, and their adjoints in the opposite order; `top` is the outermost loop."""
+        forward: Block = []
+        backward: list[Block] = []
+        for number, s in enumerate(block):
+            before = block[number - 1] if number else None
+            there, back = self.statement(s, top, before)
+            forward += there
+            backward.append(back)
+        return forward, [s for part in reversed(backward) for s in part]
+
+    def statement(self, s: Statement, top: Statement | None, before: Statement | None) -> tuple[Block, Block]:
+        if isinstance(s, Map):
+            return self.map(s, top, before)
+        if isinstance(s, Apply):
+            return self.apply(s, top)
+        if isinstance(s, Repeat):
+            there, back = self.block(s.body, top or s)
+            steps = self.segment(s) if top is None and back else 0
+            if steps:
+                return self.segmented(s, steps, there, back)
+            reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
+            return [rebuilt(s, [there])], [reverse] if back else []
+        if isinstance(s, Branch):
+            (then, back), (other, other_back) = self.block(s.then, top), self.block(s.other, top)
+            return [Branch(s.flag, then, other)], [Branch(s.flag, back, other_back)] if back or other_back else []
+        if isinstance(s, While):
+            return self.while_(s, top)
+        return self.push(s) if isinstance(s, Push) else self.pop(s, top)
+
+    def map(self, s: Map, top: Statement | None, before: Statement | None) -> tuple[Block, Block]:
+        saves: Block = []
+        for t in s.stores:
+            if self.must_save(s, t.buffer, top) and not _starts_sum(before, s):
+                saves.append(Push(self.saves, t.buffer, depends(t.indices, s.dims), t.indices))
+        back = self.reverse_map(s)
+        reverse: Block = [back[0]] if back else []
+        restored = _restores(saves)
+        return [*saves, s], [*reverse, *restored] if back and back[1] else [*restored, *reverse]
+
+    def apply(self, s: Apply, top: Statement | None) -> tuple[Block, Block]:
+        saves: Block = [Push(self.saves, s.output, *whole(s.output))] if self.must_save(s, s.output, top) else []
+        back: Block = []
+        g = self.cotangents.get(s.output)
+        if g is not None:
+            sums: Block = []
+            for place, b in enumerate(s.inputs):
+                if b in self.cotangents:
+                    part = Buffer(fresh("part"), b.shape, b.dtype)
+                    back.append(Apply(functools.partial(_pulled, s.function, place), (*s.inputs, g), part, s.name))
+                    dims, indices = whole(b)
+                    sums.append(Map(dims, [Store(self.cotangents[b], indices, load(part, indices), adds=True)]))
+            dims, indices = whole(g)
+            back += [Map(dims, [Store(g, indices, constant(0, g.dtype))]), *sums]
+        return [*saves, s], [*_restores(saves), *back]
+
+    def while_(self, s: While, top: Statement | None) -> tuple[Block, Block]:
+        there, back = self.block(s.body, top or s)
+        test, test_back = self.block(s.test, top or s)
+        saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
+        times = Affine(0, ((load(s.count, ()), 1),))
+        again: Block = [Repeat(fresh("k"), Affine(0), times, 1, [*back, *test_back], True)]
+        return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *_restores(saves)]
+
+    def push(self, s: Push) -> tuple[Block, Block]:
+        g = self.cotangents.get(s.buffer)
+        if g is None:
+            return [s], []
+        held = self.held.setdefault(g, Buffer(fresh(f"held_{g.name}_"), g.shape, g.dtype))
+        arrived = Store(g, s.indices, load(held, s.indices), adds=True)
+        return [s], [Pop(self._cotangent_stack(s.stack), held, s.dims, s.indices), Map(s.dims, [arrived])]
+
+    def pop(self, s: Pop, top: Statement | None) -> tuple[Block, Block]:
+        saves: Block = []
+        if self.must_save(s, s.buffer, top):
+            saves = [Push(self.saves, s.buffer, s.dims, s.indices)]
+        back = _restores(saves)
+        g = self.cotangents.get(s.buffer)
+        if g is not None:
+            gone = Map(s.dims, [Store(g, s.indices, constant(0, g.dtype))])
+            back += [Push(self._cotangent_stack(s.stack), g, s.dims, s.indices), gone]
+        return [*saves, s], back
+
+    def _cotangent_stack(self, stack: Stack) -> Stack:
+        return self.saved_cotangents.setdefault(stack, Stack())
+
+    # Checkpoints
+
+    def segmented(self, s: Repeat, steps: int, there: Block, back: Block) -> tuple[Block, Block]:
+        """The loop with its state kept every so many steps; the saves within are made when a segment is run again."""
+        count = len(range(s.start.constant, s.stop.constant, s.step))
+        number = variable(fresh("segment"))
+        name, jump = number.terms[0][0], s.step * steps
+        first = s.start + number * jump
+        last = first + jump
+        saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
+        run = Repeat(s.variable, first, last, s.step, s.body)
+        again = Repeat(s.variable, first, last, s.step, there)
+        reverse = Repeat(s.variable, first, last, s.step, back, True)
+        segments = Affine(count // steps)
+        forward: Block = [Repeat(name, Affine(0), segments, 1, [*saves, run])]
+        backward: Block = [Repeat(name, Affine(0), segments, 1, [*_restores(saves), again, reverse], True)]
+        if count % steps:
+            rest = s.start + jump * (count // steps)
+            forward.append(Repeat(s.variable, rest, s.stop, s.step, there))
+            backward.insert(0, Repeat(s.variable, rest, s.stop, s.step, back, True))
+        return forward, backward
+
+    def state(self, s: Repeat) -> list[Buffer]:
+        """The buffers that a segment must find as they were: written in the loop, and read in it or, by the adjoint of
+        a statement, outside."""
+        read = {e.args[0] for x in walk([s]) for e in reads(x)}
+        read |= {b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs}
+        read |= {t.buffer for x in walk(s.body) if isinstance(x, Map) for t in x.stores if t.adds}
+        first, last = self.numbered[s]
+        outside = {b for b, at in self.readers.items() if any(not first < reader <= last for reader in at)}
+        return sorted(loop_writes(s) & (read - _rewritten(s.body) | outside), key=lambda b: b.name)
+
+
+def _meets(e: Element, places: Sequence[tuple[Buffer, tuple[Affine, ...]]], m: Map) -> bool:
+    """Whether a load may read what is written at one of some places."""
+    return any(e.args[0] is b and (e.args[1] == p or not apart(e.args[1], p, m.dims)) for b, p in places)
+
+
+class _Marker:
+    """An expression that stands for a stored result, and equals no load."""
+
+    def __init__(self, t: Store) -> None:
+        self.element: Element = load(Buffer("result", t.buffer.shape, t.buffer.dtype), t.indices)
+
+
+def _reads_result(e: Element) -> bool:
+    return not isinstance(e.op, str) and any(0 in places for places in e.op.read if places is not None)
+
+
+def _restores(saves: Block) -> Block:
+    return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
+
+
+def _starts_sum(before: Statement | None, s: Map) -> bool:
+    """Whether `s` adds to what the statement before it began: that one has saved what was there."""
+    if not isinstance(before, Map) or len(s.stores) != 1 or len(before.stores) != 1 or not s.stores[0].adds:
+        return False
+    start = before.stores[0]
+    return start.buffer is s.stores[0].buffer and not start.adds and start.value.op == "constant"
+
+
+def _rewritten(body: Block) -> set[Buffer]:
+    """The buffers that a body first writes in full: what they held before is nobody's."""
+    found: set[Buffer] = set()
+    seen: set[Buffer] = set()
+    for s in body:
+        seen |= {e.args[0] for x in walk([s]) for e in reads(x)}
+        if isinstance(s, Map):
+            for t in s.stores:
+                if not t.adds and t.buffer not in seen and _covers(t, s):
+                    found.add(t.buffer)
+        seen |= loop_writes(s) - found
+    return found
+
+
+def _covers(t: Store, s: Map) -> bool:
+    """Whether a store writes all of its buffer."""
+    extents = dict(s.dims)
+    names = []
+    for i, n in zip(t.indices, t.buffer.shape, strict=True):
+        if n == 1 and i == 0:
+            continue
+        if i.constant or len(i.terms) != 1 or i.terms[0][1] != 1 or extents.get(i.terms[0][0]) != n:
+            return False
+        names.append(i.terms[0][0])
+    return len(set(names)) == len(names)

@@ -1,0 +1,341 @@
+"""Expressions of one element: how they are made, simplified and differentiated.
+
+A partial comes from the row of its primitive: the rule is run under `Stage` on numbers, and its graph becomes an
+expression. So a region differentiates by the same rules as every mode.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import CONSTANT, UFUNCS
+from effgrad.primitives import elementwise as rows
+from effgrad.primitives.cotangents import flat_product
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    Buffer,
+    Element,
+    application,
+    constant,
+    index,
+    integer,
+    load,
+    topological,
+)
+from effgrad.stage.stage import constant_primitive, flatten, staged
+
+ADD, SUBTRACT, MULTIPLY, DIVIDE = rows.add, rows.subtract, rows.multiply, rows.divide
+NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
+EQUAL, NOT_EQUAL = constant_primitive(np.equal), constant_primitive(np.not_equal)
+TYPES = (FLOAT, np.dtype(np.float32), INT, np.dtype(np.int32), BOOL)
+
+
+def primitive_of(ufunc: Any) -> Primitive | None:
+    """The primitive of a NumPy function that acts element by element, or None."""
+    if ufunc in rows.UNARY:
+        return rows.UNARY[ufunc]
+    if ufunc in UFUNCS:
+        found = UFUNCS[ufunc]
+        return found if isinstance(found, Primitive) and found.kind == "elementwise" else None
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and (ufunc in CONSTANT or ufunc in _INTEGRAL):
+        return constant_primitive(ufunc)
+    return None
+
+
+_INTEGRAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift}
+
+
+@functools.cache
+def result_dtype(primitive: Primitive, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of what a primitive gives for numbers of these types."""
+    with np.errstate(all="ignore"):
+        result = primitive.function(*[d.type(1) for d in dtypes])
+    dtype = np.result_type(result)
+    if dtype not in TYPES:
+        raise NotCaptured(f"{primitive.name} of {', '.join(map(str, dtypes))} gives {dtype}")
+    return dtype
+
+
+def element(primitive: Primitive, *args: Element) -> Element:
+    """A primitive applied to elements, simplified."""
+    dtype = result_dtype(primitive, *[a.dtype for a in args])
+    if all(a.op == "constant" for a in args):
+        with np.errstate(all="ignore"):
+            return constant(primitive.function(*[a.dtype.type(a.args[0]) for a in args]), dtype)
+    if dtype.kind == "i" and primitive in _AFFINE and all(a.dtype.kind == "i" for a in args):
+        try:
+            return index(_AFFINE[primitive](*map(integer, args)))
+        except NotCaptured:
+            pass
+    rule = _RULES.get(primitive)
+    found = rule(*args) if rule is not None and dtype.kind == "f" and _alike(primitive, args, dtype) else None
+    return application(primitive, args, dtype) if found is None else found
+
+
+_AFFINE: dict[Primitive, Callable[..., Affine]] = {
+    ADD: lambda a, b: a + b, SUBTRACT: lambda a, b: a - b, MULTIPLY: lambda a, b: a * b, NEGATIVE: lambda a: -a,
+}  # fmt: skip
+
+
+def _alike(primitive: Primitive, args: Sequence[Element], dtype: np.dtype[Any]) -> bool:
+    return all(a.dtype == dtype for a in (args[1:] if primitive is WHERE else args))
+
+
+def is_number(e: Element, value: float) -> bool:
+    """Whether an expression is this number (of zeros, the positive one)."""
+    return bool(e.op == "constant" and e.args[0] == value and not (value == 0 and math.copysign(1, e.args[0]) < 0))
+
+
+def is_zero(e: Element) -> bool:
+    return bool(e.op == "constant" and e.args[0] == 0)
+
+
+def _add(a: Element, b: Element) -> Element | None:
+    if is_zero(a):
+        return b
+    if is_zero(b):
+        return a
+    return element(SUBTRACT, a, b.args[0]) if b.op is NEGATIVE else None
+
+
+def _subtract(a: Element, b: Element) -> Element | None:
+    if is_zero(b):
+        return a
+    if is_number(a, 0):
+        return element(NEGATIVE, b)
+    return element(ADD, a, b.args[0]) if b.op is NEGATIVE else None
+
+
+def _multiply(a: Element, b: Element) -> Element | None:
+    if b.op == "constant" and a.op != "constant":
+        return element(MULTIPLY, b, a)
+    if is_number(a, 1):
+        return b
+    if is_number(a, -1):
+        return element(NEGATIVE, b)
+    if a.op is NEGATIVE:
+        return element(NEGATIVE, element(MULTIPLY, a.args[0], b))
+    return element(NEGATIVE, element(MULTIPLY, a, b.args[0])) if b.op is NEGATIVE else None
+
+
+def _power(a: Element, n: Element) -> Element | None:
+    # As NumPy computes them.
+    if is_number(n, 2):
+        return element(MULTIPLY, a, a)
+    if is_number(n, 1):
+        return a
+    if is_number(n, 0.5):
+        return element(SQRT, a)
+    return element(DIVIDE, constant(1, a.dtype), a) if is_number(n, -1) else None
+
+
+_RULES: dict[Primitive, Callable[..., Element | None]] = {
+    ADD: _add, SUBTRACT: _subtract, MULTIPLY: _multiply, rows.power: _power,
+    DIVIDE: lambda a, b: a if is_number(b, 1) else None,
+    NEGATIVE: lambda a: a.args[0] if a.op is NEGATIVE else None,
+    SQUARE: lambda a: element(MULTIPLY, a, a),
+    WHERE: lambda c, a, b: a if a is b else (a if c.args[0] else b) if c.op == "constant" else None,
+}  # fmt: skip
+
+
+def cast(e: Element, dtype: np.dtype[Any]) -> Element:
+    """The expression in another type, as NumPy converts."""
+    if e.dtype == dtype:
+        return e
+    if e.op == "constant":
+        return constant(e.args[0], dtype)
+    if dtype not in TYPES:
+        raise NotCaptured(f"an array of {dtype}")
+    return application(_cast(dtype), (e,), dtype)
+
+
+@functools.cache
+def _cast(dtype: np.dtype[Any]) -> Primitive:
+    return Primitive("cast", dtype.type, "cast", (), ())
+
+
+def replaced(e: Element, values: dict[Element, Element]) -> Element:
+    """The expression with some subexpressions replaced by others."""
+    memo = dict(values)
+    for x in topological([e]):
+        if x not in memo:
+            memo[x] = x if isinstance(x.op, str) else again(x, [memo[a] for a in x.args])
+    return memo[e]
+
+
+def again(e: Element, args: Sequence[Element]) -> Element:
+    """The primitive of an expression applied to other arguments."""
+    if all(a is b for a, b in zip(args, e.args, strict=True)):
+        return e
+    return cast(args[0], e.dtype) if e.op.kind == "cast" else element(e.op, *args)
+
+
+# Derivatives
+
+
+_EXAMPLES = (0.7, 1.3, 0.6, 0.9)
+
+
+@functools.cache
+def _partial(primitive: Primitive, place: int, dtypes: tuple[np.dtype[Any], ...]) -> Graph | float | None:
+    """The rule for one argument as a graph of `(result, *arguments)`, a number, or None if there is none."""
+    partial = primitive.partials[place]
+    if not callable(partial):
+        return None if partial is None else float(partial)
+    result = result_dtype(primitive, *dtypes)
+    examples = [d.type(x) if d.kind == "f" else d.type(1) for d, x in zip((result, *dtypes), _EXAMPLES, strict=False)]
+    leaves, tree = flatten((tuple(examples), {}))
+    graph, _ = staged(partial, leaves, tree)
+    if any(node.primitive is GUARD for node in graph):
+        raise NotCaptured(f"the derivative of {primitive.name} takes a path that depends on values")
+    return graph
+
+
+def partial(e: Element, place: int) -> Element | None:
+    """The derivative of an application with respect to one of its arguments, or None."""
+    if isinstance(e.op, str) or e.op.kind == "constant":
+        return None
+    if e.op.kind == "cast":
+        return constant(1.0, e.dtype)
+    found = _partial(e.op, place, tuple([a.dtype for a in e.args]))
+    if not isinstance(found, Graph):
+        return None if found is None else constant(found, e.dtype)
+    return from_graph(found, [e, *e.args])[0]
+
+
+def from_graph(graph: Graph, arguments: Sequence[Element]) -> list[Element]:
+    """The outputs of a graph of numbers as expressions of its inputs."""
+    known: dict[Any, Element] = dict(zip(graph.inputs, arguments, strict=True))
+
+    def value(arg: Any) -> Element:
+        if type(arg) is not Node and np.ndim(arg):
+            raise NotCaptured("a derivative rule reads a table")
+        return known[arg] if type(arg) is Node else constant(arg)
+
+    for node in graph:
+        known[node] = _of_node(node, [value(a) for a in node.args])
+    return [value(o) for o in graph.outputs]
+
+
+def _of_node(node: Node, args: list[Element]) -> Element:
+    primitive = node.primitive
+    if primitive.function is flat_product:
+        zero = constant(0, node.dtype)
+        return element(WHERE, element(EQUAL, args[1], constant(0, args[1].dtype)), zero, element(MULTIPLY, *args))
+    if primitive.function is float:
+        return cast(args[0], FLOAT)
+    if node.params or primitive.kind not in ("elementwise", "constant"):
+        raise NotCaptured(f"a derivative rule uses {primitive.name}")
+    weak = [a.op == "constant" and a.dtype.kind in "if" and node.dtype.kind == "f" for a in args]
+    typed = [cast(a, node.dtype) if w else a for a, w in zip(args, weak, strict=True)]
+    return cast(element(primitive, *typed), node.dtype)
+
+
+def times(weight: Element, t: Element, selects: bool = False) -> Element:
+    """A derivative times a partial. A branch that is not taken contributes zero, not zero times infinity."""
+    zero = constant(0, t.dtype)
+    if is_zero(t) or is_zero(weight):
+        return zero
+    if t.op is WHERE and is_zero(t.args[2]):
+        return element(WHERE, t.args[0], times(weight, t.args[1], selects), zero)
+    if t.op is WHERE and is_zero(t.args[1]):
+        return element(WHERE, t.args[0], zero, times(weight, t.args[2], selects))
+    weight = cast(weight, t.dtype) if weight.dtype.kind == "f" else weight
+    if weight.dtype == BOOL:
+        return element(WHERE, weight, t, zero)
+    if selects:
+        return element(WHERE, element(NOT_EQUAL, weight, constant(0, weight.dtype)), element(MULTIPLY, t, weight), zero)
+    if weight.op is DIVIDE and is_number(weight.args[0], 1):
+        return element(DIVIDE, t, weight.args[1])
+    if _infinite_at_corner(weight):
+        return element(WHERE, element(EQUAL, t, zero), zero, element(MULTIPLY, weight, t))
+    return element(MULTIPLY, weight, t)
+
+
+def _infinite_at_corner(weight: Element) -> bool:
+    """Whether a partial is infinite where its function has a vertical tangent: nothing comes through from there."""
+    return weight.op is DIVIDE and weight.args[0].op == "constant"
+
+
+def _distinct(e: Element) -> list[int]:
+    """The places of the arguments: of a product of a number with itself, both."""
+    return list(range(len(e.args)))
+
+
+def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
+    """The tangent of an expression from those of its loads (None: zero)."""
+    moved: dict[Element, Element | None] = {}
+    for x in topological([e]):
+        total: Element | None = None
+        if x.op == "load":
+            total = tangent(x)
+        elif not isinstance(x.op, str):
+            for place in _distinct(x):
+                t = moved[x.args[place]]
+                p = None if t is None else partial(x, place)
+                if t is not None and p is not None:
+                    part = times(p, cast(t, x.dtype), getattr(x.op, "selects", False))
+                    total = part if total is None else element(ADD, total, part)
+        moved[x] = None if total is not None and is_zero(total) else total
+    return moved[e] or constant(0, e.dtype)
+
+
+def pull(
+    roots: Sequence[tuple[Element, Element]], active: Callable[[Element], bool]
+) -> dict[Element, Element]:  # fmt: skip
+    """The cotangents of the active loads from pairs of an expression and its cotangent."""
+    order = topological([e for e, _ in roots])
+    carries: dict[Element, bool] = {}
+    for e in order:
+        carries[e] = active(e) if e.op == "load" else not isinstance(e.op, str) and any(carries[a] for a in e.args)
+    sums: dict[Element, Element] = {}
+
+    def collect(e: Element, t: Element) -> None:
+        if not is_zero(t):
+            sums[e] = element(ADD, sums[e], t) if e in sums else t
+
+    for e, t in roots:
+        collect(e, t)
+    found: dict[Element, Element] = {}
+    for e in reversed(order):
+        if e not in sums or not carries[e]:
+            continue
+        if e.op == "load":
+            found[e] = sums[e]
+            continue
+        for place in _distinct(e):
+            a = e.args[place]
+            p = partial(e, place) if carries[a] else None
+            if p is not None:
+                collect(a, cast(times(p, sums[e], getattr(e.op, "selects", False)), a.dtype))
+    return found
+
+
+def smooth_loads(root: Element) -> list[Element]:
+    """The loads that a derivative goes through."""
+    found: dict[Element, None] = {}
+    smooth = {root}
+    for e in reversed(topological([root])):
+        if e in smooth and e.dtype.kind == "f":
+            if e.op == "load":
+                found[e] = None
+            elif not isinstance(e.op, str) and e.op.kind != "constant":
+                smooth.update(a for a, p in zip(e.args, _smooth_places(e), strict=True) if p)
+    return list(found)
+
+
+def _smooth_places(e: Element) -> Sequence[bool]:
+    return [True] if e.op.kind == "cast" else [p is not None for p in e.op.partials]
+
+
+def cell(buffer: Buffer) -> Element:
+    """The number in a buffer without axes."""
+    return load(buffer, ())

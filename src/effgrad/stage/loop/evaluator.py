@@ -1,0 +1,267 @@
+"""Python's expressions on symbolic values, one method for each kind of node."""
+
+import ast
+import contextlib
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop import builtin, fancy, library
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.element import element, primitive_of
+from effgrad.stage.loop.frames import Frame, Function
+from effgrad.stage.loop.ir import BOOL, Buffer, Element
+from effgrad.stage.loop.registry import rules_in
+from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
+from effgrad.stage.loop.values import SYMBOLIC, Counted, Lazy, Masked, View, symbolic
+
+OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
+    ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
+    ast.Div: (operator.truediv, np.divide), ast.Pow: (operator.pow, np.power), ast.Mod: (operator.mod, np.mod),
+    ast.FloorDiv: (operator.floordiv, np.floor_divide), ast.MatMult: (operator.matmul, None),
+    ast.BitAnd: (operator.and_, np.bitwise_and), ast.BitOr: (operator.or_, np.bitwise_or),
+    ast.BitXor: (operator.xor, np.bitwise_xor), ast.LShift: (operator.lshift, np.left_shift),
+    ast.RShift: (operator.rshift, np.right_shift),
+}  # fmt: skip
+COMPARISONS: dict[type, tuple[Callable[..., Any], Any]] = {
+    ast.Lt: (operator.lt, np.less), ast.LtE: (operator.le, np.less_equal), ast.Gt: (operator.gt, np.greater),
+    ast.GtE: (operator.ge, np.greater_equal), ast.Eq: (operator.eq, np.equal), ast.NotEq: (operator.ne, np.not_equal),
+}  # fmt: skip
+PLAIN: dict[type, Callable[..., Any]] = {
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+# The functions of Python and NumPy that have rules of their own.
+RULES = {**rules_in(vars(builtin)), **rules_in(vars(library))}
+
+
+class Evaluator(Symbols):
+    """Expressions of a program; `Capture` adds statements."""
+
+    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+        super().__init__()
+        # Carried names that need another type than they have first.
+        self.retyped = retyped or {}
+        self.inputs: list[tuple[Any, Buffer]] = []
+
+    def lift(self, value: Any) -> Any:
+        """A value of the program around as a symbolic one."""
+        raise NotImplementedError
+
+    def bind(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        """Bind a target."""
+        raise NotImplementedError
+
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call."""
+        raise NotImplementedError
+
+    def merge(
+        self, test: Element, then: Callable[[], Any], other: Callable[[], Any], names: Sequence[str], frame: Frame
+    ) -> None:
+        """Both branches of a choice."""
+        raise NotImplementedError
+
+    def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
+        if isinstance(a, Masked) or isinstance(b, Masked):
+            mask = a.mask if isinstance(a, Masked) else b.mask
+            values = [x.value if isinstance(x, Masked) else x for x in (a, b)]
+            return Masked(self.binary(op, *values), mask)
+        plain, ufunc = OPERATIONS[type(op)]
+        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
+            return plain(a, b)
+        if ufunc is None:
+            return self.matmul(a, b)
+        whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
+        if all(whole) and isinstance(op, ast.Add | ast.Sub | ast.Mult):
+            with contextlib.suppress(NotCaptured):
+                return plain(affine(a), affine(b))
+        if all(whole) and isinstance(op, ast.FloorDiv | ast.Mod | ast.Mult):
+            return self.affine_of(self.elementwise(primitive_of(ufunc), a, b))  # type: ignore[arg-type]
+        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        if type(op) in PLAIN:
+            if isinstance(a, SYMBOLIC) and b is None:
+                return isinstance(op, ast.IsNot)
+            return PLAIN[type(op)](a, b)
+        plain, ufunc = COMPARISONS[type(op)]
+        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
+            return plain(a, b)
+        if all(isinstance(x, Affine | int) for x in (a, b)):
+            low, high = (bound(affine(a) - affine(b)) for bound in (self.ranges.lower, self.ranges.upper))
+            for answer in (True, False):
+                if _decided(op, low, high) is answer:
+                    return answer
+        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+    def expression(self, e: ast.expr, frame: Frame) -> Any:
+        handler = getattr(self, f"_{type(e).__name__}", None)
+        if handler is None:
+            raise NotCaptured(f"`{type(e).__name__}` in an expression")
+        return handler(e, frame)
+
+    def _Constant(self, e: ast.Constant, frame: Frame) -> Any:
+        return e.value
+
+    def _Name(self, e: ast.Name, frame: Frame) -> Any:
+        return self.lift(frame[e.id])
+
+    def _BinOp(self, e: ast.BinOp, frame: Frame) -> Any:
+        return self.binary(e.op, self.expression(e.left, frame), self.expression(e.right, frame))
+
+    def _UnaryOp(self, e: ast.UnaryOp, frame: Frame) -> Any:
+        value = self.expression(e.operand, frame)
+        if isinstance(e.op, ast.UAdd):
+            return value
+        if isinstance(e.op, ast.Not):
+            truth = self.truth(value)
+            if isinstance(truth, bool):
+                return not truth
+            return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
+        if isinstance(value, View | Lazy):
+            return self.elementwise(primitive_of(np.negative if isinstance(e.op, ast.USub) else np.invert), value)  # type: ignore[arg-type]
+        return -value if isinstance(e.op, ast.USub) else ~value
+
+    def _Compare(self, e: ast.Compare, frame: Frame) -> Any:
+        values = [self.expression(v, frame) for v in (e.left, *e.comparators)]
+        results = [self.compare(op, a, b) for op, a, b in zip(e.ops, values, values[1:], strict=False)]
+        return results[0] if len(results) == 1 else self.all_of(results, True)
+
+    def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Any:
+        # `a and b` of numbers: what cannot raise may be computed although Python would not.
+        results: list[Any] = []
+        for v in e.values:
+            value = self.expression(v, frame)
+            if not isinstance(value, SYMBOLIC) and bool(value) is isinstance(e.op, ast.Or):
+                if not results:
+                    return value
+                results.append(value)
+                break
+            results.append(value)
+        if not symbolic(results):
+            return results[-1]
+        return self.all_of(results, isinstance(e.op, ast.And))
+
+    def all_of(self, values: Sequence[Any], every: bool) -> Any:
+        ufunc = primitive_of(np.logical_and if every else np.logical_or)
+        result: Any = None
+        for value in values:
+            truth = self.truth(value)
+            if isinstance(truth, bool):
+                if truth is not every:
+                    return truth
+                continue
+            result = truth if result is None else element(ufunc, result, truth)  # type: ignore[arg-type]
+        return every if result is None else self.number(result)
+
+    def _IfExp(self, e: ast.IfExp, frame: Frame) -> Any:
+        test = self.truth(self.expression(e.test, frame))
+        if isinstance(test, bool):
+            return self.expression(e.body if test else e.orelse, frame)
+
+        def chosen(side: ast.expr) -> Callable[[], None]:
+            def run() -> None:
+                frame.own["$chosen"] = self.expression(side, frame)
+
+            return run
+
+        self.merge(test, chosen(e.body), chosen(e.orelse), ["$chosen"], frame)
+        return frame.own.pop("$chosen")
+
+    def _Attribute(self, e: ast.Attribute, frame: Frame) -> Any:
+        value = self.expression(e.value, frame)
+        if isinstance(value, View | Lazy):
+            return library.attribute(self, value, e.attr)
+        return self.lift(getattr(value, e.attr))
+
+    def _Subscript(self, e: ast.Subscript, frame: Frame) -> Any:
+        value, key = self.expression(e.value, frame), self.expression(e.slice, frame)
+        if isinstance(value, np.ndarray) and symbolic([key]):
+            value = self.table_view(value)
+        if not isinstance(value, View | Lazy):
+            if symbolic([key]):
+                raise NotCaptured("a list or a dictionary is indexed by a number of the loop")
+            return self.lift(value[key])
+        if isinstance(key, View | Lazy) and key.shape and key.dtype == BOOL:
+            return Masked(value, self.lazy(key))
+        if fancy.is_fancy(key):
+            return fancy.gather(self, value, key)
+        return self.index(value, key)
+
+    def _Slice(self, e: ast.Slice, frame: Frame) -> Any:
+        return slice(*[None if p is None else self.expression(p, frame) for p in (e.lower, e.upper, e.step)])
+
+    def _Tuple(self, e: ast.Tuple, frame: Frame) -> Any:
+        return tuple(self._elements(e.elts, frame))
+
+    def _List(self, e: ast.List, frame: Frame) -> Any:
+        return self._elements(e.elts, frame)
+
+    def _elements(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Any]:
+        found: list[Any] = []
+        for n in nodes:
+            found += self.items(self.expression(n.value, frame)) if isinstance(n, ast.Starred) else [
+                self.expression(n, frame)]  # fmt: skip
+        return found
+
+    def _Lambda(self, e: ast.Lambda, frame: Frame) -> Any:
+        return Function(frame, e, [self.expression(d, frame) for d in e.args.defaults])
+
+    def _JoinedStr(self, e: ast.JoinedStr, frame: Frame) -> Any:
+        return ""
+
+    def _Call(self, e: ast.Call, frame: Frame) -> Any:
+        f = self.expression(e.func, frame)
+        args = self._elements(e.args, frame)
+        kwargs: dict[str, Any] = {}
+        for k in e.keywords:
+            kwargs |= {k.arg: self.expression(k.value, frame)} if k.arg else self.expression(k.value, frame)
+        return self.call(f, args, kwargs)
+
+    def _ListComp(self, e: ast.ListComp, frame: Frame) -> Any:
+        if len(e.generators) != 1:
+            raise NotCaptured("a comprehension of two loops")
+        (g,) = e.generators
+        items = self.counted(self.expression(g.iter, frame))
+        if isinstance(items, Counted):
+            if items.start.terms or items.stop.terms:
+                raise NotCaptured("a comprehension whose length changes")
+            numbers = range(items.start.constant, items.stop.constant, items.step)
+            if len(numbers) > MOST_UNROLLED:
+                raise NotCaptured("a long comprehension")
+            items = [items.item(i) for i in numbers]
+        inner = Frame(frame.source, dict(frame.own))
+        found = []
+        for item in items:
+            self.bind(g.target, item, inner)
+            tests = [self.truth(self.expression(t, inner)) for t in g.ifs]
+            if not all(isinstance(t, bool) for t in tests):
+                raise NotCaptured("a comprehension that tests values")
+            if all(tests):
+                found.append(self.expression(e.elt, inner))
+        return found
+
+    def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Any:
+        return self._ListComp(ast.ListComp(e.elt, e.generators), frame)
+
+
+def common_type(lazies: Sequence[Lazy]) -> np.dtype[Any]:
+    """The type of a name that has either value: Python's numbers become what the other is."""
+    if all(x.weak for x in lazies):
+        return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
+    strong = [x.dtype for x in lazies if not x.weak]
+    return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])
+
+
+def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:
+    """Whether `d op 0` for all `d` from `low` to `high`, for none (False), or for some (None)."""
+    below, above = high is not None and high < 0, low is not None and low > 0
+    never_above, never_below = high is not None and high <= 0, low is not None and low >= 0
+    zero = low == high == 0
+    yes, no = {
+        ast.Lt: (below, never_below), ast.LtE: (never_above, above), ast.Gt: (above, never_above),
+        ast.GtE: (never_below, below), ast.Eq: (zero, below or above), ast.NotEq: (below or above, zero),
+    }[type(op)]  # fmt: skip
+    return True if yes else False if no else None

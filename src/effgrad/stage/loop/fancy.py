@@ -1,0 +1,136 @@
+"""Arrays of integers as indices, and functions that are no maps: these are applied to whole arrays."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
+from effgrad.stage.loop.ir import INT, Apply, Element, Store, constant, integer
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.values import Extent, Lazy, View, symbolic, whole_view
+
+
+def is_fancy(key: Any) -> bool:
+    """Whether an index has arrays or lists of integers in it."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(k, list) or (isinstance(k, View | Lazy | np.ndarray) and len(k.shape) > 0) for k in keys)
+
+
+Places = Callable[[Sequence[Any]], list[Affine]]
+
+
+def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[Extent], Places]:
+    """The shape of `x[key]`, and the place in `x` of each of its points; the arrays of the key are neighbours."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if any(k is Ellipsis or k is None for k in keys):
+        raise NotCaptured("an array as an index beside `...` or None")
+    keys += [slice(None)] * (len(shape) - len(keys))
+    arrays = {place: c.lazy(k) for place, k in enumerate(keys) if not isinstance(k, slice)}
+    first, last = min(arrays), max(arrays)
+    if len(arrays) != last + 1 - first or any(a.dtype.kind != "i" for a in arrays.values()):
+        raise NotCaptured("arrays as indices that are not next to each other, or not integers")
+    common = c.broadcast_shape([a.shape for a in arrays.values()])
+    slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in arrays}
+    result = [*[slices[k][2] for k in range(first)], *common, *[slices[k][2] for k in range(last + 1, len(keys))]]
+
+    def at(point: Sequence[Any]) -> list[Affine]:
+        inner = point[first : first + len(common)]
+        rest = iter([*point[:first], *point[first + len(common) :]])
+        return [
+            _checked(c, c.broadcast(arrays[k], common).element(inner), n) if k in arrays
+            else slices[k][0] + affine(next(rest)) * slices[k][1]
+            for k, n in enumerate(shape)
+        ]  # fmt: skip
+
+    return result, at
+
+
+def _checked(c: Symbols, e: Element, n: Extent) -> Affine:
+    """An integer from an array as an index, counted from the beginning; it must be known to lie inside."""
+    bounds = (c.ranges.lower(integer(e)), c.ranges.upper(integer(e))) if e.op != "load" else c.bounds_of(e)
+    if bounds is None or None in bounds or not isinstance(n, int):
+        raise NotCaptured("an array of integers, which the program is given, is an index: its values are not known")
+    low, high = bounds
+    assert low is not None and high is not None
+    if low < -n or high >= n:
+        raise IndexError(f"an index of {low} to {high} is out of bounds for axis with size {n}")
+    if low < 0:
+        negative = element(primitive_of(np.less), e, constant(0, e.dtype))  # type: ignore[arg-type]
+        e = element(WHERE, negative, element(ADD, e, constant(n, e.dtype)), e)
+    return integer(cast(e, INT))
+
+
+def gather(c: Symbols, value: View | Lazy, key: Any) -> Lazy:
+    """`value[key]` for arrays of integers: a copy."""
+    shape, at = _fancy_points(c, value.shape, key)
+    names = [fresh("e") for _ in shape]
+    return c.made(names, shape, value.element(at([variable(n) for n in names])))
+
+
+def scatter(c: Symbols, view: View, key: Any, value: Any) -> None:
+    """`view[key] = value` for arrays of integers that are all different."""
+    shape, at = _fancy_points(c, view.shape, key)
+    keys = [k for k in (key if isinstance(key, tuple) else (key,)) if not isinstance(k, slice)]
+    tables = [k for k in keys if isinstance(k, np.ndarray | list)] or [
+        e.args[0].data for k in keys if isinstance(k, View) for e in [k.element([0] * len(k.shape))]
+    ]
+    if len(keys) != 1 or len(tables) != 1 or tables[0] is None or len(np.unique(tables[0])) < np.size(tables[0]):
+        raise NotCaptured("elements are written at indices that may be equal")
+    names = [fresh("e") for _ in shape]
+    point = [variable(n) for n in names]
+    e = c.converted(c.broadcast(c.lazy(value), shape).element(point), view.dtype)
+    c.emit(list(zip(names, shape, strict=True)), [Store(view.buffer, view.at(at(point)), e)])
+
+
+# Everything else
+
+
+def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a library's function on whole arrays of constant shapes, by NumPy."""
+    name = getattr(f, "__name__", repr(f))
+    if symbolic(list(kwargs.values())):
+        raise NotCaptured(f"{name} with an array as a keyword argument")
+    places = [k for k, a in enumerate(args) if isinstance(a, View | Lazy)]
+    if any(symbolic([a]) for k, a in enumerate(args) if k not in places) or not places:
+        raise NotCaptured(f"{name} of a list of arrays, or of a number that changes")
+    inputs = []
+    for k in places:
+        value = c.lazy(args[k])
+        if not all(isinstance(n, int) for n in value.shape):
+            raise NotCaptured(f"{name} of an array whose shape changes")
+        inputs.append(c.store(value))
+    function = functools.partial(_called, f, tuple(places), tuple(args), tuple(kwargs.items()))
+    try:
+        with np.errstate(all="ignore"):
+            sample = function(*[_sample(v) for v in inputs])
+    except Exception as error:
+        raise NotCaptured(f"{name}: {error}") from None
+    if inspect.isgenerator(sample) or not isinstance(sample, np.ndarray | np.generic | float):
+        raise NotCaptured(f"{name}, which returns a {type(sample).__name__}")
+    output = whole_view(c.buffer(name, np.shape(sample), np.result_type(sample)))
+    c.before_write(output.buffer)
+    c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name))
+    output.own = True
+    return output if output.axes else c.number(output.element(()))
+
+
+def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *values: Any) -> Any:
+    """A function with some arguments replaced."""
+    filled = list(args)
+    for place, value in zip(places, values, strict=True):
+        filled[place] = value
+    return f(*filled, **dict(kwargs))
+
+
+def _sample(view: View) -> Any:
+    """Numbers of a shape, on which functions of matrices are defined: symmetric, positive, all different."""
+    shape = view.buffer.shape
+    x: Any = 1.0 / (1.0 + np.arange(math.prod(shape)).reshape(shape))
+    if len(shape) >= 2 and shape[-1] == shape[-2]:
+        x = (x + np.swapaxes(x, -1, -2)) / 2 + np.diag(np.arange(shape[-1]) + shape[-1] * 1.0)
+    return x.astype(view.dtype)[()]

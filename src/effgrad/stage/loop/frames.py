@@ -1,0 +1,47 @@
+"""The names of functions that are being read."""
+
+import ast
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.source import Source
+
+
+class Retyped(Exception):
+    """A carried name needs another type than it had: capture once more."""
+
+    def __init__(self, key: tuple[Any, str], dtype: np.dtype[Any]) -> None:
+        self.key, self.dtype = key, dtype
+
+
+class Returned(Exception):
+    """A function that is read has come to its `return`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Frame:
+    """The names of a function that is being read."""
+
+    def __init__(self, source: Source, own: dict[str, Any]) -> None:
+        self.source, self.own = source, own
+
+    def __getitem__(self, name: str) -> Any:
+        for names in (self.own, self.source.closed, self.source.globals):
+            if name in names:
+                return names[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise NotCaptured(f"the name {name!r} may not be bound here")
+
+
+class Function:
+    """A function defined by the program that is read."""
+
+    def __init__(self, frame: Frame, node: ast.Lambda | ast.FunctionDef, defaults: Sequence[Any]) -> None:
+        self.frame, self.node, self.defaults = frame, node, defaults

@@ -1,0 +1,391 @@
+"""The region: the program of a captured loop, over buffers, in seven kinds of statement.
+
+* `Map(dims, stores)`: for all points of an index box, whose extents may be affine in the variables of outer loops:
+  every load, then every `=` store, then every `+=` store. Accumulating stores may meet: a sum, a matrix product and the
+  derivatives of both are Maps, and so are the derivatives of all Maps.
+* `Apply(function, inputs, output)`: one call of NumPy on whole buffers, for whatever is no Map.
+* `Repeat`, `While`, `Branch`: control flow. `Push` and `Pop` save elements of a buffer on a stack and bring them back.
+
+A buffer is state: statements write it in place, and nothing is copied from step to step. Elements of the expressions
+are applications of the elementwise primitives, whose rows say what they compute, their partials and their native text.
+`effgrad.stage.loop.execute` runs a region in plain Python: it is the meaning of all of this.
+"""
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine
+
+FLOAT = np.dtype(float)
+INT = np.dtype(np.int64)
+BOOL = np.dtype(bool)
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory of a constant shape. A `cleared` one is zero when the region starts; one with `data` is a constant."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] = FLOAT
+    cleared: bool = False
+    data: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether its elements can have derivatives."""
+        return self.dtype.kind == "f"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Stack:
+    """The values that a level of reverse mode saves."""
+
+
+class Element:
+    """An expression of one element; equal expressions are one object.
+
+    `op` is "constant" (args: the number), "load" (args: the buffer and a tuple of indices), "index" (args: an integer
+    that is affine in loop variables), or an elementwise primitive.
+    """
+
+    __slots__ = ("op", "args", "dtype", "__weakref__")
+
+    op: Any
+    args: tuple[Any, ...]
+    dtype: np.dtype[Any]
+
+    def substitute(self, values: "Mapping[str, Affine | int]") -> "Element":
+        """The expression with loop variables replaced."""
+        memo: dict[Element, Element] = {}
+        for e in topological([self]):
+            if e.op == "load":
+                memo[e] = load(e.args[0], [i.substitute(values) for i in e.args[1]])
+            elif e.op == "index":
+                memo[e] = index(e.args[0].substitute(values))
+            elif e.op == "constant":
+                memo[e] = e
+            else:
+                memo[e] = _interned(e.op, tuple([memo[a] for a in e.args]), e.dtype)
+        return memo[self]
+
+    def variables(self) -> set[str]:
+        """The loop variables that its loads and indices depend on."""
+        found: set[str] = set()
+        for e in topological([self]):
+            if e.op == "load":
+                found = found.union(*(i.variables() for i in e.args[1]))
+            elif e.op == "index":
+                found |= e.args[0].variables()
+        return found
+
+    def bounds(self, ranges: Ranges) -> tuple[int | None, int | None]:
+        """Between what an integer expression lies, as far as it is known."""
+        if self.op == "constant":
+            return int(self.args[0]), int(self.args[0])
+        if self.op == "index":
+            return ranges.lower(self.args[0]), ranges.upper(self.args[0])
+        if self.op != "load" and self.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
+            divisor = self.args[1]
+            if divisor.op == "constant" and divisor.args[0] > 0:
+                n = int(divisor.args[0])
+                if self.op.name in ("mod", "remainder"):
+                    return 0, n - 1
+                low, high = self.args[0].bounds(ranges)
+                return None if low is None else low // n, None if high is None else high // n
+        return None, None
+
+    def __repr__(self) -> str:
+        if self.op == "load":
+            return f"{self.args[0]}{list(self.args[1])}"
+        if self.op in ("constant", "index"):
+            return str(self.args[0])
+        return f"{self.op.name}({', '.join(map(repr, self.args))})"
+
+
+_elements: "weakref.WeakValueDictionary[Any, Element]" = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _interned(op: Any, args: tuple[Any, ...], dtype: np.dtype[Any]) -> Element:
+    key = (op, args, dtype) if op != "constant" else (op, repr(args[0]), dtype)
+    with _lock:
+        found = _elements.get(key)
+        if found is None:
+            found = object.__new__(Element)
+            found.op, found.args, found.dtype = op, args, dtype
+            _elements[key] = found
+    return found
+
+
+def constant(value: Any, dtype: Any = None) -> Element:
+    """A number."""
+    dtype = np.result_type(value) if dtype is None else np.dtype(dtype)
+    return _interned("constant", (dtype.type(value).item(),), dtype)
+
+
+def load(buffer: Buffer, indices: Sequence[Affine | int]) -> Element:
+    """An element of a buffer."""
+    return _interned("load", (buffer, tuple(map(affine, indices))), buffer.dtype)
+
+
+def index(value: Affine | int) -> Element:
+    """An integer that depends on loop variables."""
+    value = affine(value)
+    if not value.terms:
+        return constant(value.constant, INT)
+    if len(value.terms) == 1 and value.constant == 0 and value.terms[0][1] == 1 and type(value.terms[0][0]) is not str:
+        return value.terms[0][0]  # type: ignore[no-any-return]
+    return _interned("index", (value,), INT)
+
+
+def application(primitive: Any, args: Sequence[Element], dtype: np.dtype[Any]) -> Element:
+    """A primitive applied to elements, as it is."""
+    return _interned(primitive, tuple(args), dtype)
+
+
+def integer(e: Element) -> Affine:
+    """An integer expression as an index."""
+    if e.dtype.kind not in "iu":
+        raise NotCaptured("an index is not an integer")
+    if e.op == "constant":
+        return Affine(int(e.args[0]))
+    return e.args[0] if e.op == "index" else Affine(0, ((e, 1),))
+
+
+def topological(roots: Sequence[Element]) -> list[Element]:
+    """All expressions that the roots consist of, arguments first; not those inside indices."""
+    order: list[Element] = []
+    seen: set[Element] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            e, done = stack.pop()
+            if done:
+                order.append(e)
+            elif e not in seen:
+                seen.add(e)
+                stack.append((e, True))
+                if not isinstance(e.op, str):
+                    stack.extend([(a, False) for a in reversed(e.args)])
+    return order
+
+
+def loads(roots: Sequence[Element]) -> list[Element]:
+    """The loads in expressions, those in indices included."""
+    found: dict[Element, None] = {}
+    for e in topological(roots):
+        if e.op == "load":
+            found[e] = None
+            for i in e.args[1]:
+                found.update(dict.fromkeys(index_loads(i)))
+        elif e.op == "index":
+            found.update(dict.fromkeys(index_loads(e.args[0])))
+    return list(found)
+
+
+def index_loads(i: Affine | int) -> list[Element]:
+    """The loads that an index depends on."""
+    return loads([atom for atom, _ in i.terms if type(atom) is not str]) if isinstance(i, Affine) and i.terms else []
+
+
+Dims = tuple[tuple[str, Affine], ...]
+
+
+@dataclass(eq=False)
+class Store:
+    """Write an element: with `adds`, add to it."""
+
+    buffer: Buffer
+    indices: tuple[Affine, ...]
+    value: Element
+    adds: bool = False
+
+
+@dataclass(eq=False)
+class Map:
+    """All points of an index box: every load, every `=` store, every `+=` store."""
+
+    dims: Dims
+    stores: list[Store]
+
+
+@dataclass(eq=False)
+class Apply:
+    """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers."""
+
+    function: Callable[..., Any]
+    inputs: tuple[Buffer, ...]
+    output: Buffer
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Repeat:
+    """`for variable in range(start, stop, step)`, or `backwards`; the bounds are read before the first step."""
+
+    variable: str
+    start: Affine
+    stop: Affine
+    step: int
+    body: "Block"
+    backwards: bool = False
+
+
+@dataclass(eq=False)
+class While:
+    """Run `test`, and while `flag` is true then, `body` and `test` again; `count` is the number of times."""
+
+    count: Buffer
+    test: "Block"
+    flag: Element
+    body: "Block"
+
+
+@dataclass(eq=False)
+class Branch:
+    """`then` if the flag is true, `other` if not."""
+
+    flag: Element
+    then: "Block"
+    other: "Block"
+
+
+@dataclass(eq=False)
+class Push:
+    """Save elements of a buffer, all those of an index box, on a stack."""
+
+    stack: Stack
+    buffer: Buffer
+    dims: Dims
+    indices: tuple[Affine, ...]
+
+
+@dataclass(eq=False)
+class Pop:
+    """Bring back the elements that the matching `Push` saved."""
+
+    stack: Stack
+    buffer: Buffer
+    dims: Dims
+    indices: tuple[Affine, ...]
+
+
+Statement = Map | Apply | Repeat | While | Branch | Push | Pop
+Block = list[Statement]
+
+
+@dataclass(eq=False)
+class Region:
+    """A program over buffers: `inputs` are filled before it starts, `outputs` are its results."""
+
+    inputs: list[Buffer]
+    outputs: list[Buffer]
+    block: Block
+
+    def buffers(self) -> list[Buffer]:
+        """All buffers, the inputs first."""
+        found = dict.fromkeys([*self.inputs, *self.outputs])
+        for s in walk(self.block):
+            found.update(dict.fromkeys([*written(s), *[e.args[0] for e in reads(s)]]))
+            if isinstance(s, Apply):
+                found.update(dict.fromkeys(s.inputs))
+            if isinstance(s, Push):
+                found[s.buffer] = None
+        return list(found)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"region {self.inputs} -> {self.outputs}", *shown(self.block, 1)])
+
+
+def parts(s: Statement) -> list[Block]:
+    """The blocks inside a statement."""
+    if isinstance(s, Repeat):
+        return [s.body]
+    if isinstance(s, While):
+        return [s.test, s.body]
+    return [s.then, s.other] if isinstance(s, Branch) else []
+
+
+def rebuilt(s: Statement, blocks: Sequence[Block]) -> Statement:
+    """The statement with other blocks inside."""
+    if isinstance(s, Repeat):
+        return replace(s, body=blocks[0])
+    if isinstance(s, While):
+        return replace(s, test=blocks[0], body=blocks[1])
+    return replace(s, then=blocks[0], other=blocks[1]) if isinstance(s, Branch) else s
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """All statements, in the order of the text."""
+    for s in block:
+        yield s
+        for part in parts(s):
+            yield from walk(part)
+
+
+def reads(s: Statement) -> list[Element]:
+    """The loads of a statement itself: of values, indices and bounds. An `Apply` reads its inputs besides."""
+    if isinstance(s, Map):
+        indices = [i for t in s.stores for i in t.indices] + [n for _, n in s.dims]
+        return [*loads([t.value for t in s.stores]), *[e for i in indices for e in index_loads(i)]]
+    if isinstance(s, Repeat):
+        return index_loads(s.start) + index_loads(s.stop)
+    if isinstance(s, While | Branch):
+        return loads([s.flag])
+    if isinstance(s, Push | Pop):
+        return [e for i in (*s.indices, *[n for _, n in s.dims]) for e in index_loads(i)]
+    return []
+
+
+def written(s: Statement) -> list[Buffer]:
+    """The buffers that a statement itself writes."""
+    if isinstance(s, Map):
+        return [t.buffer for t in s.stores]
+    if isinstance(s, Apply):
+        return [s.output]
+    if isinstance(s, While):
+        return [s.count]
+    return [s.buffer] if isinstance(s, Pop) else []
+
+
+def whole(buffer: Buffer) -> tuple[Dims, tuple[Affine, ...]]:
+    """The index box of a whole buffer, and the indices of its points."""
+    from_names = [f"w{axis}_{id(buffer)}" for axis in range(len(buffer.shape))]
+    dims = tuple((name, affine(n)) for name, n in zip(from_names, buffer.shape, strict=True))
+    return dims, tuple(Affine(0, ((name, 1),)) for name in from_names)
+
+
+def shown(block: Block, depth: int = 0) -> list[str]:
+    """The lines of a readable text."""
+    lines, pad = [], "  " * depth
+    for s in block:
+        if isinstance(s, Map):
+            lines.append(pad + "map " + ", ".join(f"{name} < {n}" for name, n in s.dims))
+            for t in s.stores:
+                lines.append(pad + f"  {t.buffer}{list(t.indices)} {'+=' if t.adds else '='} {t.value}")
+        elif isinstance(s, Apply):
+            lines.append(pad + f"{s.output} = {s.name}{list(s.inputs)}")
+        elif isinstance(s, Push | Pop):
+            lines.append(pad + f"{type(s).__name__.lower()} {s.buffer}{list(s.indices)} for {list(s.dims)}")
+        elif isinstance(s, Repeat):
+            backwards = " backwards" if s.backwards else ""
+            lines.append(pad + f"for {s.variable} in range({s.start}, {s.stop}, {s.step}){backwards}")
+            lines += shown(s.body, depth + 1)
+        elif isinstance(s, While):
+            lines += [pad + "while", *shown(s.test, depth + 2), pad + f"  {s.flag}:", *shown(s.body, depth + 1)]
+        else:
+            lines += [pad + f"if {s.flag}", *shown(s.then, depth + 1), pad + "else", *shown(s.other, depth + 1)]
+    return lines

@@ -1,0 +1,369 @@
+"""NumPy's functions on symbolic values: those that are maps, reductions, products and views."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives.elementwise import maximum, minimum
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.loop import fancy
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
+from effgrad.stage.loop.ir import BOOL, INT, constant, index
+from effgrad.stage.loop.registry import Rule, is_symbolic, rule
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.values import Extent, Lazy, Method, View, same_extent, symbolic, whole_view
+
+# Making arrays
+
+
+def _shape(c: Symbols, shape: Any) -> list[Extent]:
+    items = list(shape) if isinstance(shape, tuple | list) else [shape]
+    return [n if isinstance(n, int) else known(c.as_index(n)) for n in items]
+
+
+def _filled(c: Symbols, shape: Any, dtype: Any, value: Any) -> View:
+    extents = _shape(c, shape)
+    view = whole_view(c.buffer("new", extents, float if dtype is None else dtype), extents)
+    if value is None:
+        view.buffer.cleared = True
+    c.assign(view, 0 if value is None else value)
+    view.own = True
+    return view
+
+
+@rule(np.zeros, np.empty, np.ndarray)
+def _zeros(c: Symbols, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    return _filled(c, shape, dtype, 0)
+
+
+@rule(np.ones)
+def _ones(c: Symbols, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    return _filled(c, shape, dtype, 1)
+
+
+@rule(np.full)
+def _full(c: Symbols, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    return _filled(c, shape, c.lazy(fill_value).dtype if dtype is None else dtype, fill_value)
+
+
+@rule(np.zeros_like, np.empty_like)
+def _zeros_like(c: Symbols, a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    value = c.lazy(a)
+    return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 0)
+
+
+@rule(np.ones_like)
+def _ones_like(c: Symbols, a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    value = c.lazy(a)
+    return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 1)
+
+
+@rule(np.array, np.asarray, np.copy, np.ascontiguousarray)
+def _array(c: Symbols, value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if not symbolic([value]):
+        return np.array(value, dtype)
+    value = c.stacked(value) if isinstance(value, list | tuple) else value
+    if dtype is not None and np.dtype(dtype) != c.lazy(value).dtype:
+        return _astype(c, value, dtype)
+    return c.copy(value) if c.lazy(value).shape else c.lazy(value)
+
+
+@rule(np.eye, np.identity)
+def _eye(c: Symbols, n: Any, **kwargs: Any) -> Any:
+    return c.copy(c.lazy(np.eye(n, **kwargs)))
+
+
+@rule(np.arange)
+def _arange(c: Symbols, *args: Any, dtype: Any = None) -> Any:
+    if not is_symbolic(*args):
+        return np.arange(*args, dtype=dtype)
+    if dtype is not None or len(args) > 2 or not all(isinstance(a, int | Affine) for a in args):
+        raise NotCaptured("np.arange of numbers that change")
+    start, stop = (0, args[0]) if len(args) == 1 else args
+    name = fresh("e")
+    return c.made([name], [affine(stop) - start], index(variable(name) + start))
+
+
+# Reductions and products
+
+
+@rule(np.sum)
+def _sum(c: Symbols, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+    _none_of(kwargs, dtype=dtype)
+    value = c.lazy(a)
+    if value.dtype.kind in "bi":
+        return fancy.applied(c, np.sum, [a], {"axis": axis, "keepdims": keepdims})
+    return c.reduce(value, axis, keepdims)
+
+
+def _none_of(kwargs: dict[str, Any], **named: Any) -> None:
+    for name, value in {**kwargs, **named}.items():
+        if value is not None and value is not np._NoValue:
+            raise NotCaptured(f"the argument {name!r} of a reduction")
+
+
+@rule(np.mean)
+def _mean(c: Symbols, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+    _none_of(kwargs, dtype=dtype)
+    value = c.lazy(a)
+    axes = range(len(value.shape)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    count: Any = 1
+    for k in axes:
+        count = known(affine(count) * value.shape[k])
+    return c.elementwise(DIVIDE, c.reduce(value, axis, keepdims), count)
+
+
+@rule(np.var)
+def _var(c: Symbols, a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+    off = c.elementwise(SUBTRACT, a, _mean(c, a, axis, keepdims=True))
+    square = c.elementwise(MULTIPLY, off, off)
+    if not ddof:
+        return _mean(c, square, axis, keepdims=keepdims)
+    total = c.reduce(square, axis, keepdims)
+    size = math.prod(c.lazy(a).shape) if axis is None else c.lazy(a).shape[axis]
+    return c.elementwise(DIVIDE, total, size - ddof)
+
+
+@rule(np.std)
+def _std(c: Symbols, a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+    return c.elementwise(SQRT, _var(c, a, axis, ddof, keepdims))
+
+
+@rule(np.max, np.amax)
+def _amax(c: Symbols, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return c.extreme(a, np.maximum, axis, keepdims)
+
+
+@rule(np.min, np.amin)
+def _amin(c: Symbols, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return c.extreme(a, np.minimum, axis, keepdims)
+
+
+@rule(np.dot, np.matmul)
+def _dot(c: Symbols, a: Any, b: Any) -> Any:
+    if not all(c.lazy(x).shape for x in (a, b)):
+        return c.elementwise(MULTIPLY, a, b)
+    return c.matmul(a, b)
+
+
+@rule(np.outer)
+def _outer(c: Symbols, a: Any, b: Any) -> Any:
+    a, b = c.lazy(a), c.lazy(b)
+    if len(a.shape) != 1 or len(b.shape) != 1:
+        raise NotCaptured("np.outer of matrices")
+    return c.elementwise(MULTIPLY, c.index(a, (slice(None), None)), b)
+
+
+@rule(np.inner)
+def _inner(c: Symbols, a: Any, b: Any) -> Any:
+    return c.matmul(a, b if len(c.lazy(b).shape) < 2 else c.transpose(c.lazy(b)))
+
+
+def _outer_of(primitive: Primitive, c: Symbols, a: Any, b: Any) -> Any:
+    return c.elementwise(primitive, c.index(c.lazy(a), (slice(None), None)), b)
+
+
+def _extreme_of(ufunc: Any, c: Symbols, a: Any, axis: Any = 0) -> Any:
+    return c.extreme(a, ufunc, axis, False)
+
+
+def _reduced_sum(c: Symbols, a: Any, axis: Any = 0) -> Any:
+    return c.reduce(a, axis)
+
+
+_add_outer = rule((np.add, "outer"))(functools.partial(_outer_of, ADD))
+_subtract_outer = rule((np.subtract, "outer"))(functools.partial(_outer_of, SUBTRACT))
+_multiply_outer = rule((np.multiply, "outer"))(functools.partial(_outer_of, MULTIPLY))
+_add_reduce = rule((np.add, "reduce"))(_reduced_sum)
+_maximum_reduce = rule((np.maximum, "reduce"))(functools.partial(_extreme_of, np.maximum))
+_minimum_reduce = rule((np.minimum, "reduce"))(functools.partial(_extreme_of, np.minimum))
+
+
+
+# Moving elements
+
+
+def _seen(c: Symbols, value: Any) -> View | Lazy:
+    return value if isinstance(value, View | Lazy) else c.lazy(value)
+
+
+@rule(np.transpose)
+def _transpose(c: Symbols, a: Any, axes: Any = None) -> Any:
+    return c.transpose(_seen(c, a), axes)
+
+
+@rule(np.swapaxes)
+def _swapaxes(c: Symbols, a: Any, one: int, two: int) -> Any:
+    order = list(range(len(_seen(c, a).shape)))
+    order[one], order[two] = order[two], order[one]
+    return c.transpose(_seen(c, a), order)
+
+
+@rule(np.reshape)
+def _reshape(c: Symbols, a: Any, shape: Any, **kwargs: Any) -> Any:
+    items = _shape(c, shape)
+    if not all(isinstance(n, int) for n in items):
+        raise NotCaptured("reshape to a shape that changes")
+    return c.reshape(_seen(c, a), items)  # type: ignore[arg-type]
+
+
+@rule(np.ravel)
+def _ravel(c: Symbols, a: Any) -> Any:
+    value = _seen(c, a)
+    return value if len(value.shape) == 1 else c.reshape(value, [-1])
+
+
+@rule(np.expand_dims)
+def _expand_dims(c: Symbols, a: Any, axis: int) -> Any:
+    value = _seen(c, a)
+    return c.index(value, (*(slice(None),) * (axis % (len(value.shape) + 1)), None))
+
+
+@rule(np.squeeze)
+def _squeeze(c: Symbols, a: Any, axis: Any = None) -> Any:
+    value = _seen(c, a)
+    gone = [k for k, n in enumerate(value.shape) if same_extent(n, 1)] if axis is None else [axis % len(value.shape)]
+    return c.index(value, tuple(0 if k in gone else slice(None) for k in range(len(value.shape))))
+
+
+@rule(np.flip)
+def _flip(c: Symbols, a: Any, axis: Any = None) -> Any:
+    value = _seen(c, a)
+    axes = range(len(value.shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    turned = {k % len(value.shape) for k in axes}
+    return c.index(value, tuple(slice(None, None, -1) if k in turned else slice(None) for k in range(len(value.shape))))
+
+
+@rule(np.broadcast_to)
+def _broadcast_to(c: Symbols, a: Any, shape: Any) -> Any:
+    return c.broadcast(c.lazy(a), _shape(c, shape))
+
+
+@rule(np.concatenate)
+def _concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
+    parts = [c.lazy(a) for a in arrays]
+    axis %= len(parts[0].shape)
+    total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
+    shape = [known(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
+    view = whole_view(c.buffer("joined", shape, np.result_type(*[p.dtype for p in parts])), shape)
+    at: Affine = affine(0)
+    for p in parts:
+        end = at + p.shape[axis]
+        c.assign(c.index(view, (*(slice(None),) * axis, slice(known(at), known(end)))), p)  # type: ignore[arg-type]
+        at = end
+    view.own = True
+    return view
+
+
+@rule(np.hstack)
+def _hstack(c: Symbols, arrays: Any) -> Any:
+    parts = [_at_least(c, a, 1) for a in arrays]
+    return _concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
+
+
+@rule(np.vstack)
+def _vstack(c: Symbols, arrays: Any) -> Any:
+    return _concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
+
+
+def _at_least(c: Symbols, a: Any, rank: int) -> Any:
+    value = _seen(c, a)
+    while len(value.shape) < rank:
+        value = c.index(c.lazy(value), (None, ...))
+    return value
+
+
+@rule(np.stack)
+def _stack(c: Symbols, arrays: Any, axis: int = 0) -> Any:
+    return c.stacked(list(arrays), axis)
+
+
+@rule(np.where)
+def _where(c: Symbols, condition: Any, *values: Any) -> Any:
+    if len(values) != 2:
+        raise NotCaptured("np.where of a condition alone")
+    test = c.lazy(condition)
+    if test.dtype != BOOL:
+        test = c.elementwise(primitive_of(np.not_equal), test, 0)  # type: ignore[arg-type]
+    return c.elementwise(WHERE, test, *values)
+
+
+@rule(np.clip)
+def _clip(c: Symbols, a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    value = a if a_min is None else c.elementwise(maximum, a, a_min)
+    return value if a_max is None else c.elementwise(minimum, value, a_max)
+
+
+def _part_of_matrix(upper: bool, c: Symbols, a: Any, k: int = 0) -> Any:
+    value = c.lazy(a)
+    names = [fresh("e") for _ in value.shape]
+    point = [variable(n) for n in names]
+    off = index(point[-1] - point[-2] - k)
+    test = element(primitive_of(np.greater_equal if upper else np.less_equal), off, constant(0, INT))  # type: ignore[arg-type]
+    return c.made(names, value.shape, element(WHERE, test, value.element(point), constant(0, value.dtype)))
+
+
+_triu = rule(np.triu)(functools.partial(_part_of_matrix, True))
+_tril = rule(np.tril)(functools.partial(_part_of_matrix, False))
+
+
+# Attributes and methods
+
+
+def attribute(c: Symbols, value: View | Lazy, name: str) -> Any:
+    """An attribute of a symbolic array."""
+    if name == "shape":
+        return value.shape
+    if name == "T":
+        return c.transpose(value)
+    if name == "dtype":
+        return value.dtype
+    if name == "ndim":
+        return len(value.shape)
+    if name == "size":
+        size: Extent = 1
+        for n in value.shape:
+            size = known(affine(size) * n)
+        return size
+    if name == "real":
+        return value
+    return Method(value, name)
+
+
+_METHODS: dict[str, Rule] = {
+    "sum": _sum, "mean": _mean, "max": _amax, "min": _amin, "dot": _dot, "var": _var, "std": _std, "clip": _clip,
+    "squeeze": _squeeze, "ravel": _ravel, "swapaxes": _swapaxes,
+}  # fmt: skip
+
+
+def method(c: Symbols, value: View | Lazy, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a method of a symbolic array."""
+    if name in _METHODS:
+        return _METHODS[name](c, value, *args, **kwargs)
+    if name == "copy":
+        return c.copy(value)
+    if name == "flatten":
+        return c.copy(_ravel(c, value))
+    if name == "reshape":
+        return _reshape(c, value, args[0] if len(args) == 1 else args)
+    if name == "transpose":
+        axes = None if not args else args[0] if isinstance(args[0], tuple) else args
+        return c.transpose(value, axes)
+    if name == "astype":
+        return _astype(c, value, args[0])
+    if name == "item" and not args:
+        return c.index(value, (0,) * len(value.shape)) if value.shape else value
+    if name == "fill" and isinstance(value, View):
+        c.assign(value, args[0])
+        return None
+    raise NotCaptured(f"the method {name!r} of an array")
+
+
+def _astype(c: Symbols, value: Any, dtype: Any) -> Any:
+    lazy = c.lazy(value)
+    if lazy.dtype.kind == "f" and np.dtype(dtype).kind != "f":
+        raise NotCaptured("floats are converted to integers")
+    return c.made(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))

@@ -1,0 +1,107 @@
+"""Liveness of names: those that a loop's body reads before it binds them, or that are read after it, it carries."""
+
+import ast
+from collections.abc import Sequence
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def bound(statements: Sequence[ast.AST]) -> set[str]:
+    """The names that statements bind; not those of functions and comprehensions inside."""
+    found: set[str] = set()
+    waiting = list(statements)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            found.add(node.id)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
+        elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
+    """Whether code mentions the value of a name."""
+    nodes = [node] if isinstance(node, ast.AST) else node
+    return any(
+        isinstance(x, ast.Name) and x.id == name and isinstance(x.ctx, ast.Load) for n in nodes for x in ast.walk(n)
+    )
+
+
+def exposed(statements: Sequence[ast.stmt], name: str, sure: bool = False) -> tuple[bool, bool]:
+    """Whether a name may be read before it is bound, and whether it is surely bound after."""
+    for s in statements:
+        if sure:
+            return False, True
+        if isinstance(s, ast.For | ast.While | ast.If):
+            before, sure = _exposed_in_blocks(s, name)
+            if before:
+                return True, sure
+        elif reads(s, name) or (isinstance(s, ast.AugAssign) and _binds(s.target, name)):
+            return True, sure
+        elif isinstance(s, ast.Return | ast.Raise | ast.Continue | ast.Break):
+            return False, isinstance(s, ast.Return | ast.Raise)
+        elif isinstance(s, ast.Assign):
+            sure = any(_binds(t, name) for t in s.targets)
+        elif isinstance(s, ast.AnnAssign):
+            sure = s.value is not None and _binds(s.target, name)
+    return False, sure
+
+
+def _exposed_in_blocks(s: ast.For | ast.While | ast.If, name: str) -> tuple[bool, bool]:
+    """`exposed` of a statement with blocks inside."""
+    if reads(s.iter if isinstance(s, ast.For) else s.test, name):
+        return True, False
+    target = isinstance(s, ast.For) and _binds(s.target, name)
+    then, other = exposed(s.body, name, target), exposed(s.orelse, name)
+    # A loop may have no step.
+    sure = isinstance(s, ast.If) and (then[1] or _leaves(s.body)) and (other[1] or _leaves(s.orelse))
+    return then[0] or other[0], sure
+
+
+def _leaves(statements: Sequence[ast.stmt]) -> bool:
+    return bool(statements) and isinstance(statements[-1], ast.Return | ast.Raise)
+
+
+def _binds(target: ast.AST, name: str) -> bool:
+    return any(isinstance(x, ast.Name) and x.id == name and isinstance(x.ctx, ast.Store) for x in ast.walk(target))
+
+
+def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
+    """Whether the value of a name at the end of `loop`, a statement somewhere in `body`, may be read later."""
+    path = _path(body, loop)
+    for statements, place, holder in reversed(path):
+        first, sure = exposed(statements[place + 1 :], name)
+        if first:
+            return True
+        if sure:
+            return False
+        if isinstance(holder, ast.For | ast.While):
+            # The end of an outer loop's body is followed by its beginning.
+            if isinstance(holder, ast.While) and reads(holder.test, name):
+                return True
+            if exposed(holder.body, name, isinstance(holder, ast.For) and _binds(holder.target, name))[0]:
+                return True
+    return False
+
+
+def _path(
+    statements: Sequence[ast.stmt], loop: ast.stmt, holder: ast.stmt | None = None
+) -> list[tuple[Sequence[ast.stmt], int, ast.stmt | None]]:
+    for place, s in enumerate(statements):
+        if s is loop:
+            return [(statements, place, holder)]
+        for field in ("body", "orelse", "finalbody"):
+            inside = getattr(s, field, None)
+            if isinstance(inside, list) and inside and isinstance(inside[0], ast.stmt):
+                found = _path(inside, loop, s)
+                if found:
+                    return [(statements, place, holder), *found]
+        for handler in getattr(s, "handlers", []):
+            found = _path(handler.body, loop, s)
+            if found:
+                return [(statements, place, holder), *found]
+    return []

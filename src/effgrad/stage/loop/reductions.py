@@ -1,0 +1,112 @@
+"""Sums, extremes and products of symbolic values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.basic_index import Indexed
+from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
+from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
+from effgrad.stage.loop.values import Axis, Extent, Lazy, View, same_extent, whole_view
+from effgrad.stage.stage import constant_primitive
+
+_EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
+
+
+class Values(Indexed):
+    """All operations on symbolic values."""
+
+    def reduce(self, value: Any, axis: Any = None, keepdims: bool = False, name: str = "sum") -> View | Lazy:
+        """The sum over axes, added up in memory of its own."""
+        value = self.lazy(value)
+        axes = _axes(axis, len(value.shape))
+        if value.dtype.kind in "bi":
+            raise NotCaptured(f"a {name} of integers")
+        kept = [k for k in range(len(value.shape)) if k not in axes]
+        shape = [value.shape[k] for k in kept]
+        total = whole_view(self.buffer(name, shape, value.dtype), shape)
+        self.assign(total, 0.0)
+        names = [fresh("e") for _ in value.shape]
+        point = [variable(n) for n in names]
+        place = total.at([point[k] for k in kept])
+        self.emit(list(zip(names, value.shape, strict=True)), [Store(total.buffer, place, value.element(point), True)])
+        return self.reduced(total, axes, len(value.shape), keepdims)
+
+    def reduced(self, total: View, axes: Sequence[int], rank: int, keepdims: bool) -> View | Lazy:
+        """The result of a reduction: a number, or an array with or without the axes."""
+        total.own = True
+        if keepdims:
+            axes_left = iter(total.axes)
+            return View(total.buffer, total.base, [Axis(None, 1, 1) if k in axes else next(axes_left)
+                                                   for k in range(rank)])  # fmt: skip
+        return total if total.axes else self.number(total.element(()))
+
+    def extreme(self, value: Any, ufunc: Any, axis: Any, keepdims: bool) -> View | Lazy:
+        """The largest or smallest element along axes. Its derivative is the mean over the elements that are equal."""
+        value = self.lazy(value)
+        axes = _axes(axis, len(value.shape))
+        value = value if value.value.op == "load" else self.lazy(self.store(value))
+        best = self._carried(value, ufunc, axes)
+        kept = self.reduced(best, axes, len(value.shape), bool(best.axes) or keepdims)
+        there = self.elementwise(_EQUAL, value, kept)
+        count = self.reduce(self.elementwise(WHERE, there, 1.0, 0.0), axes, keepdims)
+        off = self.reduce(self.elementwise(WHERE, there, self.elementwise(SUBTRACT, value, kept), 0.0), axes, keepdims)
+        result = self.reduced(best, axes, len(value.shape), keepdims)
+        smooth = self.elementwise(ADD, result, self.elementwise(DIVIDE, off, count))
+        return self.elementwise(WHERE, self.elementwise(_FINITE, result), smooth, result)
+
+    def _carried(self, value: Lazy, ufunc: Any, axes: Sequence[int]) -> View:
+        """A loop over axes that carries what a function of two makes of the elements."""
+        if any(not isinstance(value.shape[k], int) or value.shape[k] == 0 for k in axes):
+            raise NotCaptured("a maximum over a number of elements that changes")
+        kept = [k for k in range(len(value.shape)) if k not in axes]
+        shape = [value.shape[k] for k in kept]
+        best = whole_view(self.buffer("most", shape, value.dtype), shape)
+        names = {k: fresh("e") for k in range(len(value.shape))}
+        dims = tuple((names[k], affine(value.shape[k])) for k in kept)
+        place = best.at([variable(names[k]) for k in kept])
+        x = value.element([variable(names[k]) for k in range(len(value.shape))])
+        first = x.substitute({names[k]: 0 for k in axes})
+        larger = element(constant_primitive(ufunc), load(best.buffer, place), x)
+        body: Block = [Map(dims, [Store(best.buffer, place, larger)])]
+        self.block.append(Map(dims, [Store(best.buffer, place, first)]))
+        for k in axes:
+            body = [Repeat(names[k], Affine(), affine(value.shape[k]), 1, body)]
+        self.block += body
+        return best
+
+    def matmul(self, a: Any, b: Any) -> View | Lazy:
+        """The product of vectors, matrices or stacks of them."""
+        a, b = self.lazy(a), self.lazy(b)
+        if not a.shape or not b.shape:
+            raise NotCaptured("a matrix product of numbers")
+        rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
+        if not same_extent(a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]):
+            raise NotCaptured(f"shapes {a.shape} and {b.shape} do not fit in a product")
+        # An expression that several elements of the product read is computed once.
+        a = a if a.value.op == "load" or not columns else self.lazy(self.store(a))
+        b = b if b.value.op == "load" or not rows else self.lazy(self.store(b))
+        batch = self.broadcast_shape([a.shape[:-2], b.shape[:-2]])
+        names = [fresh("e") for _ in range(len(batch) + len(rows) + len(columns) + 1)]
+        point = [variable(n) for n in names]
+        outer, row, inner = point[: len(batch)], point[len(batch) : len(batch) + len(rows)], point[-1]
+        column = point[len(batch) + len(rows) : -1]
+
+        def batched(x: Lazy) -> list[Extent]:
+            extents = x.shape[:-2]
+            return [0 if same_extent(n, 1) else p
+                    for n, p in zip(extents, outer[len(outer) - len(extents) :], strict=True)]  # fmt: skip
+
+        left = a.element([*(batched(a) if len(a.shape) > 1 else []), *row, inner])
+        right = b.element([*(batched(b) if len(b.shape) > 1 else []), inner, *column])
+        value = self.typed(MULTIPLY, [left, right], [False, False])
+        shape = [*batch, *rows, *columns, a.shape[-1]]
+        return self.reduce(Lazy(names, shape, value), len(shape) - 1, name="product")
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(rank))
+    return tuple(sorted(a % rank for a in (axis if isinstance(axis, tuple | list) else (axis,))))

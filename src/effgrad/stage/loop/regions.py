@@ -1,0 +1,28 @@
+"""A whole function as a region, for tests and for functions that are nothing but loops."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.stage.loop.activity import without_dead
+from effgrad.stage.loop.capture import Capture
+from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.ir import Region
+from effgrad.stage.loop.source import source_of
+
+
+def captured(f: Callable[..., Any], *args: Any) -> Region:
+    """The region of `f` at arguments: floats and arrays of floats are its inputs, all else is known now."""
+    retyped: dict[Any, Any] = {}
+    while True:
+        capture = Capture(retyped)
+        source = source_of(f)
+        names = [a.arg for a in source.node.args.args]
+        values = [capture.input(a) if isinstance(a, float) or hasattr(a, "dtype") else a for a in args]
+        try:
+            result = capture.run(Frame(source, dict(zip(names, values, strict=True))))
+        except Retyped as again:
+            retyped[again.key] = again.dtype
+            continue
+        items: Sequence[Any] = result if isinstance(result, tuple) else (result,)
+        outputs = [capture.store(item, "result").buffer for item in items]
+        return Region([b for _, b in capture.inputs], outputs, without_dead(capture.block, outputs))

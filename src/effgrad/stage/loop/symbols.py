@@ -1,0 +1,67 @@
+"""Truth values, integers and things to iterate over, of a program that is being captured."""
+
+from typing import Any
+
+from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.element import NOT_EQUAL, cast, element
+from effgrad.stage.loop.ir import BOOL, INT, Element, constant
+from effgrad.stage.loop.reductions import Values
+from effgrad.stage.loop.values import Counted, Lazy, View
+
+# Loops over so many things of Python's are written out.
+MOST_UNROLLED = 64
+
+
+class Symbols(Values):
+    """Symbolic values as Python asks for them."""
+
+    def counted(self, value: Any) -> Counted | list[Any]:
+        if isinstance(value, Counted):
+            return value
+        if isinstance(value, range):
+            return Counted(value.start, value.stop, value.step, lambda i: i)
+        if isinstance(value, View | Lazy):
+            if not value.shape:
+                raise NotCaptured("a loop over a number")
+            return Counted(0, value.shape[0], 1, lambda i: self.index(value, i))
+        items = list(value)
+        if len(items) > MOST_UNROLLED:
+            raise NotCaptured(f"a loop over {len(items)} things that are not an array or a range")
+        return items
+
+    def items(self, value: Any) -> list[Any]:
+        """The items of something that is known to be short."""
+        if isinstance(value, View | Lazy):
+            if not value.shape or not isinstance(value.shape[0], int) or value.shape[0] > MOST_UNROLLED:
+                raise NotCaptured("a long array is unpacked")
+            return [self.index(value, k) for k in range(value.shape[0])]
+        return list(value)
+
+    def truth(self, value: Any) -> bool | Element:
+        if isinstance(value, View | Lazy):
+            value = self.lazy(value)
+            if value.shape:
+                raise NotCaptured("the truth value of an array")
+            e = value.value
+            if e.op == "constant":
+                return bool(e.args[0])
+            return e if e.dtype == BOOL else element(NOT_EQUAL, e, constant(0, e.dtype))
+        if isinstance(value, Affine):
+            return self.truth(self.unequal(value))
+        return bool(value)
+
+    def unequal(self, value: Affine) -> Any:
+        """Whether an integer is not zero."""
+        low, high = self.ranges.lower(value), self.ranges.upper(value)
+        if low is not None and high is not None and (low > 0 or high < 0 or low == high == 0):
+            return not low == high == 0
+        return self.elementwise(NOT_EQUAL, value, 0)
+
+    def symbol(self, e: Element, weak: bool) -> Lazy | Affine:
+        """A number in a cell that nothing writes while it is in use."""
+        return Affine(0, ((e, 1),)) if e.dtype == INT and weak else self.number(e, weak)
+
+    def affine_of(self, value: Lazy) -> Affine:
+        """A Python integer that was computed from others."""
+        e = cast(value.value, INT)
+        return e.args[0] if e.op == "index" else Affine(0, ((e, 1),)) if e.op != "constant" else Affine(e.args[0])

@@ -1,0 +1,82 @@
+"""Forward mode: the tangent of a region, as a region."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.api import jvp
+from effgrad.stage.loop.activity import varied, without_dead
+from effgrad.stage.loop.affine import fresh
+from effgrad.stage.loop.element import push
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Buffer,
+    Map,
+    Pop,
+    Push,
+    Region,
+    Stack,
+    Statement,
+    Store,
+    load,
+    parts,
+    rebuilt,
+)
+
+
+def tangent(region: Region, moved: Sequence[Buffer]) -> Region:
+    """The region that computes the tangents of the outputs: its inputs are those of `region`, then the tangents of
+    the `moved` ones."""
+    active = varied(region.block, moved)
+    dots = {b: Buffer(fresh(f"d_{b.name}_"), b.shape, b.dtype, cleared=b not in moved) for b in active}
+    forward = _Forward(dots)
+    outputs = [dots.get(b) or Buffer(fresh("zero"), b.shape, b.dtype, cleared=True) for b in region.outputs]
+    block = without_dead(forward.block(region.block), outputs)
+    return Region([*region.inputs, *[dots[b] for b in moved]], outputs, block)
+
+
+class _Forward:
+    """Statements with their tangents beside them."""
+
+    def __init__(self, dots: dict[Buffer, Buffer]) -> None:
+        self.dots = dots
+        self.stacks: dict[Stack, Stack] = {}
+
+    def block(self, block: Block) -> Block:
+        return [x for s in block for x in self.statement(s)]
+
+    def statement(self, s: Statement) -> Block:
+        if isinstance(s, Map):
+            return [Map(s.dims, [x for t in s.stores for x in self.stores(t)])]
+        if isinstance(s, Apply):
+            places = tuple(k for k, b in enumerate(s.inputs) if b in self.dots)
+            if s.output not in self.dots or not places:
+                return [s]
+            function = functools.partial(_pushed, s.function, places)
+            inputs = (*s.inputs, *[self.dots[s.inputs[k]] for k in places])
+            return [Apply(function, inputs, self.dots[s.output], f"d_{s.name}"), s]
+        if isinstance(s, Push | Pop):
+            if s.buffer not in self.dots:
+                return [s]
+            stack = self.stacks.setdefault(s.stack, Stack())
+            return [s, type(s)(stack, self.dots[s.buffer], s.dims, s.indices)]
+        return [rebuilt(s, [self.block(part) for part in parts(s)])]
+
+    def stores(self, t: Store) -> list[Store]:
+        if t.buffer not in self.dots:
+            return [t]
+        value = push(t.value, lambda e: load(self.dots[e.args[0]], e.args[1]) if e.args[0] in self.dots else None)
+        return [t, Store(self.dots[t.buffer], t.indices, value, t.adds)]
+
+
+def _pushed(function: Callable[..., Any], places: Sequence[int], *values: Any) -> Any:
+    """The tangent of a function's result from the tangents of some arguments, which come last."""
+    args, tangents = list(values[: -len(places)]), values[-len(places) :]
+
+    def of_moved(*moved: Any) -> Any:
+        for place, value in zip(places, moved, strict=True):
+            args[place] = value
+        return function(*args)
+
+    return jvp(of_moved, tuple(args[k] for k in places), tuple(tangents))[1]

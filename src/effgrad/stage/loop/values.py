@@ -1,0 +1,332 @@
+"""Symbolic values of a program that is being captured: views of buffers, and lazy arrays.
+
+A `View` is NumPy's view: it shares its elements with the buffer, and is written through. A `Lazy` is an array or a
+number of its own that is not computed yet: an expression of its indices. It is stored just before something that it
+reads is written, or a block begins that it was not made in; else it goes into the statements that use it.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine, fresh, known, variable
+from effgrad.stage.loop.element import (
+    TYPES,
+    WHERE,
+    cast,
+    element,
+    result_dtype,
+)
+from effgrad.stage.loop.ir import (
+    BOOL,
+    Block,
+    Buffer,
+    Element,
+    Map,
+    Store,
+    constant,
+    index,
+    load,
+    loads,
+    topological,
+)
+from effgrad.stage.stage import constant_primitive
+
+Extent = int | Affine
+_EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
+# A lazy value of more operations than this is stored rather than computed at each use.
+LONGEST = 60
+
+
+class Axis(NamedTuple):
+    """An axis of a view: the buffer's axis that it moves along (None: it has one element), the step, the extent."""
+
+    axis: int | None
+    step: int
+    extent: Extent
+
+
+class View:
+    """Elements of a buffer: the place of the first one, and the axes."""
+
+    def __init__(self, buffer: Buffer, base: Sequence[Affine], axes: Sequence[Axis]) -> None:
+        self.buffer, self.base, self.axes = buffer, list(base), list(axes)
+        # Whether nothing else refers to the memory: it was made by the expression that this is the value of.
+        self.own = False
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return tuple([known(a.extent) for a in self.axes])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.buffer.dtype
+
+    def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
+        """The place in the buffer of one of its elements."""
+        place = list(self.base)
+        for (axis, step, _), i in zip(self.axes, point, strict=True):
+            if axis is not None:
+                place[axis] = place[axis] + affine(i) * step
+        return tuple(place)
+
+    def element(self, point: Sequence[Extent]) -> Element:
+        return load(self.buffer, self.at(point))
+
+
+class Lazy:
+    """An array that is an expression of its indices, `names`. A `weak` number is Python's: arrays keep their type."""
+
+    def __init__(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> None:
+        self.names, self.value, self.weak = tuple(names), value, weak
+        self.shape: tuple[Extent, ...] = tuple([known(n) for n in shape])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype
+
+    def element(self, point: Sequence[Extent]) -> Element:
+        return self.value.substitute(dict(zip(self.names, point, strict=True))) if self.names else self.value
+
+    def reads(self) -> set[Buffer]:
+        return {e.args[0] for e in loads([self.value])}
+
+
+Symbolic = View | Lazy | Affine
+SYMBOLIC = (View, Lazy, Affine)
+
+
+def whole_view(buffer: Buffer, shape: Sequence[Extent] | None = None) -> View:
+    """All of a buffer, or the corner of this shape."""
+    extents = buffer.shape if shape is None else shape
+    return View(buffer, [Affine()] * len(buffer.shape), [Axis(k, 1, n) for k, n in enumerate(extents)])
+
+
+def same_extent(a: Extent, b: Extent) -> bool:
+    return affine(a) == affine(b)
+
+
+class Counted:
+    """Something to iterate over whose items are known by their number."""
+
+    def __init__(self, start: Any, stop: Any, step: int, item: Callable[[Any], Any]) -> None:
+        self.start, self.stop, self.step, self.item = affine(start), affine(stop), step, item
+
+
+class Masked:
+    """`x[mask]`, as far as it is understood: an operand of `a[mask] = ...` with the same mask."""
+
+    def __init__(self, value: Any, mask: Lazy) -> None:
+        self.value, self.mask = value, mask
+
+
+class Method:
+    """A method of a symbolic array."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        self.value, self.name = value, name
+
+
+def symbolic(values: Any) -> bool:
+    """Whether there is a symbolic value in containers."""
+    if isinstance(values, tuple | list):
+        return any(map(symbolic, values))
+    if isinstance(values, slice):
+        return symbolic([values.start, values.stop, values.step])
+    if isinstance(values, dict):
+        return symbolic(list(values.values()))
+    return isinstance(values, View | Lazy | Affine | Masked)
+
+
+class Statements:
+    """The statements captured so far, and the operations on symbolic values that add to them."""
+
+    def __init__(self) -> None:
+        self.block: Block = []
+        self.ranges = Ranges()
+        self.lazies: weakref.WeakSet[Lazy] = weakref.WeakSet()
+        self.constants: dict[int, tuple[np.ndarray, Buffer]] = {}
+        # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
+        self.private: set[Buffer] = set()
+        # Buffers that must not be written any more, and why.
+        self.frozen: dict[Buffer, str] = {}
+
+    # Statements
+
+    def buffer(self, name: str, shape: Sequence[Extent], dtype: Any) -> Buffer:
+        """New memory, as large as the shape can be."""
+        if np.dtype(dtype) not in TYPES:
+            raise NotCaptured(f"an array of {np.dtype(dtype)}")
+        return Buffer(fresh(f"{name}_"), tuple([self.ranges.most(n) for n in shape]), np.dtype(dtype))
+
+    def emit(self, dims: Sequence[tuple[str, Extent]], stores: list[Store]) -> None:
+        for s in stores:
+            self.before_write(s.buffer)
+        self.block.append(Map(tuple((name, affine(n)) for name, n in dims), stores))
+
+    def before_write(self, buffer: Buffer) -> None:
+        """Store the lazy values that read a buffer which is about to change."""
+        if buffer.data is not None or buffer in self.frozen:
+            raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
+        for lazy in [x for x in self.lazies if buffer in x.reads()]:
+            self.settle(lazy)
+
+    def settle(self, lazy: Lazy) -> None:
+        """Let a lazy value be stored, for all who refer to it."""
+        buffer = self.buffer("t", lazy.shape, lazy.dtype)
+        self.private.add(buffer)
+        names = [fresh("e") for _ in lazy.names]
+        point = [variable(name) for name in names]
+        value = lazy.element(point)
+        lazy.names, lazy.value = tuple(names), load(buffer, point)
+        self.block.append(
+            Map(tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True)),
+                [Store(buffer, tuple(point), value)])
+        )  # fmt: skip
+
+    def settle_all(self) -> None:
+        """Before a block of its own begins: what is lazy now is stored outside it."""
+        for lazy in list(self.lazies):
+            if lazy.reads() and not self._settled(lazy):
+                self.settle(lazy)
+
+    def _settled(self, lazy: Lazy) -> bool:
+        """Whether a lazy value is no more than what is stored where nothing else is."""
+        return lazy.value.op == "load" and lazy.value.args[0] in self.private
+
+    def store(self, value: Any, name: str = "a") -> View:
+        """A value in memory of its own."""
+        value = self.lazy(value)
+        view = whole_view(self.buffer(name, value.shape, value.dtype), value.shape)
+        self.assign(view, value)
+        view.own = True
+        return view
+
+    def assign(self, view: View, value: Any, adds: bool = False) -> None:
+        """Write a value through a view."""
+        names = [fresh("e") for _ in view.axes]
+        point = [variable(name) for name in names]
+        value = self.broadcast(self.lazy(value), view.shape)
+        e = self.converted(value.element(point), view.dtype)
+        self.emit([(n, a.extent) for n, a in zip(names, view.axes, strict=True)],
+                  [Store(view.buffer, view.at(point), e, adds)])  # fmt: skip
+
+    def converted(self, e: Element, dtype: np.dtype[Any]) -> Element:
+        if e.dtype.kind == "f" and dtype.kind in "ib":
+            raise NotCaptured(f"floats are written to an array of {dtype}")
+        return cast(e, dtype)
+
+    def copy(self, value: View | Lazy) -> View:
+        """A copy in memory of its own."""
+        return self.store(value, "copy")
+
+    # Values
+
+    def made(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> Lazy:
+        """A lazy value, stored at once if it is long."""
+        lazy = Lazy(names, shape, value, weak)
+        self.lazies.add(lazy)
+        if names and sum(not isinstance(e.op, str) for e in topological([value])) > LONGEST:
+            self.settle(lazy)
+        return lazy
+
+    def number(self, value: Element, weak: bool = False) -> Lazy:
+        return self.made((), (), value, weak)
+
+    def lazy(self, value: Any) -> Lazy:
+        """Anything that is a number or an array as a lazy value."""
+        if isinstance(value, Lazy):
+            return value
+        if isinstance(value, View):
+            names = [fresh("e") for _ in value.axes]
+            return self.made(names, value.shape, value.element([variable(n) for n in names]))
+        if isinstance(value, Affine):
+            return Lazy((), (), index(value), True)
+        if isinstance(value, bool | int | float | np.generic):
+            weak = not isinstance(value, np.generic)
+            return Lazy((), (), constant(value, np.result_type(value)), weak)
+        if isinstance(value, np.ndarray):
+            return self.lazy(self.table_view(value))
+        if isinstance(value, list | tuple):
+            return self.lazy(self.stacked(value))
+        raise NotCaptured(f"a value of type {type(value).__name__} in an expression")
+
+    def table_view(self, array: np.ndarray) -> View:
+        """An array that the program knows from outside, as a constant."""
+        if id(array) not in self.constants:
+            buffer = self.buffer("k", array.shape, array.dtype)
+            buffer.data = array.copy()
+            self.constants[id(array)] = array, buffer
+        return whole_view(self.constants[id(array)][1])
+
+    def stacked(self, items: Sequence[Any], axis: int = 0) -> View:
+        """Values of one shape as the rows of a new array."""
+        rows = [self.lazy(x) for x in items]
+        if not rows:
+            raise NotCaptured("an array of nothing")
+        shape: list[Extent] = list(rows[0].shape)
+        dtype = np.result_type(*[r.dtype for r in rows])
+        view = whole_view(self.buffer("stack", [*shape[:axis], len(rows), *shape[axis:]], dtype),
+                          [*shape[:axis], len(rows), *shape[axis:]])  # fmt: skip
+        for number, row in enumerate(rows):
+            self.assign(_row(view, axis, number), row)
+        view.own = True
+        return view
+
+    def broadcast(self, value: Lazy, shape: Sequence[Extent]) -> Lazy:
+        """A value repeated to a shape."""
+        added = len(shape) - len(value.shape)
+        if added < 0:
+            raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
+        names = [fresh("e") for _ in shape]
+        point: list[Extent] = []
+        for n, m, name in zip(value.shape, shape[added:], names[added:], strict=True):
+            if not same_extent(n, m) and not same_extent(n, 1):
+                raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
+            point.append(variable(name) if same_extent(n, m) else 0)
+        return Lazy(names, shape, value.element(point), value.weak)
+
+    def elementwise(self, primitive: Primitive, *args: Any) -> Lazy:
+        """A primitive applied element by element."""
+        parts = [self.lazy(a) for a in args]
+        shape = self.broadcast_shape([p.shape for p in parts])
+        names = [fresh("e") for _ in shape]
+        point = [variable(n) for n in names]
+        elements = [self.broadcast(p, shape).element(point) for p in parts]
+        weak = all(p.weak for p in parts)
+        return self.made(names, shape, self.typed(primitive, elements, [p.weak for p in parts]), weak)
+
+    def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
+        """The application with NumPy's promotion of types: Python's numbers adapt to the others."""
+        chosen = elements[1:] if primitive is WHERE else elements
+        samples = [_sample(e, w) for e, w in zip(chosen, weak[-len(chosen) :], strict=True)]
+        common = np.result_type(*samples) if len(samples) > 1 else chosen[0].dtype
+        if common not in TYPES:
+            raise NotCaptured(f"{primitive.name} of an array of {common}")
+        result = result_dtype(primitive, *[BOOL] * (len(elements) - len(chosen)), *[common] * len(chosen))
+        target = result if result.kind == "f" else common
+        typed = [cast(e, target) for e in chosen]
+        return element(primitive, *elements[: len(elements) - len(chosen)], *typed)
+
+    def broadcast_shape(self, shapes: Sequence[Sequence[Extent]]) -> list[Extent]:
+        shape: list[Extent] = []
+        for k in range(1, max(map(len, shapes), default=0) + 1):
+            extents = [s[-k] for s in shapes if len(s) >= k]
+            shape.insert(0, next((n for n in extents if not same_extent(n, 1)), extents[0]))
+        return shape
+
+def _row(view: View, axis: int, number: int) -> View:
+    """One of the rows of a view of a whole buffer along an axis."""
+    base = list(view.base)
+    base[axis] = affine(number)
+    return View(view.buffer, base, [a for k, a in enumerate(view.axes) if k != axis])
+
+
+def _sample(e: Element, weak: bool) -> Any:
+    """A sample of an operand for NumPy's promotion of types."""
+    if not weak:
+        return e.dtype
+    return {"b": False, "i": 0, "f": 0.0}[e.dtype.kind]
