@@ -116,6 +116,9 @@ X86 = os.uname().machine == "x86_64"
 # Whether the processor multiplies and adds in one operation; otherwise a library does, slowly.
 FUSED = not X86 or bool(_features.get("fma"))
 
+# Loops whose steps touch no memory of each other.
+PARALLEL = ["!90 = distinct !{}", '!91 = distinct !{!91, !{!"llvm.loop.parallel_accesses", !90}}']
+
 
 class _Definition(ctypes.Structure):
     """Python's PyMethodDef."""
@@ -154,25 +157,28 @@ class Engine:
         self.warned = False
         self.compiled = 0
 
-    def load(self, kernels: dict[str, Body]) -> dict[str, int]:
-        """The addresses of kernels, given as LLVM text by name (the hash of what they do)."""
+    def load(self, kernels: dict[str, Body], loops: bool = False) -> dict[str, int]:
+        """The addresses of kernels, given as LLVM text by name (the hash of what they do).
+
+        Texts with `loops` as they are to be run are neither unrolled nor searched for short vectors.
+        """
         with self.lock:
             new = {name: body for name, body in kernels.items() if name not in self.addresses}
             if new:
-                self._add(new)
+                self._add(new, loops)
             return {name: self.addresses[name] for name in kernels}
 
-    def _add(self, kernels: dict[str, Body]) -> None:
+    def _add(self, kernels: dict[str, Body], loops: bool) -> None:
         text = _module(kernels)
         straight = not any("phi" in line for body in kernels.values() for line in body.lines)
-        code = self._object(text, level=1 if straight else 3)
+        code = self._object(text, 1 if straight else 3, loops)
         self.compiler.add_object_file(llvm.ObjectFileRef.from_data(code))
         self.compiler.finalize_object()
         for name in kernels:
             self.addresses[name] = self.compiler.get_function_address(name)
 
-    def _object(self, text: str, level: int) -> bytes:
-        path = self._path(text)
+    def _object(self, text: str, level: int, loops: bool) -> bytes:
+        path = self._path(f"{text}\n; loops" if loops else text)
         try:
             stored = path.read_bytes()
         except OSError:
@@ -180,16 +186,16 @@ class Engine:
         code = stored[len(_MAGIC) + 32 :]
         if stored.startswith(_MAGIC) and stored[len(_MAGIC) : len(_MAGIC) + 32] == hashlib.sha256(code).digest():
             return code
-        code = self._compile(text, level)
+        code = self._compile(text, level, loops)
         self._keep(path, _MAGIC + hashlib.sha256(code).digest() + code)
         return code
 
-    def _compile(self, text: str, level: int) -> bytes:
+    def _compile(self, text: str, level: int, loops: bool) -> bytes:
         self.compiled += 1
         module = llvm.parse_assembly(text)
         options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization = options.slp_vectorization = level > 1
-        options.loop_unrolling = level > 1
+        options.loop_vectorization = level > 1
+        options.slp_vectorization = options.loop_unrolling = level > 1 and not loops
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
         code: bytes = self.machine.emit_object(module)
@@ -254,6 +260,7 @@ def _module(kernels: dict[str, Body]) -> str:
     kept = f'@llvm.compiler.used = appending global [{len(used)} x ptr] [{", ".join(used)}], section "llvm.metadata"'
     metadata = [line for count, line in INTERLEAVED.items() if f"!llvm.loop !{count}" in text]
     metadata += [GUESSED[1]] if f"!prof !{GUESSED[0]}" in text else []
+    metadata += PARALLEL if "!llvm.loop !91" in text else []
     return "\n".join([*([kept] if used else []), *sorted(declared), text, *attributes, *metadata])
 
 

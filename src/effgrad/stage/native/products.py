@@ -20,7 +20,7 @@ _NAMES = {np.dtype(float): "dgemm", np.dtype(np.float32): "sgemm"}
 
 
 @functools.cache
-def _address(dtype: np.dtype) -> int:
+def address(dtype: np.dtype) -> int:
     capsule = scipy.linalg.cython_blas.__pyx_capi__[_NAMES[dtype]]
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -47,7 +47,7 @@ def numbers(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> list[int
         return None
     one = struct.unpack("<q", struct.pack("<d", 1.0) if c.itemsize == 8 else struct.pack("<fi", 1.0, 0))[0]
     return [
-        _address(c.dtype), ord(flag_b), ord(flag_a), c.shape[-1], c.shape[-2], a.shape[-1], one, lead_b, lead_a, 0,
+        address(c.dtype), ord(flag_b), ord(flag_a), c.shape[-1], c.shape[-2], a.shape[-1], one, lead_b, lead_a, 0,
         lead_c, math.prod(batch), *[s for s in steps if s is not None],
     ]  # fmt: skip
 

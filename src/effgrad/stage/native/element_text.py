@@ -1,0 +1,130 @@
+"""Expressions of one element as LLVM text, and where elements lie."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.graph import INPUT, Node
+from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.ir import Buffer, Element, topological
+from effgrad.stage.native.scalars import TYPES, Body, emit, literal, supported
+
+
+def memory_type(dtype: np.dtype[Any]) -> str:
+    """The type of an element in memory."""
+    return "i8" if dtype.kind == "b" else TYPES[dtype]
+
+
+def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
+    """The place of an element, counted in elements."""
+    place, stride = Affine(), 1
+    for i, n in zip(reversed(indices), reversed(buffer.shape), strict=True):
+        place, stride = place + i * stride, stride * n
+    return place
+
+
+class Elements:
+    """Writes expressions of one element into a function."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.variables: dict[str, str] = {}
+        self.nodes: dict[Element, Node] = {}
+        self.suffix = ""
+
+    def pointer(self, buffer: Buffer) -> str:
+        """The name of a buffer's address."""
+        raise NotImplementedError
+
+    def outer(self, value: Affine) -> str:
+        """The name of an integer that does not depend on variables of this function."""
+        raise NotImplementedError
+
+    def integer(self, value: Affine) -> str:
+        """An integer, from the variables of this function, the atoms that depend on them, and the rest."""
+        inner = [(a, k) for a, k in value.terms if a in self.variables or (type(a) is not str and self.inside(a))]
+        total = self.outer(Affine(value.constant, [term for term in value.terms if term not in inner]))
+        for atom, k in inner:
+            name = self.variables[atom] if type(atom) is str else self.values([atom])[atom]
+            if type(atom) is not str and TYPES[atom.dtype] != "i64":
+                name = self.body.convert(name, TYPES[atom.dtype], "i64")
+            term = name if k == 1 else self.body.do(f"mul nsw i64 {name}, {self.step(k)}")
+            total = term if total == "0" else self.body.do(f"add nsw i64 {total}, {term}")
+        return total
+
+    def inside(self, atom: Element) -> bool:
+        """Whether an expression depends on variables of this function."""
+        return not atom.variables().isdisjoint(self.variables)
+
+    def step(self, k: int) -> str:
+        """A stride."""
+        return str(k)
+
+    def place(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
+        where = self.integer(flat(buffer, indices))
+        if where == "0":
+            return self.pointer(buffer)
+        kind = memory_type(buffer.dtype)
+        return self.body.do(f"getelementptr inbounds {kind}, ptr {self.pointer(buffer)}, i64 {where}")
+
+    def load(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
+        kind = memory_type(buffer.dtype)
+        value = self.body.do(f"load {kind}, ptr {self.place(buffer, indices)}{self.suffix}")
+        return self.body.do(f"icmp ne i8 {value}, 0") if kind == "i8" else value
+
+    def store(self, value: str, dtype: np.dtype[Any], place: str) -> None:
+        """Write a value of a type to an address."""
+        if dtype.kind == "b":
+            value = self.body.do(f"zext i1 {value} to i8")
+        self.body.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}{self.suffix}")
+
+    def values(self, roots: Sequence[Element]) -> dict[Element, str]:
+        """The names of expressions' values."""
+        names: dict[Element, str] = {}
+        for e in topological(roots):
+            kind = TYPES[e.dtype]
+            if e.op == "constant":
+                names[e] = literal(e.args[0], kind)
+            elif e.op == "load":
+                names[e] = self.load(*e.args)
+            elif e.op == "index":
+                names[e] = self.integer(e.args[0])
+            elif e.op.kind == "cast":
+                names[e] = self.body.convert(names[e.args[0]], TYPES[e.args[0].dtype], kind)
+            else:
+                names[e] = self.computed(e, names)
+        return names
+
+    def computed(self, e: Element, names: Mapping[Element, str]) -> str:
+        """A primitive of values that are there."""
+        kind = TYPES[e.dtype]
+        if kind in ("i64", "i32") and e.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
+            return _divided(self.body, kind, e.op.name, *[names[a] for a in e.args])
+        if kind in ("i64", "i32") and e.op.name in ("maximum", "minimum", "absolute"):
+            name = {"maximum": "smax", "minimum": "smin"}.get(e.op.name)
+            if name:
+                return self.body.intrinsic(name, kind, *[names[a] for a in e.args])
+        node, by_node = self.node(e), {self.node(a): names[a] for a in e.args}
+        if not supported(node):
+            raise NotCaptured(f"{e.op.name} of {e.args[0].dtype} has no machine code")
+        return emit(self.body, node, lambda a, target: self.body.convert(by_node[a], TYPES[a.dtype], target))
+
+    def node(self, e: Element) -> Node:
+        """An expression as a node of a graph, for what knows of these."""
+        if e not in self.nodes:
+            primitive = INPUT if isinstance(e.op, str) else e.op
+            args = () if isinstance(e.op, str) else tuple(map(self.node, e.args))
+            self.nodes[e] = Node(primitive, args, {}, (), e.dtype.type(0))
+        return self.nodes[e]
+
+
+def _divided(body: Body, kind: str, name: str, a: str, b: str) -> str:
+    """The quotient or the remainder of whole numbers, as Python rounds: down."""
+    r = body.do(f"srem {kind} {a}, {b}")
+    unlike = body.do(f"icmp slt {kind} {body.do(f'xor {kind} {r}, {b}')}, 0")
+    moved = body.do(f"and i1 {unlike}, {body.do(f'icmp ne {kind} {r}, 0')}")
+    if "mod" in name or name == "remainder":
+        return body.do(f"add {kind} {r}, {body.do(f'select i1 {moved}, {kind} {b}, {kind} 0')}")
+    quotient = body.do(f"sdiv {kind} {a}, {b}")
+    return body.do(f"sub {kind} {quotient}, {body.do(f'zext i1 {moved} to {kind}')}")

@@ -1,0 +1,86 @@
+"""A region in machine code, with its memory."""
+
+import ctypes
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.ir import Buffer, Region, walk, written
+from effgrad.stage.native import engine, products
+from effgrad.stage.native.lowering import RAISED, Function
+from effgrad.stage.native.storage import address_of
+
+
+class Executable:
+    """A region in machine code, with its memory; called with its arguments it returns its outputs."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        function = Function(region)
+        kernels = {**function.kernels}
+        digest = hashlib.sha256("\n".join(function.text.lines).encode()).hexdigest()
+        name = f"effgrad_region_{digest[:32]}"
+        loaded = engine.engine()
+        if f"declare i32 @{products.KERNEL}(ptr)" in function.text.declared:
+            loaded.load({products.KERNEL: products.kernel()})
+        loaded.load(kernels, loops=True)
+        address = loaded.load({name: function.text}, loops=True)[name]
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
+        self.order, self.applied = function.order, function.applied
+        self.stacks = [np.empty(1 << 12) for _ in function.stacks]
+        self.lock = threading.Lock()
+        changed = {b for s in walk(region.block) for b in written(s)}
+        self.fresh = [b for b in dict.fromkeys(region.outputs) if b in changed or b not in region.inputs]
+        self.direct = [b for b in region.inputs if b not in changed and b not in self.fresh]
+        self.memory = {b: b.data if b.data is not None else np.zeros(b.shape, b.dtype) for b in self.order
+                       if b not in self.direct and b not in self.fresh}  # fmt: skip
+        self.error: BaseException | None = None
+        self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self.call)
+        self.table = np.zeros(len(self.order) + 2 * len(self.stacks) + 3, np.int64)
+        self.current: Mapping[Buffer, np.ndarray] = {}
+
+    def call(self, number: int) -> int:
+        """Run one of the functions that NumPy computes."""
+        s = self.applied[number]
+        try:
+            self.current[s.output][...] = s.function(*[self.current[b].copy()[()] for b in s.inputs])
+        except BaseException as error:
+            self.error = error
+            return 1
+        return 0
+
+    def __call__(self, *arguments: Any) -> list[np.ndarray]:
+        with self.lock:
+            while True:
+                results, code = self.once(arguments)
+                if code == 0:
+                    return [results[b] if b in results else self.current[b].copy() for b in self.region.outputs]
+                if code == RAISED:
+                    assert self.error is not None
+                    error, self.error = self.error, None
+                    raise error
+                self.stacks = [np.empty(2 * stack.size) for stack in self.stacks]
+
+    def once(self, arguments: Sequence[Any]) -> tuple[dict[Buffer, np.ndarray], int]:
+        """One run: the outputs in memory of their own, and why it stopped."""
+        results = {b: np.zeros(b.shape, b.dtype) if b.cleared else np.empty(b.shape, b.dtype) for b in self.fresh}
+        memory = {**self.memory, **results}
+        for b, argument in zip(self.region.inputs, arguments, strict=True):
+            if b in memory:
+                memory[b][...] = argument
+            else:
+                memory[b] = np.ascontiguousarray(argument, b.dtype).reshape(b.shape)
+        self.current = memory
+        table = [address_of(memory[b]) for b in self.order]
+        for stack in self.stacks:
+            table += [address_of(stack), address_of(stack) + stack.nbytes]
+        callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
+        self.table[:] = [*table, callback, *map(products.address, _FLOATS)]
+        with np.errstate(all="ignore"):
+            return results, self.run(address_of(self.table))
+
+
+_FLOATS = np.dtype(float), np.dtype(np.float32)

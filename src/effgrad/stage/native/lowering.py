@@ -1,0 +1,393 @@
+"""A region as one native function: real loops, each Map a nest of its own, products by BLAS, stacks that grow.
+
+The function gets a table: the address of every buffer, then the bases and the ends of the stacks, then the addresses
+that it calls. It returns 0, or says why it has stopped: a stack is full, or a call of NumPy has raised.
+"""
+
+import hashlib
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, Ranges, affine
+from effgrad.stage.loop.element import cast
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Branch,
+    Buffer,
+    Element,
+    Map,
+    Pop,
+    Push,
+    Region,
+    Repeat,
+    Stack,
+    Statement,
+    Store,
+    While,
+    load,
+    loads,
+    topological,
+    walk,
+)
+from effgrad.stage.native import products
+from effgrad.stage.native.element_text import Elements, memory_type
+from effgrad.stage.native.map_products import as_product, product_numbers
+from effgrad.stage.native.nests import Nest, legal
+from effgrad.stage.native.scalars import TYPES, Body
+
+# Maps of no more points, and operations in all, are written out.
+POINTS, WRITTEN_OUT = 64, 600
+# Buffers of no more elements are in registers if all places in them are known.
+LOCAL = 64
+FULL, RAISED = 1, 2
+
+
+class Function(Elements):
+    """The text of a region's function, and the kernels that it calls."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__(Body())
+        self.region, self.ranges = region, Ranges()
+        _note_ranges(region.block, self.ranges)
+        self.kernels: dict[str, Body] = {}
+        self.order: list[Buffer] = []
+        self.places: dict[Buffer, str] = {}
+        self.stacks: dict[Stack, int] = {}
+        self.applied: list[Apply] = []
+        self.labels = self.named = 0
+        self.label = "entry"
+        self.entry: list[str] = []
+        self.fixed = _fixed(region)
+        self.legal = {m: legal(m, self.ranges) for m in walk(region.block) if isinstance(m, Map)}
+        self.local = self.registers()
+        for b in [*region.inputs, *region.outputs]:
+            self.pointer(b)
+        self.block(region.block)
+        self.text = self.finished()
+
+    def registers(self) -> set[Buffer]:
+        """Small buffers that only written-out statements touch."""
+        small = {b for b in self.region.buffers() if b.size <= LOCAL and b not in self.fixed}
+        for s in walk(self.region.block):
+            if isinstance(s, Map):
+                for m in self.legal[s]:
+                    if not self.is_short(m):
+                        small -= {t.buffer for t in m.stores} | {e.args[0] for e in _loads_of(m)}
+                    small -= {e.args[0] for e in _loads_of(m) if not _known_place(e.args[1], m)}
+                    small -= {t.buffer for t in m.stores if not _known_place(t.indices, m)}
+            elif isinstance(s, Push | Pop) and not self.is_short(s):
+                small.discard(s.buffer)
+        return small
+
+    def is_short(self, s: Map | Push | Pop) -> bool:
+        """Whether a statement is written out point by point."""
+        if any(n.terms for _, n in s.dims):
+            return False
+        points = math.prod(max(n.constant, 0) for _, n in s.dims)
+        size = len(topological([t.value for t in s.stores])) if isinstance(s, Map) else 1
+        return points <= POINTS and (points == 1 or points * size <= WRITTEN_OUT)
+
+    # Memory
+
+    def pointer(self, buffer: Buffer) -> str:
+        if buffer not in self.places:
+            self.named += 1
+            name = f"%m{self.named}"
+            self.places[buffer] = name
+            kind = memory_type(buffer.dtype)
+            if buffer in self.local:
+                self.entry.append(f"  {name} = alloca [{max(buffer.size, 1)} x {kind}], align 32")
+                if buffer.cleared:
+                    self.entry.append(f"  store [{max(buffer.size, 1)} x {kind}] zeroinitializer, ptr {name}")
+            else:
+                self.entry += [
+                    f"  {name}.at = getelementptr ptr, ptr %arguments, i64 {len(self.order)}",
+                    f"  {name} = load ptr, ptr {name}.at",
+                ]
+                self.order.append(buffer)
+                if buffer.cleared:
+                    self.body.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+                    size = buffer.size * buffer.dtype.itemsize
+                    self.entry.append(f"  call void @llvm.memset.p0.i64(ptr {name}, i8 0, i64 {size}, i1 false)")
+        return self.places[buffer]
+
+    def outer(self, value: Affine) -> str:
+        assert not value.terms, value
+        return str(value.constant)
+
+    def inside(self, atom: Element) -> bool:
+        return True
+
+    def stack(self, stack: Stack) -> str:
+        """The place of a stack's pointer."""
+        return f"%stack{self.stacks.setdefault(stack, len(self.stacks))}"
+
+    # Statements
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            self.statement(s)
+
+    def statement(self, s: Statement) -> None:
+        if isinstance(s, Map):
+            for m in self.legal[s]:
+                self.map(m)
+        elif isinstance(s, Repeat):
+            self.repeat(s)
+        elif isinstance(s, While):
+            self.while_(s)
+        elif isinstance(s, Branch):
+            self.branch(s)
+        elif isinstance(s, Apply):
+            self.apply(s)
+        else:
+            self.move(s)
+
+    def start(self, label: str) -> None:
+        self.body.lines.append(f"{label}:")
+        self.label = label
+
+    def fork(self, condition: str) -> tuple[str, str, str]:
+        """Labels of two ways and of where they meet; what comes next is the first."""
+        self.labels += 1
+        yes, no, end = (f"{word}{self.labels}" for word in ("yes", "no", "end"))
+        self.body.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
+        self.start(yes)
+        return yes, no, end
+
+    def branch(self, s: Branch) -> None:
+        _, no, end = self.fork(self.values([s.flag])[s.flag])
+        self.block(s.then)
+        self.body.lines.append(f"  br label %{end}")
+        self.start(no)
+        self.block(s.other)
+        self.body.lines.append(f"  br label %{end}")
+        self.start(end)
+
+    def counted(self, count: str) -> tuple[str, str]:
+        """Begin a loop of so many steps: the number of the step, and what `again` needs."""
+        self.labels += 1
+        k = self.labels
+        before = self.label
+        self.body.lines.append(f"  br label %head{k}")
+        self.start(f"head{k}")
+        number = self.body.name()
+        self.body.lines.append(f"  {number} = phi i64 [ 0, %{before} ], [ %next{k}, %latch{k} ]")
+        more = self.body.do(f"icmp slt i64 {number}, {count}")
+        self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
+        self.start(f"body{k}")
+        return number, str(k)
+
+    def again(self, number: str, k: str) -> None:
+        self.body.lines.append(f"  br label %latch{k}")
+        self.start(f"latch{k}")
+        self.body.lines += [f"  %next{k} = add nsw i64 {number}, 1", f"  br label %head{k}"]
+        self.start(f"done{k}")
+
+    def repeat(self, s: Repeat) -> None:
+        start, stop = self.integer(s.start), self.integer(s.stop)
+        span = self.body.do(f"sub nsw i64 {stop}, {start}" if s.step > 0 else f"sub nsw i64 {start}, {stop}")
+        count = self.body.do(f"sdiv i64 {self.body.do(f'add nsw i64 {span}, {abs(s.step) - 1}')}, {abs(s.step)}")
+        number, k = self.counted(count)
+        at = number
+        if s.backwards:
+            at = self.body.do(f"sub nsw i64 {self.body.do(f'sub nsw i64 {count}, 1')}, {number}")
+        if s.step != 1:
+            at = self.body.do(f"mul nsw i64 {at}, {s.step}")
+        self.variables[s.variable] = at if start == "0" else self.body.do(f"add nsw i64 {at}, {start}")
+        self.block(s.body)
+        del self.variables[s.variable]
+        self.again(number, k)
+
+    def while_(self, s: While) -> None:
+        count = self.pointer(s.count)
+        self.labels += 1
+        k, before = self.labels, self.label
+        self.body.lines.append(f"  br label %head{k}")
+        self.start(f"head{k}")
+        number = self.body.name()
+        self.body.lines.append(f"  {number} = phi i64 [ 0, %{before} ], [ %next{k}, %latch{k} ]")
+        self.body.lines.append(f"  store i64 {number}, ptr {count}")
+        self.block(s.test)
+        more = self.values([s.flag])[s.flag]
+        self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
+        self.start(f"body{k}")
+        self.block(s.body)
+        self.again(number, str(k))
+
+    def apply(self, s: Apply) -> None:
+        """A call of NumPy."""
+        for b in (*s.inputs, s.output):
+            self.pointer(b)
+        self.applied.append(s)
+        code = self.body.do(f"call i32 %apply(i64 {len(self.applied) - 1})")
+        self.leave(self.body.do(f"icmp ne i32 {code}, 0"), RAISED)
+
+    def leave(self, condition: str, code: int) -> None:
+        """Return a code if a condition holds."""
+        _, no, _ = self.fork(condition)
+        self.body.lines.append(f"  ret i32 {code}")
+        self.start(no)
+
+    def map(self, m: Map) -> None:
+        if self.is_short(m):
+            self.written_out(m)
+            return
+        left = [t for t in m.stores if not self.product(m, t)]
+        if left:
+            self.call(Nest(Map(m.dims, left), self.ranges))
+
+    def call(self, nest: Nest) -> None:
+        """A call of a nest's function."""
+        digest = hashlib.sha256("\n".join(nest.body.lines).encode()).hexdigest()
+        name = f"effgrad_nest_{digest[:32]}"
+        self.kernels[name] = nest.body
+        self.body.declared.add(f"declare void @{name}({nest.signature}) nounwind")
+        arguments = [f"ptr {self.pointer(b)}" for b in nest.buffers]
+        arguments += [f"i64 {self.integer(i)}" for i in nest.numbers]
+        self.body.lines.append(f"  call void @{name}({', '.join(arguments)})")
+
+    def written_out(self, m: Map) -> None:
+        """A Map point by point: all values before the first store."""
+        names = [name for name, _ in m.dims]
+        writes = []
+        for point in itertools.product(*[range(n.constant) for _, n in m.dims]):
+            at = dict(zip(names, point, strict=True))
+            values = [t.value.substitute(at) for t in m.stores]
+            known = self.values(values)
+            writes.append([
+                (t, known[e], tuple(i.substitute(at) for i in t.indices)) for t, e in zip(m.stores, values, strict=True)
+            ])  # fmt: skip
+        for adds in (False, True):
+            for row in writes:
+                for t, value, indices in row:
+                    if t.adds is adds:
+                        self.write(t.buffer, indices, value, adds)
+
+    def write(self, buffer: Buffer, indices: Sequence[Affine], value: str, adds: bool) -> None:
+        place = self.place(buffer, indices)
+        if adds:
+            kind = TYPES[buffer.dtype]
+            value = self.body.do(f"fadd {kind} {self.body.do(f'load {kind}, ptr {place}')}, {value}")
+        self.store(value, buffer.dtype, place)
+
+    # Stacks: 8 bytes an element
+
+    def move(self, s: Push | Pop) -> None:
+        """Save elements, or bring them back."""
+        top, limit = self.stack(s.stack), f"%limit{self.stacks[s.stack]}"
+        size = "1"
+        for _, n in s.dims:
+            extent = self.integer(n)
+            size = extent if size == "1" else self.body.do(f"mul nsw i64 {size}, {extent}")
+        pointer = self.body.do(f"load ptr, ptr {top}")
+        if isinstance(s, Pop):
+            back = self.body.do(f"sub nsw i64 0, {size}")
+            pointer = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {back}")
+            self.body.lines.append(f"  store ptr {pointer}, ptr {top}")
+        else:
+            after = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {size}")
+            self.leave(self.body.do(f"icmp ugt ptr {after}, {limit}"), FULL)
+            self.body.lines.append(f"  store ptr {after}, ptr {top}")
+        self.moved(s, pointer)
+
+    def moved(self, s: Push | Pop, pointer: str) -> None:
+        """Copy the elements between the buffer and the stack."""
+        if self.is_short(s):
+            for number, point in enumerate(itertools.product(*[range(n.constant) for _, n in s.dims])):
+                at = dict(zip([name for name, _ in s.dims], point, strict=True))
+                self.move_one(s, [i.substitute(at) for i in s.indices], pointer, number)
+            return
+        size = math.prod(self.ranges.most(n) for _, n in s.dims)
+        slots = Buffer("slots", (max(size, 1),), np.dtype(np.int64 if s.buffer.dtype.kind in "bi" else float))
+        place = _row_major(s.dims)
+        there = Store(slots, (place,), cast(load(s.buffer, s.indices), slots.dtype))
+        back = Store(s.buffer, s.indices, cast(load(slots, [place]), s.buffer.dtype))
+        self.places[slots] = pointer
+        self.call(Nest(Map(s.dims, [there if isinstance(s, Push) else back]), self.ranges))
+        del self.places[slots]
+
+    def move_one(self, s: Push | Pop, indices: Sequence[Affine], pointer: str, number: int) -> None:
+        slot = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {number}")
+        own, kind = TYPES[s.buffer.dtype], "i64" if s.buffer.dtype.kind in "bi" else "double"
+        if isinstance(s, Push):
+            value = self.body.convert(self.load(s.buffer, indices), own, kind)
+            self.body.lines.append(f"  store {kind} {value}, ptr {slot}")
+        else:
+            value = self.body.convert(self.body.do(f"load {kind}, ptr {slot}"), kind, own)
+            self.store(value, s.buffer.dtype, self.place(s.buffer, indices))
+
+    # Products
+
+    def product(self, m: Map, t: Store) -> bool:
+        """`C[i, j] += A[i, k] * B[k, j]` by BLAS, if the statement is that, and large."""
+        found = as_product(m, t, self.ranges)
+        if found is None:
+            return False
+        zero = {name: 0 for name, _ in m.dims}
+        places = [self.place(e.args[0], [i.substitute(zero) for i in e.args[1]]) for e in found.operands]
+        extents = [self.integer(n) for n in found.extents]
+        numbers = [f"i64 {n}" for n in product_numbers(found, extents)]
+        self.body.declared.add(f"declare i32 @{products.KERNEL}(ptr)")
+        blas = "%blas" if t.buffer.dtype.itemsize == 8 else "%blas.single"
+        for number, value in enumerate([*[f"ptr {place}" for place in places], f"ptr {blas}", *numbers]):
+            slot = self.body.do(f"getelementptr i64, ptr %product, i64 {number}")
+            self.body.lines.append(f"  store {value}, ptr {slot}")
+        self.body.do(f"call i32 @{products.KERNEL}(ptr %product)")
+        return True
+
+    def finished(self) -> Body:
+        """The whole function."""
+        body, count = Body(), len(self.order)
+        body.declared, body.vectorised = self.body.declared, self.body.vectorised
+        stacks: list[str] = []
+        for number in range(len(self.stacks)):
+            for word, at in (("base", count + 2 * number), ("limit", count + 2 * number + 1)):
+                stacks += [f"  %{word}{number}.at = getelementptr ptr, ptr %arguments, i64 {at}",
+                           f"  %{word}{number} = load ptr, ptr %{word}{number}.at"]  # fmt: skip
+            stacks += [f"  %stack{number} = alloca ptr", f"  store ptr %base{number}, ptr %stack{number}"]
+        last = count + 2 * len(self.stacks)
+        for number, word in enumerate(("apply", "blas", "blas.single")):
+            stacks += [f"  %{word}.at = getelementptr ptr, ptr %arguments, i64 {last + number}",
+                       f"  %{word} = load ptr, ptr %{word}.at"]  # fmt: skip
+        stacks.append("  %product = alloca [18 x i64]")
+        head = ["define i32 @KERNEL(ptr %arguments) nounwind {", "entry:"]
+        body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *self.body.lines, "  ret i32 0", "}"]
+        body.lines = [line.replace("%entry ]", "%start ]") for line in body.lines]
+        return body
+
+
+def _row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
+    """The number of a point in the order in which a box is walked."""
+    place, stride = Affine(), affine(1)
+    for name, n in reversed(dims):
+        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
+    return place
+
+
+def _note_ranges(block: Block, ranges: Ranges) -> None:
+    """Note between what the variables of all loops lie; each has a name of its own."""
+    for s in walk(block):
+        if isinstance(s, Repeat):
+            low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
+            ranges.bounds[s.variable] = low, high
+
+
+def _loads_of(m: Map) -> list[Element]:
+    indices = [a for t in m.stores for i in t.indices for a, _ in i.terms if type(a) is not str]
+    return [*loads([t.value for t in m.stores]), *loads(indices)]
+
+
+def _known_place(indices: Sequence[Affine], m: Map) -> bool:
+    names = {name for name, _ in m.dims}
+    return all(type(a) is str and a in names for i in indices for a, _ in i.terms)
+
+
+def _fixed(region: Region) -> set[Buffer]:
+    """Buffers that have to be in memory: inputs, outputs, constants, and those that NumPy sees."""
+    seen = {b for s in walk(region.block) if isinstance(s, Apply) for b in (*s.inputs, s.output)}
+    return {*region.inputs, *region.outputs, *seen, *(b for b in region.buffers() if b.data is not None)}

@@ -1,0 +1,96 @@
+"""Maps that are matrix products, for BLAS."""
+
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, Ranges
+from effgrad.stage.loop.element import MULTIPLY, NEGATIVE
+from effgrad.stage.loop.ir import Element, Map, Store, load
+from effgrad.stage.native.element_text import flat
+
+# Products of no fewer multiplications are for BLAS.
+LARGE_PRODUCT = 8192
+
+
+class MapProduct(NamedTuple):
+    """`C += alpha * A @ B`: the first elements of A, B and C, the extents of rows, columns and the sum, how BLAS sees
+    A and B, and the leading dimensions of A, B and C."""
+
+    operands: tuple[Element, Element, Element]
+    extents: tuple[Affine, Affine, Affine]
+    flags: tuple[str, str]
+    leading: tuple[int, int, int]
+    alpha: float
+
+
+def as_product(m: Map, t: Store, ranges: Ranges) -> MapProduct | None:
+    """A store of a Map as a product, if BLAS has a form for it."""
+    found = _product(m, t) if len(m.dims) == 3 else None
+    if found is None or math.prod(ranges.most(n) for _, n in m.dims) < LARGE_PRODUCT:
+        return None
+    (i, j, k), (a, b), alpha = found
+    c = load(t.buffer, t.indices)
+    if _form(c, i, j) is None or _form(c, i, j)[0] == "T":  # type: ignore[index]
+        (i, j), (a, b) = (j, i), (b, a)
+    forms = [_form(a, i, k), _form(b, k, j), _form(c, i, j)]
+    known = [form for form in forms if form is not None]
+    if len(known) < 3 or known[2][0] != "N":
+        return None
+    extents = dict(m.dims)
+    flags, leading = (known[0][0], known[1][0]), (known[0][1], known[1][1], known[2][1])
+    return MapProduct((a, b, c), (extents[i], extents[j], extents[k]), flags, leading, alpha)
+
+
+def product_numbers(p: MapProduct, extents: list[str]) -> list[str]:
+    """The numbers that the kernel of products takes after the operands and the function."""
+    dtype = p.operands[2].dtype
+    rows, columns, inner = extents
+    (flag_a, flag_b), (lead_a, lead_b, lead_c) = p.flags, p.leading
+    alpha, one = (_bits(x, dtype) for x in (p.alpha, 1.0))
+    numbers = [ord(flag_b), ord(flag_a), columns, rows, inner, alpha, lead_b, lead_a, one, lead_c, 1, 0, 0, 0]
+    return [str(n) for n in numbers]
+
+
+def _bits(value: float, dtype: np.dtype[Any]) -> int:
+    packed = struct.pack("<d", value) if dtype.itemsize == 8 else struct.pack("<fi", value, 0)
+    return int(struct.unpack("<q", packed)[0])
+
+
+def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Element], float] | None:
+    """Of `C[i, j] += alpha * A[i, k] * B[k, j]`: the variables, the loads and the number."""
+    e, alpha = t.value, 1.0
+    if not t.adds or t.buffer.dtype.kind != "f":
+        return None
+    if e.op is NEGATIVE:
+        e, alpha = e.args[0], -1.0
+    if e.op is MULTIPLY and e.args[0].op == "constant":
+        e, alpha = e.args[1], alpha * e.args[0].args[0]
+    if e.op is not MULTIPLY or any(a.op != "load" or a.args[0].dtype != t.buffer.dtype for a in e.args):
+        return None
+    a, b = e.args
+    touched = [s for s in m.stores if s is not t]
+    written = {s.buffer for s in touched}
+    if t.buffer in written or any(not s.adds for s in touched) or not written.isdisjoint((a.args[0], b.args[0])):
+        return None
+    if t.buffer in (a.args[0], b.args[0]):
+        return None
+    names = [name for name, _ in m.dims]
+    sets = [
+        frozenset(v for v in names if any(v in i.variables() for i in x)) for x in (t.indices, a.args[1], b.args[1])
+    ]
+    if any(len(s) != 2 for s in sets) or len(set(sets)) != 3:
+        return None
+    ((i,), (j,), (k,)) = sets[0] & sets[1], sets[0] & sets[2], sets[1] & sets[2]
+    return (i, j, k), (a, b), alpha
+
+
+def _form(e: Element, row: str, column: str) -> tuple[str, int] | None:
+    """How BLAS sees a matrix: by rows or transposed, and its leading dimension."""
+    where = flat(*e.args)
+    down, along = where.coefficient(row), where.coefficient(column)
+    if along == 1 and down >= 1:
+        return "N", down
+    return ("T", along) if down == 1 and along >= 1 else None

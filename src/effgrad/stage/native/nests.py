@@ -1,0 +1,304 @@
+"""The loop nest of a region's Map as an LLVM function of its own.
+
+The text says what is computed and along which axes memory runs; extents, strides and offsets are arguments: so maps of
+one shape class are compiled once. Every buffer is an argument that overlaps no other, and the innermost loop says that
+its steps are independent, which `legal` has made sure of. Sums are added up in registers, in an order that the compiler
+chooses; nothing else is reassociated, and no product is contracted with a sum. Stores that add to neighbouring
+elements, the adjoint of a stencil, go through a row: what they add is computed once, and gathered.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.activity import apart
+from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, variable
+from effgrad.stage.loop.ir import Buffer, Dims, Element, Map, Store, load, loads
+from effgrad.stage.native.element_text import Elements, flat
+from effgrad.stage.native.scalars import TYPES, Body, literal
+
+# Rows are this long.
+ROW = 1024
+WIDE = '"prefer-vector-width"="512"'
+# Metadata of the module: the loop's steps do not touch each other's memory.
+GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
+
+
+def legal(m: Map, ranges: Ranges) -> list[Map]:
+    """Maps that mean the same, in none of which a store changes what another point reads or stores."""
+    dims = tuple(d for d in m.dims if d[1] != 1)
+    one = {name: 0 for name, n in m.dims if n == 1}
+    stores = [
+        Store(t.buffer, tuple(i.substitute(one) for i in t.indices), t.value.substitute(one), t.adds) for t in m.stores
+    ] if one else m.stores  # fmt: skip
+    if not dims or not _conflicts(stores, dims):
+        return [Map(dims, stores)]
+    temporaries: dict[Element, Element] = {}
+    place = tuple(variable(name) for name, _ in dims)
+    shape = tuple(ranges.most(n) for _, n in dims)
+    for t in stores:
+        if t.value.op != "constant" and t.value not in temporaries:
+            temporaries[t.value] = load(Buffer(fresh("held"), shape, t.value.dtype), place)
+    held = [Store(e.args[0], place, value) for value, e in temporaries.items()]
+    later = sorted(stores, key=lambda t: t.adds)
+    after = [Map(dims, [Store(t.buffer, t.indices, temporaries.get(t.value, t.value), t.adds)]) for t in later]
+    return [Map(dims, held), *after]
+
+
+def _conflicts(stores: Sequence[Store], dims: Dims) -> bool:
+    read = loads([t.value for t in stores])
+    read += [e for t in stores for i in t.indices for e in loads([a for a, _ in i.terms if type(a) is not str])]
+    names = {name for name, _ in dims}
+    for t in stores:
+        everywhere = set[str]().union(*(i.variables() for i in t.indices)) >= names
+        for e in read:
+            if e.args[0] is t.buffer and (
+                not apart(e.args[1], t.indices, dims) or (e.args[1] == t.indices and not everywhere)
+            ):
+                return True
+        for other in stores:
+            if other is not t and other.buffer is t.buffer and not (t.adds and other.adds):
+                if other.indices == t.indices or not apart(other.indices, t.indices, dims):
+                    return True
+    return False
+
+
+class Nest(Elements):
+    """One Map as a function: its text, and the arguments that it is to be called with."""
+
+    def __init__(self, m: Map, ranges: Ranges) -> None:
+        super().__init__(Body(vector=True))
+        self.ranges = ranges
+        self.buffers: dict[Buffer, str] = {}
+        self.numbers: dict[Affine, str] = {}
+        self.rows: list[str] = []
+        self.labels = 0
+        self.label = "entry"
+        self.names = {name for name, _ in m.dims}
+        self.nest(m.dims, m.stores)
+        self.body.lines.append("  ret void")
+        pointers = [f"ptr noalias {name}" for name in self.buffers.values()]
+        numbers = [f"i64 {name}" for name in self.numbers.values()]
+        head = f"define void @KERNEL({', '.join([*pointers, *numbers])}) nounwind {WIDE} {{"
+        self.body.lines[:0] = [head, "entry:", *self.rows]
+        self.body.lines.append("}")
+
+    @property
+    def signature(self) -> str:
+        """The types of the arguments."""
+        return ", ".join(["ptr"] * len(self.buffers) + ["i64"] * len(self.numbers))
+
+    def pointer(self, buffer: Buffer) -> str:
+        return self.buffers.setdefault(buffer, f"%b{len(self.buffers)}")
+
+    def outer(self, value: Affine) -> str:
+        return "0" if value == 0 else self.numbers.setdefault(value, f"%n{len(self.numbers)}")
+
+    def inside(self, atom: Element) -> bool:
+        return not atom.variables().isdisjoint(self.names)
+
+    def step(self, k: int) -> str:
+        return str(k) if abs(k) <= 1 else self.outer(Affine(k))
+
+    # Loops
+
+    def loop(self, name: str, start: str, stop: str) -> tuple[str, str, str]:
+        """Begin a loop over a variable; what `close` needs."""
+        self.labels += 1
+        k = self.labels
+        self.body.lines += [f"  br label %head{k}", f"head{k}:"]
+        value = self.body.name()
+        self.body.lines.append(f"  {value} = phi i64 [ {start}, %{self.label} ], [ %next{k}, %latch{k} ]")
+        more = self.body.do(f"icmp slt i64 {value}, {stop}")
+        self.body.lines += [f"  br i1 {more}, label %body{k}, label %done{k}", f"body{k}:"]
+        self.variables[name], self.label = value, f"body{k}"
+        return name, value, str(k)
+
+    def close(self, loop: tuple[str, str, str], parallel: bool = False) -> None:
+        name, value, k = loop
+        self.body.lines += [
+            f"  br label %latch{k}", f"latch{k}:", f"  %next{k} = add nsw i64 {value}, 1",
+            f"  br label %head{k}{', ' + PARALLEL if parallel else ''}", f"done{k}:",
+        ]  # fmt: skip
+        self.label = f"done{k}"
+        del self.variables[name]
+
+    def nest(self, dims: Dims, stores: Sequence[Store]) -> None:
+        """The loops of a Map; its stores that meet along the innermost axis go through rows."""
+        accesses = [(e.args[0], e.args[1]) for e in loads([t.value for t in stores])]
+        accesses += [(t.buffer, t.indices) for t in stores]
+        strides = {v: [abs(flat(b, i).coefficient(v)) for b, i in accesses] for v, _ in dims}
+        inner = max(range(len(dims)), key=lambda k: (_score(strides[dims[k][0]], dims[k][1]), k))
+        v, n = dims[inner]
+        around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
+        loops = [self.loop(name, "0", self.outer(extent)) for name, extent in around]
+        if any(not t.adds and {name for name, _ in dims} - _variables(t) for t in stores):
+            raise NotCaptured("an element is written more than once by one statement")
+        scattered = [t for t in stores if _through_table(t, v)]
+        sums = [t for t in stores if t not in scattered and not any(v in i.variables() for i in t.indices)]
+        rest = [t for t in stores if t not in scattered and t not in sums]
+        count: dict[Buffer, int] = {}
+        for t in rest:
+            count[t.buffer] = count.get(t.buffer, 0) + t.adds
+        split = [t for t in rest if t.adds and count[t.buffer] > 1]
+        simple = [t for t in rest if t not in split]
+        if split:
+            self.through_rows(v, n, sums, simple, split)
+        elif sums or simple:
+            self.innermost(v, "0", self.outer(n), sums, simple, {})
+        for t in scattered:
+            self.scattered(v, n, t)
+        for opened in reversed(loops):
+            self.close(opened)
+
+    def scattered(self, v: str, n: Affine, t: Store) -> None:
+        """A store whose places come from a table: one after the other."""
+        opened = self.loop(v, "0", self.outer(n))
+        self.write(t, self.values([t.value])[t.value], self.place(t.buffer, t.indices))
+        self.close(opened)
+
+    def write(self, t: Store, value: str, place: str) -> None:
+        """Store a value, or add it to what is there."""
+        if t.adds:
+            kind = TYPES[t.buffer.dtype]
+            old = self.body.do(f"load {kind}, ptr {place}{self.suffix}")
+            value = self.body.do(f"{'fadd' if kind in ('double', 'float') else 'add'} {kind} {old}, {value}")
+        self.store(value, t.buffer.dtype, place)
+
+    def innermost(
+        self, v: str, start: str, stop: str, sums: Sequence[Store], simple: Sequence[Store], rows: Mapping[Element, Any]
+    ) -> None:
+        """The innermost loop: sums in registers, stores, and what goes into rows."""
+        before, k = self.label, self.labels + 1
+        opened = self.loop(v, start, stop)
+        sites, totals = [], []
+        at = len(self.body.lines)
+        while not self.body.lines[at - 1].endswith(":") or not self.body.lines[at - 1].startswith("head"):
+            at -= 1
+        for t in sums:
+            kind, total = TYPES[t.buffer.dtype], self.body.name()
+            zero = literal(0, kind)
+            sites.append((total, f"%sum{total[1:]}"))
+            self.body.lines.insert(at, f"  {total} = phi {kind} [ {zero}, %{before} ], [ %sum{total[1:]}, %latch{k} ]")
+            totals.append(kind)
+        self.suffix = f", {GROUP}"
+        names = self.values([*[t.value for t in (*sums, *simple)], *rows])
+        for t, (total, added), kind in zip(sums, sites, totals, strict=True):
+            self.body.lines.append(f"  {added} = fadd reassoc nsz {kind} {total}, {names[t.value]}")
+        for e, place in rows.items():
+            row = place(self.variables[v])
+            self.body.lines.append(f"  store {TYPES[e.dtype]} {names[e]}, ptr {row}{self.suffix}")
+        places = [self.place(t.buffer, t.indices) for t in simple]
+        for t, place in zip(simple, places, strict=True):
+            self.write(t, names[t.value], place)
+        self.suffix = ""
+        self.close(opened, parallel=True)
+        for t, (total, _) in zip(sums, sites, strict=True):
+            self.write(Store(t.buffer, t.indices, t.value, True), total, self.place(t.buffer, t.indices))
+
+    # Rows
+
+    def through_rows(
+        self, v: str, n: Affine, sums: Sequence[Store], simple: Sequence[Store], split: Sequence[Store]
+    ) -> None:  # fmt: skip
+        """The innermost loop in stretches: what is added is computed into rows, and then gathered from them."""
+        groups = _groups(split, v)
+        pad = max(max(shifts) - min(shifts) for shifts in ([c for c, _ in g] for g in groups.values()))
+        values = list(dict.fromkeys(t.value for t in split))
+        rows = {e: self.row(e.dtype, ROW + 2 * pad) for e in values}
+        size = self.outer(n)
+        stretch = fresh("stretch")
+        self.variables[stretch] = ""
+        count = self.body.do(f"add nsw i64 {size}, {ROW - 1}")
+        opened = self.loop(stretch, "0", self.body.do(f"sdiv i64 {count}, {ROW}"))
+        first = self.body.do(f"mul nsw i64 {self.variables[stretch]}, {ROW}")
+        end = self.body.do(f"add nsw i64 {first}, {ROW}")
+        self.body.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        last = self.body.do(f"call i64 @llvm.smin.i64(i64 {end}, i64 {size})")
+        offset = self.body.do(f"sub nsw i64 {pad}, {first}")
+
+        def at(row: str, kind: str) -> Any:
+            def place(i: str) -> str:
+                where = self.body.do(f"add nsw i64 {i}, {offset}")
+                return self.body.do(f"getelementptr inbounds {kind}, ptr {row}, i64 {where}")
+
+            return place
+
+        self.innermost(v, first, last, sums, simple, {e: at(rows[e], TYPES[e.dtype]) for e in values})
+        self.cleared(rows, pad, last, offset)
+        places = {e: at(rows[e], TYPES[e.dtype]) for e in values}
+        for (buffer, indices, axis), group in groups.items():
+            self.gathered(v, first, last, buffer, indices, axis, group, places)
+        self.close(opened)
+
+    def row(self, dtype: np.dtype[Any], size: int) -> str:
+        name = f"%row{len(self.rows)}"
+        self.rows.append(f"  {name} = alloca [{size} x {TYPES[dtype]}], align 64")
+        return name
+
+    def cleared(self, rows: Mapping[Element, str], pad: int, last: str, offset: str) -> None:
+        """Let the rows be zero beside what was computed."""
+        end = self.body.do(f"add nsw i64 {last}, {offset}")
+        for e, row in rows.items():
+            kind = TYPES[e.dtype]
+            for k in range(pad):
+                before = self.body.do(f"getelementptr inbounds {kind}, ptr {row}, i64 {k}")
+                self.body.lines.append(f"  store {kind} {literal(0, kind)}, ptr {before}")
+                where = self.body.do(f"add nsw i64 {end}, {k}")
+                after = self.body.do(f"getelementptr inbounds {kind}, ptr {row}, i64 {where}")
+                self.body.lines.append(f"  store {kind} {literal(0, kind)}, ptr {after}")
+
+    def gathered(
+        self, v: str, first: str, last: str, buffer: Buffer, indices: tuple[Affine, ...], axis: int | None,
+        group: Sequence[tuple[int, Store]], rows: Mapping[Element, Any],
+    ) -> None:  # fmt: skip
+        """Add to each element what all the stores of a group put there: element `p` gets row `p - shift` of each."""
+        sign = 1 if axis is None else indices[axis].coefficient(v)
+        shifts = [sign * c for c, _ in group]
+        start = first if min(shifts) == 0 else self.body.do(f"add nsw i64 {first}, {min(shifts)}")
+        stop = last if max(shifts) == 0 else self.body.do(f"add nsw i64 {last}, {max(shifts)}")
+        opened = self.loop(v, start, stop)
+        self.suffix = f", {GROUP}"
+        kind, total = TYPES[buffer.dtype], ""
+        for shift, (_, t) in zip(shifts, group, strict=True):
+            i = self.variables[v]
+            source = i if shift == 0 else self.body.do(f"sub nsw i64 {i}, {shift}")
+            part = self.body.do(f"load {kind}, ptr {rows[t.value](source)}{self.suffix}")
+            total = part if not total else self.body.do(f"fadd {kind} {total}, {part}")
+        self.write(Store(buffer, indices, group[0][1].value, True), total, self.place(buffer, indices))
+        self.suffix = ""
+        self.close(opened, parallel=True)
+
+
+def _groups(
+    split: Sequence[Store], v: str
+) -> dict[tuple[Buffer, tuple[Affine, ...], int | None], list[tuple[int, Store]]]:
+    """Stores by their places but for a shift along the innermost axis: the shift, and the store."""
+    groups: dict[Any, list[tuple[int, Store]]] = {}
+    for t in split:
+        axes = [k for k, i in enumerate(t.indices) if v in i.variables()]
+        key: Any = (t.buffer, t.indices, None)
+        shift = 0
+        if len(axes) == 1 and abs(t.indices[axes[0]].coefficient(v)) == 1:
+            i = t.indices[axes[0]]
+            shift = i.constant
+            moved = tuple(j if k != axes[0] else Affine(0, i.terms) for k, j in enumerate(t.indices))
+            key = (t.buffer, moved, axes[0])
+        groups.setdefault(key, []).append((shift, t))
+    return groups
+
+
+def _variables(t: Store) -> set[str]:
+    return set[str]().union(*(i.variables() for i in t.indices))
+
+
+def _through_table(t: Store, v: str) -> bool:
+    return any(type(a) is not str and v in a.variables() for i in t.indices for a, _ in i.terms)
+
+
+def _score(strides: Sequence[int], extent: Affine) -> float:
+    """How well a loop over an axis runs as the innermost: along memory, over many elements."""
+    if not extent.terms and extent.constant < 4:
+        return -100 + sum(s == 1 for s in strides)
+    return sum(1 if s == 1 else 0.5 if s == 0 else -2 for s in strides)

@@ -1,0 +1,122 @@
+"""Regions in machine code: they compute what the executor, their specification, says."""
+
+import numpy as np
+import pytest
+from loop_programs import arguments, compiled, copies, program
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.derive import Reversal
+from effgrad.stage.loop.execute import execute
+from effgrad.stage.loop.regions import captured
+from effgrad.stage.native import lowering, map_products
+from effgrad.stage.native.executable import Executable
+
+
+def agree(region, args, tolerance=1e-10):
+    for a, b in zip(Executable(region)(*args), execute(region, args), strict=True):
+        assert a.dtype == b.dtype and np.max(np.abs(a - b)) <= tolerance * (1 + np.max(np.abs(b)))
+
+
+def both(f, *args):
+    """The function and its reverse in machine code, beside the executor's."""
+    region = captured(f, *copies(args))
+    agree(region, args)
+    back = Reversal(region, region.inputs).whole_region(region.inputs)
+    agree(back, [*args, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(200, 208))
+@pytest.mark.parametrize("written_out", [True, False])
+def test_random_loops(seed, written_out, monkeypatch):
+    if not written_out:  # every Map is a loop nest, and every product goes to BLAS
+        monkeypatch.setattr(lowering, "POINTS", 1)
+        monkeypatch.setattr(lowering, "LOCAL", 0)
+        monkeypatch.setattr(map_products, "LARGE_PRODUCT", 1)
+    f, _ = program(seed)
+    try:
+        both(f, *arguments(seed))
+    except NotCaptured:
+        pytest.skip("an alias that a region refuses")
+
+
+def test_a_stencil_longer_than_a_row_is_gathered():
+    def f(a, b):
+        for _ in range(2):
+            b[1:-1] = 0.33 * (a[:-2] + a[1:-1] * a[1:-1] + a[2:])
+            a[2:-2] = 0.33 * (b[:-4] + b[4:])
+        return np.sum(a * b)
+
+    rng = np.random.default_rng(0)
+    both(f, rng.normal(size=2500), rng.normal(size=2500))
+
+
+def test_two_axes_products_and_triangles():
+    def f(A, x):
+        s = 0.0
+        for i in range(1, 9):
+            A[i, :i] = A[i, :i] - x[:i] * 0.1
+            A[1:, 1:] = 0.5 * A[1:, 1:] + 0.1 * A[:-1, 1:] + 0.1 * A[1:, :-1]
+            x[:i] = A[:i, :i].T @ x[:i] * 0.1
+            s = s + np.sum(A @ A * 0.01)
+        return s + np.sum(x)
+
+    rng = np.random.default_rng(1)
+    both(f, rng.normal(size=(9, 9)), rng.normal(size=9))
+
+
+def test_large_products_in_single_precision_go_to_blas():
+    def f(A, B):
+        for _ in range(2):
+            A = np.tanh(A @ B * np.float32(0.1))
+        return np.sum(A.T @ B)
+
+    rng = np.random.default_rng(2)
+    A, B = (rng.normal(size=(21, 21)).astype(np.float32) for _ in range(2))
+    region = captured(f, A, B)
+    agree(region, [A, B], 1e-4)
+    back = Reversal(region, region.inputs).whole_region(region.inputs)
+    agree(back, [A, B, np.float32(1)], 1e-4)
+
+
+def test_a_stack_that_is_full_grows():
+    def f(x):
+        for _ in range(120):
+            x = np.sin(x) * x + 0.5
+        return np.sum(x)
+
+    both(f, np.linspace(0, 1, 50))
+
+
+def test_equal_nests_are_compiled_once():
+    source = "def f(x):\n    s = 0.0\n    for i in range(1, {n}):\n        s = s + x[:i] @ x[1:i + 1]\n    return s\n"
+    kernels = []
+    for n in (700, 800, 900):
+        f, _ = compiled(source.format(n=n), f"<nest {n}>")
+        region = captured(f, np.linspace(0.0, 1.0, 1000))
+        kernels.append(set(lowering.Function(region).kernels))
+    assert kernels[0] == kernels[1] == kernels[2]
+
+
+def test_errors_of_functions_inside_a_loop_are_the_programs():
+    def f(A):
+        s = 0.0
+        for _ in range(2):
+            s = s + np.sum(np.linalg.cholesky(A))
+        return s
+
+    region = captured(f, np.eye(2))
+    run = Executable(region)
+    assert run(np.eye(2))[0] == 4
+    with pytest.raises(np.linalg.LinAlgError):
+        run(-np.eye(2))
+
+
+def test_arguments_are_not_written_to():
+    def f(x):
+        for i in range(3):
+            x[i] = x[i] * 2
+        return np.sum(x)
+
+    x = np.arange(3.0)
+    run = Executable(captured(f, x.copy()))
+    assert run(x)[0] == 6 and run(x)[0] == 6 and np.array_equal(x, np.arange(3.0))
