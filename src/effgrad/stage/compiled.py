@@ -21,7 +21,10 @@ import optree
 
 from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged
+from effgrad.program.control import read
 from effgrad.stage.graph import Graph, GuardFailed
+from effgrad.stage.loop.frame_loops import Loops
+from effgrad.stage.loop.program import ROOM
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
@@ -159,12 +162,15 @@ class Paths:
 class Compiled:
     """A compiled function; see `compile`."""
 
-    def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool) -> None:
+    def __init__(
+        self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: int = ROOM
+    ) -> None:
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
-        self.function, self.backend = f, backend
+        self.function, self.backend, self.memory = f, backend, memory
+        self.read = read(f)
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
 
@@ -181,7 +187,7 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return compile, (self.function, self.backend, self.flush_subnormals)
+        return compile, (self.function, self.backend, self.flush_subnormals, self.memory)
 
     def _run(self, leaves: Sequence[Any], tree: Any) -> Any:
         key, inputs = _typed(leaves, tree)
@@ -205,7 +211,7 @@ class Compiled:
         start = time.perf_counter()
         with _collection_paused():
             with self._settings():
-                graph, results = staged(self.function, leaves, tree, simplifier())
+                graph, results = staged(self.read, leaves, tree, simplifier(), Loops(self.memory))
             graph = contracted(dead(graph))
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
@@ -274,7 +280,9 @@ def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[
     return tuple(key), inputs
 
 
-def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False) -> Compiled:  # noqa: A001 (the name users look for)
+def compile(  # noqa: A001 (the name users look for)
+    f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False, memory: int = ROOM
+) -> Compiled:
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
@@ -287,6 +295,8 @@ def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bo
         backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
         flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
             is many times slower; weights that underflow, as in softmax, are often among them.
+        memory: how many bytes reverse mode saves in a loop, at most about; of more it keeps states of the outermost
+            loop, and runs the steps between them again.
 
     Raises:
         NotStaged: an argument cannot be part of a program, or a package is missing.
@@ -300,4 +310,4 @@ def compile(f: Callable[..., Any], backend: str = "native", flush_subnormals: bo
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; choose one of {', '.join(map(repr, BACKENDS))}")
-    return Compiled(f, backend, flush_subnormals)
+    return Compiled(f, backend, flush_subnormals, memory)

@@ -27,6 +27,7 @@ from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum
+from effgrad.program.control import Control
 from effgrad.program.interception import intercepted
 from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
@@ -216,14 +217,17 @@ def settled(value: Any) -> Any:
     return value.owner.guard(value) if type(value) is Staged else value
 
 
-class Stage(Handler[Smooth, Recompute]):
+class Stage(Handler[Smooth, Recompute, Control]):
     """Record the program as a graph; a staged value's shadow is its node."""
 
     holder = Staged
 
-    def __init__(self, recorder: Simplifier | None = None) -> None:
-        # Where the operations go; without one, they are kept as they are.
-        self.recorder = recorder
+    def __init__(self, recorder: Simplifier | None = None, run_loop: Any = None) -> None:
+        # Where the operations go; without one, they are kept as they are. `run_loop` performs loops as one operation.
+        self.recorder, self.run_loop = recorder, run_loop
+
+    def loops(self) -> Any:
+        return self.run_loop
 
     def enter(self) -> None:
         self.inputs: list[Node] = []
@@ -428,7 +432,7 @@ def is_dynamic(leaf: Any) -> bool:
 
 
 def staged(
-    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None
+    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None, run_loop: Any = None
 ) -> tuple[Graph, list[Any]]:
     """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
     for leaf in leaves:
@@ -436,7 +440,7 @@ def staged(
             raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
-    with intercepted(), Stage(recorder) as stage:
+    with intercepted(), Stage(recorder, run_loop) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)

@@ -13,7 +13,12 @@ _numbers = itertools.count(1)
 
 
 class NotCaptured(Exception):
-    """A program does something that a region cannot express; the message says it in the user's terms."""
+    """A program does something that a region cannot express; the message says it in the user's terms.
+
+    `line` is where, if that is known.
+    """
+
+    line: int = 0
 
 
 def fresh(prefix: str) -> str:

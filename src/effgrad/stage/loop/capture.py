@@ -35,6 +35,8 @@ class Capture(Branches):
         super().__init__(retyped)
         self.lifted: dict[int, tuple[Any, Any]] = {}
         self.calls = self.line = 0
+        # How many steps all loops have, if that is known.
+        self.steps: int | None = 0
 
     # Values from outside
 
@@ -205,7 +207,13 @@ class Capture(Branches):
             cells.update(frame)
             del self.ranges.bounds[name]
         self.block.append(Repeat(name, start, stop, step, block))
+        self.count(0 if steps is None else len(steps))
         cells.after(frame)
+
+    def count(self, steps: int) -> None:
+        """Add a loop's steps to those counted, 0 if they are not known."""
+        inner = self.steps
+        self.steps = None if inner is None or not steps else max(inner, 1) * steps
 
     def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
         """A `for` with `break`: a `while` that counts."""
@@ -230,6 +238,7 @@ class Capture(Branches):
             self.body(body, frame)
             cells.update(frame)
         self.block.append(While(count, test, flag, block))
+        self.steps = None
         cells.after(frame)
         stopped = frame.own.pop(STOP)
         frame.own.pop(number)
@@ -256,6 +265,7 @@ class Capture(Branches):
             self.body(body, frame)
             cells.update(frame)
         self.block.append(While(count, test, flag, block))
+        self.steps = None
         cells.after(frame)
         if s.orelse:
             raise NotCaptured("`else` of a `while`")
@@ -332,6 +342,8 @@ class Capture(Branches):
         if not symbolic([args, list(kwargs.values())]):
             if inspect.isfunction(f) and not registry.is_library(f):
                 return self.inline(f, args, kwargs)
+            if not registry.is_pure(f):
+                raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")
             return f(*args, **kwargs)
         ufunc = primitive_of(f)
         if ufunc is not None and not kwargs:

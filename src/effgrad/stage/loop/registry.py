@@ -1,7 +1,10 @@
 """Functions that have rules of their own while a loop is captured: a rule says so in an attribute."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from effgrad.stage.loop.values import SYMBOLIC
 
@@ -12,6 +15,28 @@ def is_library(f: Any) -> bool:
     """Whether a function is of a library rather than of the user's program."""
     module = getattr(f, "__module__", None) or ""
     return module.split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
+
+
+# Python's functions that only compute.
+PURE = {
+    len, range, int, float, bool, complex, abs, min, max, sum, round, tuple, list, dict, isinstance, issubclass, type,
+    getattr, hasattr, enumerate, zip, reversed, sorted, str, pow, divmod, any, all, callable, set, frozenset, slice,
+}  # fmt: skip
+
+
+def is_pure(f: Any) -> bool:
+    """Whether calling a function once is as good as calling it in each step: it computes, and does nothing else."""
+    owner = getattr(f, "__self__", None)
+    if owner is not None and not inspect.ismodule(owner):
+        return isinstance(owner, str | tuple | int | float | np.dtype | np.ufunc) or (
+            isinstance(owner, dict) and f.__name__ in ("get", "keys", "values", "items")
+        )
+    if isinstance(f, np.ufunc) or f in PURE:
+        return True
+    module = getattr(f, "__module__", None) or ""
+    if isinstance(f, type):
+        return issubclass(f, np.generic | np.dtype)
+    return module.split(".")[0] in ("numpy", "scipy", "math") and "random" not in module
 
 
 def rule(*functions: Any) -> Callable[[Rule], Rule]:

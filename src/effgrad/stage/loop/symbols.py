@@ -24,6 +24,8 @@ class Symbols(Values):
             if not value.shape:
                 raise NotCaptured("a loop over a number")
             return Counted(0, value.shape[0], 1, lambda i: self.index(value, i))
+        if not isinstance(value, list | tuple | dict | set | str):
+            raise NotCaptured(f"a loop over a {type(value).__name__}")
         items = list(value)
         if len(items) > MOST_UNROLLED:
             raise NotCaptured(f"a loop over {len(items)} things that are not an array or a range")

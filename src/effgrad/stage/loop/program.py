@@ -1,0 +1,181 @@
+"""A captured loop as a primitive: its derivatives are regions again, so every mode has it, nested in any order.
+
+`run_region` gives all outputs in one vector of float64, in which each has its stretch of memory: nothing is copied
+where a native program reads them. Whole numbers and truth values are there as their bits.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.loop.activity import without_dead
+from effgrad.stage.loop.affine import Ranges
+from effgrad.stage.loop.derive import Reversal
+from effgrad.stage.loop.execute import execute
+from effgrad.stage.loop.ir import Buffer, Push, Region, Repeat, Statement, parts, walk
+from effgrad.stage.loop.tangents import tangent
+
+# What reverse mode saves, in bytes, before it keeps states of the outermost loop instead.
+ROOM = 8 << 20
+
+
+class Program:
+    """A region that is run, and what is derived from it."""
+
+    def __init__(self, region: Region, room: int = ROOM) -> None:
+        self.region, self.room = region, room
+        self.derived: dict[Any, Program] = {}
+        # Where each output begins in the vector of all.
+        self.starts = list(itertools.accumulate([b.size for b in region.outputs], initial=0))
+
+    @property
+    def size(self) -> int:
+        """The length of the vector of all outputs."""
+        return self.starts[-1]
+
+    @functools.cached_property
+    def run(self) -> Callable[..., list[np.ndarray]]:
+        """A function from arguments to outputs: machine code if there is llvmlite."""
+        try:
+            from effgrad.stage.native.executable import Executable
+        except ModuleNotFoundError:
+            return lambda *arguments: execute(self.region, arguments)
+        return Executable(self.region)
+
+    def tangent(self, moved: tuple[int, ...]) -> "Program":
+        """The program of the outputs' tangents, from the arguments and the tangents of some."""
+        inputs = [self.region.inputs[i] for i in moved]
+        return self._derive(("tangent", moved), lambda: tangent(self.region, inputs))
+
+    def adjoint(self, wanted: tuple[int, ...]) -> "Program":
+        """The program of the cotangents of some arguments, from the arguments and the cotangents of the smooth
+        outputs."""
+        inputs = [self.region.inputs[i] for i in wanted]
+        return self._derive(("adjoint", wanted), lambda: reverse(self.region, inputs, self.room))
+
+    def _derive(self, key: Any, make: Callable[[], Region]) -> "Program":
+        if key not in self.derived:
+            self.derived[key] = Program(make(), self.room)
+        return self.derived[key]
+
+
+def reverse(region: Region, wanted: Sequence[Buffer], room: int) -> Region:
+    """The reverse of a region, whose loops keep states if what all their steps need takes more than `room` bytes."""
+    plain = Reversal(region, wanted)
+    costs = {s: saved_bytes([x], _ranges([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
+    heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _steps(s) > 3}
+    if not heavy:
+        return plain.whole_region(wanted)
+
+    def segment(loop: Repeat) -> int:
+        if loop not in heavy:
+            return 0
+        count = _steps(loop)
+        state = 8 * sum(b.size for b in plain.state(loop))
+        best = math.sqrt(count * max(state, 8) / max(heavy[loop] / count, 8))
+        return max(2, min(count - 1, round(best)))
+
+    return Reversal(region, wanted, segment).whole_region(wanted)
+
+
+def _forward(reversal: Reversal, region: Region) -> list[Statement]:
+    """The statements of the forward sweep that stand for those of the region, without the saves before them."""
+    kept: list[Statement] = [s for s in reversal.forward if not isinstance(s, Push)]
+    return kept[: len(region.block)]
+
+
+def _steps(s: Statement) -> int:
+    """The number of steps of a loop, 0 if it is not known."""
+    if not isinstance(s, Repeat) or s.start.terms or s.stop.terms:
+        return 0
+    return len(range(s.start.constant, s.stop.constant, s.step))
+
+
+def _ranges(block: Sequence[Statement]) -> Ranges:
+    ranges = Ranges()
+    for s in walk(list(block)):
+        if isinstance(s, Repeat):
+            low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
+            ranges.bounds[s.variable] = low, high
+    return ranges
+
+
+def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
+    """The most bytes that statements save; a `while` counts as one step."""
+    total = 0
+    for s in block:
+        inner = sum(saved_bytes(part, ranges) for part in parts(s))
+        if isinstance(s, Repeat) and inner:
+            span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
+            inner *= max(0, -(-(span or 1) // abs(s.step)))
+        if isinstance(s, Push):
+            inner += 8 * math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
+        total += inner
+    return total
+
+
+def _run(*arguments: Any, program: Program) -> np.ndarray:
+    """All outputs in one vector."""
+    packed = np.empty(program.size)
+    for start, output in zip(program.starts, program.run(*arguments), strict=False):
+        stretch = packed[start : start + output.size]
+        if output.dtype.kind in "bi":
+            stretch.view(np.int64)[...] = output.ravel()
+        else:
+            stretch[...] = output.ravel()
+    return packed
+
+
+def _push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
+    """The tangent of the vector of outputs."""
+    program: Program = params["program"]
+    moved = tuple(i for i, t in enumerate(tangents) if t is not None and program.region.inputs[i].smooth)
+    if not moved:
+        return np.zeros(program.size)
+    return run_region(*args, *[tangents[i] for i in moved], program=program.tangent(moved))
+
+
+def _pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
+    """The cotangents of the arguments."""
+    program: Program = params["program"]
+    inputs, g = program.region.inputs, cotangents.dense(g)
+    smooth = tuple(i for i in wanted if inputs[i].smooth)
+    if not smooth:
+        return [None] * len(wanted)
+    back = program.adjoint(smooth)
+    seeds = [part(g, program, k) for k, b in enumerate(program.region.outputs) if b.smooth]
+    packed = run_region(*args, *seeds, program=back)
+    found = {i: part(packed, back, k) for k, i in enumerate(smooth)}
+    return [found.get(i) for i in wanted]
+
+
+def part(packed: Any, program: Program, k: int) -> Any:
+    """One of the outputs, of a vector of all."""
+    b = program.region.outputs[k]
+    start, stop = program.starts[k], program.starts[k + 1]
+    if b.dtype.kind in "bi":
+        bits = as_integers(packed, start=start, stop=stop, shape=b.shape)
+        return bits if b.dtype == np.dtype(np.int64) else bits.astype(b.dtype)
+    value = packed[start:stop].reshape(b.shape) if b.shape else packed[start]
+    return value if b.dtype == np.dtype(float) else value.astype(b.dtype)
+
+
+def _integers(packed: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
+    return np.array(packed[start:stop]).view(np.int64).reshape(shape)[()]
+
+
+as_integers = Primitive("as_integers", _integers, "constant", (None,), (None,))
+run_region = Primitive("run_region", _run, "general", (), ())
+run_region.push_jointly, run_region.pull_jointly = _push, _pull
+
+
+def trimmed(region: Region) -> Region:
+    """The region without what its outputs do not depend on."""
+    return Region(region.inputs, region.outputs, without_dead(region.block, region.outputs))
+
