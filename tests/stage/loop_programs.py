@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 SIZE = 5
 
@@ -154,3 +155,8 @@ def arguments(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
 def copies(args: Any) -> Any:
     """The arguments in memory of their own."""
     return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
+
+
+def seeds(first: int, few: int, many: int) -> list[Any]:
+    """The seeds of random programs: a few, and many for exhaustive sweeps."""
+    return [s if s < first + few else pytest.param(s, marks=pytest.mark.sweep) for s in range(first, first + many)]

@@ -1,6 +1,6 @@
 """Control flow of the user's functions as operations: a loop asks the running handlers how it is to be run.
 
-`read(f)` gives the function that asks: its code is the user's, read once per code object, with each outermost `for` and
+`read(f)` gives the function that asks: its code is the user's, read once per code object, with each `for` and
 `while` asking `Control.loops` first and each call reading the function that it calls. Where nothing is handled, or the
 answer is None, the loop is Python's own. Functions of effgrad are read through what they close over, so the function
 inside `effgrad.grad(f)` asks too.
@@ -164,7 +164,7 @@ class _Reader(ast.NodeTransformer):
         return ast.copy_location(_function(name, arguments, body), node)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements, with loops that ask; inside a loop, nothing does."""
+        """Statements, with loops that ask."""
         done: list[ast.stmt] = []
         for s in statements:
             if isinstance(s, ast.For | ast.While):
@@ -181,7 +181,8 @@ class _Reader(ast.NodeTransformer):
 
     def asking(self, s: ast.For | ast.While) -> list[ast.stmt]:
         """`names = @loop(this, locals())`, then either the names or the loop."""
-        original: Any = _Calls().visit(_copy(s))
+        original: Any = self.visit(_copy_head(s))
+        original.body, original.orelse = self.block(s.body), self.block(s.orelse)
         if not isinstance(self.node, ast.FunctionDef):
             return [original]
         self.changed = True
@@ -220,13 +221,6 @@ class _Reader(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         return node
-
-
-class _Calls(_Reader):
-    """Reads the calls in a loop that Python runs."""
-
-    def __init__(self) -> None:
-        self.changed = False
 
 
 def _expression(text: str) -> Any:

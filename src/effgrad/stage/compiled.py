@@ -49,9 +49,15 @@ def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
 
 def native_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program in machine code."""
+    made: Program = _native().program(graph, flush_subnormals)
+    return made
+
+
+def _native() -> Any:
+    """The package of machine code."""
     with _extra_named():
-        from effgrad.stage.native import program
-    return program(graph, flush_subnormals)
+        from effgrad.stage import native
+    return native
 
 
 @contextlib.contextmanager
@@ -211,7 +217,7 @@ class Compiled:
         start = time.perf_counter()
         with _collection_paused():
             with self._settings():
-                graph, results = staged(self.read, leaves, tree, simplifier(), Loops(self.memory))
+                graph, results = staged(self.read, leaves, tree, simplifier(), self._loops())
             graph = contracted(dead(graph))
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
@@ -221,6 +227,10 @@ class Compiled:
             with self._settings():
                 outputs = _owned(values(results), inputs)
         return optree.tree_unflatten(graph.tree, outputs)
+
+    def _loops(self) -> Loops | None:
+        """The loops of a program in machine code; NumPy's programs have none."""
+        return Loops(_native().Executable, self.memory) if self.backend == "native" else None
 
     def _settings(self) -> contextlib.AbstractContextManager[None]:
         """The floating-point settings of the program, for its first run, by NumPy."""

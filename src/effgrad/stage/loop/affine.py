@@ -21,6 +21,10 @@ class NotCaptured(Exception):
     line: int = 0
 
 
+class Declined(NotCaptured):
+    """A loop over things of Python's, which Python runs: nothing is wrong with it."""
+
+
 def fresh(prefix: str) -> str:
     """A name that no other variable has."""
     return f"{prefix}{next(_numbers)}"

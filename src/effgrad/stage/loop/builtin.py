@@ -43,7 +43,7 @@ def _enumerate(c: Symbols, value: Any, start: int = 0) -> Any:
 
 
 @rule(zip)
-def _zip(c: Symbols, *values: Any) -> Any:
+def _zip(c: Symbols, *values: Any, strict: bool = False) -> Any:
     found = [c.counted(v) for v in values]
     counted = [x for x in found if isinstance(x, Counted)]
     if not counted:

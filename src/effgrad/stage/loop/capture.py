@@ -15,7 +15,7 @@ import numpy as np
 
 from effgrad.arrays.value import KINDS, example
 from effgrad.stage.loop import fancy, library, registry
-from effgrad.stage.loop.affine import NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.affine import Declined, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.branches import Branches, returns
 from effgrad.stage.loop.cells import Cells
 from effgrad.stage.loop.desugar import STOP, jumps, without_jumps
@@ -169,6 +169,8 @@ class Capture(Branches):
     def for_(self, s: ast.For, frame: Frame) -> None:
         counted = self.counted(self.expression(s.iter, frame))
         if isinstance(counted, list):
+            if not self.block and not self.depth and not self.calls:
+                raise Declined("a loop over a list")
             self.unrolled(s, counted, frame)
         elif jumps(s.body, ast.Break):
             self.for_until(s, counted, frame)

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -174,6 +175,8 @@ class Evaluator(Symbols):
         value = self.expression(e.value, frame)
         if isinstance(value, View | Lazy):
             return library.attribute(self, value, e.attr)
+        if inspect.ismodule(value) and e.attr in vars(value):  # which may have another class while a derivative runs
+            return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))
 
     def _Subscript(self, e: ast.Subscript, frame: Frame) -> Any:

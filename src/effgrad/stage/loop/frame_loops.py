@@ -10,39 +10,41 @@ from typing import Any
 
 from effgrad.program.control import Loop
 from effgrad.stage.loop.activity import loop_writes, without_dead
-from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after
-from effgrad.stage.loop.program import ROOM, Program, part, run_region
+from effgrad.stage.loop.program import ROOM, Make, Program, part, run_region
 from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.values import Lazy, View
 
 # Loops of fewer steps, with those inside, are better as straight-line code.
 FEWEST = 32
+# A loop inside one that Python runs is captured so often.
+MOST_CAPTURED = 16
 
 
 class Loops:
     """The loops of one staged program."""
 
-    def __init__(self, room: int = ROOM) -> None:
-        self.room = room
+    def __init__(self, make: Make, room: int = ROOM) -> None:
+        self.make, self.room = make, room
         self.refused: set[Loop] = set()
+        self.asked: dict[Loop, int] = {}
 
     def __call__(self, loop: Loop, names: Mapping[str, Any], outside: Mapping[str, Any]) -> dict[str, Any] | None:
         """Run a loop as one operation: the names that it has bound, or None if Python has to run it."""
-        if loop in self.refused:
+        self.asked[loop] = self.asked.get(loop, 0) + 1
+        if loop in self.refused or self.asked[loop] > MOST_CAPTURED:
             return None
-        capture: Capture | None = None
         try:
-            if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(loop.statement)):
-                raise NotCaptured("a `return` inside the loop")
             capture, frame, results = captured_loop(loop, names, outside)
-            steps = capture.steps
-            if steps is not None and steps < FEWEST:
+            if capture.steps is not None and capture.steps < FEWEST:
                 return None
-            return self.performed(capture, frame, results, loop)
+            return self.performed(capture, frame, results)
+        except Declined:
+            return None
         except NotCaptured as reason:
             self.refused.add(loop)
             line = reason.line or loop.statement.lineno
@@ -53,27 +55,29 @@ class Loops:
             return None
 
     def performed(
-        self, capture: Capture, frame: Frame, results: dict[str, Any], loop: Loop
+        self, capture: Capture, frame: Frame, results: dict[str, Any]
     ) -> dict[str, Any]:  # fmt: skip
         """The captured loop performed, arrays written to, and the values of names."""
         changed = {b for s in capture.block for b in loop_writes(s)}
         values = {b: value for value, b in capture.inputs}
-        outputs: dict[Buffer, None] = {b: None for _, b in capture.inputs if b in changed}
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
-        for value in found.values():
-            outputs.update(dict.fromkeys(_buffers(value)))
-        kept = [b for b in outputs if b not in values or b in changed]
-        block = without_dead(capture.block, kept)
-        used = Region([], kept, block).buffers()
-        inputs = [(value, b) for value, b in capture.inputs if b in used]
-        program = Program(Region([b for _, b in inputs], kept, block), self.room)
-        packed = run_region(*[value for value, _ in inputs], program=program) if kept else None
-        parts = {b: part(packed, program, k) for k, b in enumerate(kept)}
-        for value, b in capture.inputs:
+        bound = [b for value in found.values() for b in _buffers(value) if b not in values]
+        outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
+        parts = self.run(capture, outputs) if outputs else {}
+        for b, value in values.items():
             if b in changed and b.shape:
                 value[...] = parts[b]
                 parts[b] = value
         return {name: _outside(value, parts, values) for name, value in found.items()}
+
+    def run(self, capture: Capture, outputs: list[Buffer]) -> dict[Buffer, Any]:
+        """Perform the region: the values of its outputs."""
+        block = without_dead(capture.block, outputs)
+        used = set(Region([], outputs, block).buffers())
+        inputs = [(value, b) for value, b in capture.inputs if b in used]
+        program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
+        packed = run_region(*[value for value, _ in inputs], program=program)
+        return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Any, inputs: Mapping[Buffer, Any]) -> Any:
         """The value of a name after the loop, in whole buffers."""
@@ -96,6 +100,8 @@ def captured_loop(
     """The capture of a loop, the frame after it, and the values of the names that it binds and that are read later."""
     retyped: dict[Any, Any] = {}
     function, statement = loop.function, loop.statement
+    if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
+        raise NotCaptured("a `return` inside the loop")
     while True:
         capture = Capture(retyped)
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
@@ -107,6 +113,10 @@ def captured_loop(
         except NotCaptured as reason:
             reason.line = capture.line
             raise
+        except Exception as error:  # Python says it best, where it runs the loop
+            refused = NotCaptured(f"{type(error).__name__}: {error}")
+            refused.line = capture.line
+            raise refused from error
         live = [n for n in loop.bound if n in frame.own and (n in names or read_after(function.body, statement, n))]
         return capture, frame, {n: frame.own[n] for n in live if frame.own[n] is not names.get(n)}
 

@@ -17,7 +17,6 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import Buffer, Push, Region, Repeat, Statement, parts, walk
 from effgrad.stage.loop.tangents import tangent
 
@@ -25,11 +24,15 @@ from effgrad.stage.loop.tangents import tangent
 ROOM = 8 << 20
 
 
+# What makes a function of a region: machine code, or the executor.
+Make = Callable[[Region], Callable[..., list[np.ndarray]]]
+
+
 class Program:
     """A region that is run, and what is derived from it."""
 
-    def __init__(self, region: Region, room: int = ROOM) -> None:
-        self.region, self.room = region, room
+    def __init__(self, region: Region, make: Make, room: int = ROOM) -> None:
+        self.region, self.make, self.room = region, make, room
         self.derived: dict[Any, Program] = {}
         # Where each output begins in the vector of all.
         self.starts = list(itertools.accumulate([b.size for b in region.outputs], initial=0))
@@ -41,12 +44,8 @@ class Program:
 
     @functools.cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
-        """A function from arguments to outputs: machine code if there is llvmlite."""
-        try:
-            from effgrad.stage.native.executable import Executable
-        except ModuleNotFoundError:
-            return lambda *arguments: execute(self.region, arguments)
-        return Executable(self.region)
+        """A function from arguments to outputs."""
+        return self.make(self.region)
 
     def tangent(self, moved: tuple[int, ...]) -> "Program":
         """The program of the outputs' tangents, from the arguments and the tangents of some."""
@@ -61,7 +60,7 @@ class Program:
 
     def _derive(self, key: Any, make: Callable[[], Region]) -> "Program":
         if key not in self.derived:
-            self.derived[key] = Program(make(), self.room)
+            self.derived[key] = Program(make(), self.make, self.room)
         return self.derived[key]
 
 

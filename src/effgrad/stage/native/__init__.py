@@ -11,6 +11,7 @@ import numpy as np
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, check_shape, fill, same
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
+from effgrad.stage.native.executable import Executable as Executable
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Plan

@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,30 +62,35 @@ def _bits(value: float, dtype: np.dtype[Any]) -> int:
 
 def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Element], float] | None:
     """Of `C[i, j] += alpha * A[i, k] * B[k, j]`: the variables, the loads and the number."""
-    e, alpha = t.value, 1.0
-    if not t.adds or t.buffer.dtype.kind != "f":
+    e, alpha = _without_factor(t.value)
+    if not t.adds or t.buffer.dtype.kind != "f" or e.op is not MULTIPLY:
         return None
+    a, b = e.args
+    if any(x.op != "load" or x.args[0].dtype != t.buffer.dtype for x in (a, b)):
+        return None
+    others = {s.buffer for s in m.stores if s is not t}
+    if t.buffer in (a.args[0], b.args[0]) or not others.isdisjoint((t.buffer, a.args[0], b.args[0])):
+        return None
+    names = [name for name, _ in m.dims]
+    of_c, of_a, of_b = (_depends(x, names) for x in (t.indices, a.args[1], b.args[1]))
+    if any(len(s) != 2 for s in (of_c, of_a, of_b)) or len({of_c, of_a, of_b}) != 3:
+        return None
+    ((i,), (j,), (k,)) = of_c & of_a, of_c & of_b, of_a & of_b
+    return (i, j, k), (a, b), alpha
+
+
+def _without_factor(e: Element) -> tuple[Element, float]:
+    """An expression without the number that it is multiplied by, and the number."""
+    alpha = 1.0
     if e.op is NEGATIVE:
         e, alpha = e.args[0], -1.0
     if e.op is MULTIPLY and e.args[0].op == "constant":
         e, alpha = e.args[1], alpha * e.args[0].args[0]
-    if e.op is not MULTIPLY or any(a.op != "load" or a.args[0].dtype != t.buffer.dtype for a in e.args):
-        return None
-    a, b = e.args
-    touched = [s for s in m.stores if s is not t]
-    written = {s.buffer for s in touched}
-    if t.buffer in written or any(not s.adds for s in touched) or not written.isdisjoint((a.args[0], b.args[0])):
-        return None
-    if t.buffer in (a.args[0], b.args[0]):
-        return None
-    names = [name for name, _ in m.dims]
-    sets = [
-        frozenset(v for v in names if any(v in i.variables() for i in x)) for x in (t.indices, a.args[1], b.args[1])
-    ]
-    if any(len(s) != 2 for s in sets) or len(set(sets)) != 3:
-        return None
-    ((i,), (j,), (k,)) = sets[0] & sets[1], sets[0] & sets[2], sets[1] & sets[2]
-    return (i, j, k), (a, b), alpha
+    return e, alpha
+
+
+def _depends(indices: Sequence[Affine], names: Sequence[str]) -> frozenset[str]:
+    return frozenset(v for v in names if any(v in i.variables() for i in indices))
 
 
 def _form(e: Element, row: str, column: str) -> tuple[str, int] | None:

@@ -47,21 +47,26 @@ def legal(m: Map, ranges: Ranges) -> list[Map]:
 
 
 def _conflicts(stores: Sequence[Store], dims: Dims) -> bool:
-    read = loads([t.value for t in stores])
-    read += [e for t in stores for i in t.indices for e in loads([a for a, _ in i.terms if type(a) is not str])]
-    names = {name for name, _ in dims}
-    for t in stores:
-        everywhere = set[str]().union(*(i.variables() for i in t.indices)) >= names
-        for e in read:
-            if e.args[0] is t.buffer and (
-                not apart(e.args[1], t.indices, dims) or (e.args[1] == t.indices and not everywhere)
-            ):
-                return True
-        for other in stores:
-            if other is not t and other.buffer is t.buffer and not (t.adds and other.adds):
-                if other.indices == t.indices or not apart(other.indices, t.indices, dims):
-                    return True
-    return False
+    """Whether a store changes what another point reads, or what another store writes."""
+    indices = [a for t in stores for i in t.indices for a, _ in i.terms if type(a) is not str]
+    read = [*loads([t.value for t in stores]), *loads(indices)]
+    return any(_read_elsewhere(t, e, dims) for t in stores for e in read) or any(
+        a is not b and _written_twice(a, b, dims) for a in stores for b in stores
+    )
+
+
+def _read_elsewhere(t: Store, e: Element, dims: Dims) -> bool:
+    if e.args[0] is not t.buffer:
+        return False
+    if e.args[1] == t.indices:
+        return not _variables(t) >= {name for name, _ in dims}
+    return not apart(e.args[1], t.indices, dims)
+
+
+def _written_twice(a: Store, b: Store, dims: Dims) -> bool:
+    if a.buffer is not b.buffer or (a.adds and b.adds):
+        return False
+    return a.indices == b.indices or not apart(a.indices, b.indices, dims)
 
 
 class Nest(Elements):
@@ -133,16 +138,7 @@ class Nest(Elements):
         v, n = dims[inner]
         around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
         loops = [self.loop(name, "0", self.outer(extent)) for name, extent in around]
-        if any(not t.adds and {name for name, _ in dims} - _variables(t) for t in stores):
-            raise NotCaptured("an element is written more than once by one statement")
-        scattered = [t for t in stores if _through_table(t, v)]
-        sums = [t for t in stores if t not in scattered and not any(v in i.variables() for i in t.indices)]
-        rest = [t for t in stores if t not in scattered and t not in sums]
-        count: dict[Buffer, int] = {}
-        for t in rest:
-            count[t.buffer] = count.get(t.buffer, 0) + t.adds
-        split = [t for t in rest if t.adds and count[t.buffer] > 1]
-        simple = [t for t in rest if t not in split]
+        sums, simple, split, scattered = _kinds(stores, dims, v)
         if split:
             self.through_rows(v, n, sums, simple, split)
         elif sums or simple:
@@ -287,6 +283,21 @@ def _groups(
             key = (t.buffer, moved, axes[0])
         groups.setdefault(key, []).append((shift, t))
     return groups
+
+
+def _kinds(stores: Sequence[Store], dims: Dims, v: str) -> tuple[list[Store], list[Store], list[Store], list[Store]]:
+    """The stores of a nest with the innermost variable `v`: sums along it, those at places of their own, those that
+    add to places of each other, and those whose places come from a table."""
+    if any(not t.adds and {name for name, _ in dims} - _variables(t) for t in stores):
+        raise NotCaptured("an element is written more than once by one statement")
+    scattered = [t for t in stores if _through_table(t, v)]
+    sums = [t for t in stores if t not in scattered and v not in _variables(t)]
+    rest = [t for t in stores if t not in scattered and t not in sums]
+    count: dict[Buffer, int] = {}
+    for t in rest:
+        count[t.buffer] = count.get(t.buffer, 0) + t.adds
+    split = [t for t in rest if t.adds and count[t.buffer] > 1]
+    return sums, [t for t in rest if t not in split], split, scattered
 
 
 def _variables(t: Store) -> set[str]:

@@ -1,0 +1,196 @@
+"""Loops of unmodified functions in compiled programs: one operation each, right in every mode, or a warning."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import effgrad
+from effgrad.stage.stage import stage as graph_of
+
+
+def jacobi(n, A, B):
+    for _ in range(1, n):
+        B[1:-1] = 0.33333 * (A[:-2] + A[1:-1] + A[2:])
+        A[1:-1] = 0.33333 * (B[:-2] + B[1:-1] + B[2:])
+
+
+def smoothed(A, B):
+    jacobi(40, A, B)
+    return 0.5 * np.sum(A * A)
+
+
+def lorenz(y, p, n):
+    s = 0.0
+    for _ in range(n):
+        a = np.array([p[0] * (y[1] - y[0]), y[0] * (p[1] - y[2]) - y[1], y[0] * y[1] - p[2] * y[2]])
+        y = y + 0.01 * a
+        s = s + y[0] * y[0]
+    return s + np.sum(y)
+
+
+def roots(a, x):
+    t = 0.0
+    for i in range(a.shape[0]):
+        y = x
+        while abs(y * y - a[i]) > 1e-12:
+            y = 0.5 * (y + a[i] / y)
+        t = t + y * y * y
+    return t
+
+
+def decomposed(A):
+    n = A.shape[0]
+    for i in range(n):
+        for j in range(i):
+            A[i, j] -= A[i, :j] @ A[:j, j]
+            A[i, j] /= A[j, j]
+        for j in range(i, n):
+            A[i, j] -= A[i, :i] @ A[:i, j]
+    return np.sum(A * A)
+
+
+def first_large(x):
+    found = -1.0
+    for i in range(x.shape[0]):
+        if x[i] < 0:
+            continue
+        if x[i] > 1.0:
+            found = x[i] * x[i]
+            break
+    return found
+
+
+RNG = np.random.default_rng(0)
+SQUARE = RNG.normal(size=(8, 8))
+PROGRAMS = {
+    "stencils": (smoothed, (RNG.normal(size=30), RNG.normal(size=30))),
+    "a system of equations": (lambda y, p: lorenz(y, p, 50), (np.array([1.0, 2.0, 3.0]), np.array([10.0, 28.0, 2.5]))),
+    "iterations until a test": (roots, (RNG.uniform(0.5, 4, 20), 1.0)),
+    "a decomposition in place": (decomposed, (SQUARE @ SQUARE.T + 8 * np.eye(8),)),
+    "break and continue": (first_large, (np.linspace(-1, 2, 50),)),
+}
+
+
+def copies(args):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+
+
+def close(found, wanted, tolerance=1e-9):
+    for a, b in zip(found, wanted, strict=True):
+        assert np.max(np.abs(np.asarray(a) - b)) <= tolerance * (1 + np.max(np.abs(b)))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_gradients_are_those_of_python(name):
+    f, args = PROGRAMS[name]
+    places = tuple(range(len(args)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run, gradient = effgrad.compile(f), effgrad.compile(effgrad.grad(f, argnums=places))
+        close([run(*copies(args))], [f(*copies(args))])
+        eager = effgrad.grad(f, argnums=places)(*copies(args))
+        close(gradient(*copies(args)), eager, 1e-8)
+    kept = copies(args)
+    gradient(*args)
+    assert all(np.array_equal(a, b) for a, b in zip(kept, args, strict=True))
+
+
+@pytest.mark.parametrize("name", ["a system of equations", "iterations until a test", "a decomposition in place"])
+def test_modes_nest(name):
+    f, args = PROGRAMS[name]
+    g = lambda x: f(x, *args[1:])  # noqa: E731
+    x = args[0]
+    v = np.cos(np.arange(x.size)).reshape(x.shape)
+    eager = effgrad.hvp(g, x.copy(), v)
+    forward_over_reverse = effgrad.compile(lambda x, v: effgrad.hvp(g, x, v))
+    reverse_over_reverse = effgrad.compile(lambda x, v: effgrad.grad(lambda x: np.sum(effgrad.grad(g)(x) * v))(x))
+    close([forward_over_reverse(x, v)], [eager], 1e-7)
+    close([reverse_over_reverse(x, v)], [eager], 1e-7)
+    along = effgrad.compile(lambda x, v: effgrad.jvp(g, (x,), (v,))[1])
+    close([along(x, v)], [np.sum(effgrad.grad(g)(x.copy()) * v)], 1e-7)
+
+
+def test_the_program_is_as_long_for_ten_times_the_steps():
+    sizes = []
+    for n in (100, 1000):
+        program = effgrad.compile(effgrad.grad(lambda y, p, n=n: lorenz(y, p, n)))
+        sizes.append(len(program.path(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 2.5])).graph))
+    assert sizes[0] == sizes[1] < 30
+
+
+def test_states_are_kept_instead_of_what_all_steps_need_above_a_bound():
+    def f(u):
+        for _ in range(60):
+            u = u - 0.1 * u * u
+        return np.sum(u * u)
+
+    u = RNG.random(40)
+    plain, small = effgrad.compile(effgrad.grad(f)), effgrad.compile(effgrad.grad(f), memory=4000)
+    assert np.array_equal(plain(u), small(u))
+
+
+def test_without_a_handler_loops_are_pythons():
+    graph = graph_of(lambda x: lorenz(x, np.ones(3), 3))(np.ones(3))
+    assert len(graph) > 30
+
+
+def test_what_cannot_be_captured_is_unrolled_with_one_warning():
+    lines = []
+
+    def f(x):
+        s = 0.0
+        for i in range(40):
+            lines.append(i)
+            s = s + x[i % 3] * i
+        return s
+
+    with pytest.warns(UserWarning, match=r"test_compiled_loops.py:\d+: the loop in 'f' is unrolled") as told:
+        value = effgrad.compile(f)(np.ones(3))
+    assert len(told) == 1 and len(lines) == 40 and value == sum(range(40))
+
+
+def test_random_numbers_in_a_loop_are_drawn_in_each_step():
+    def f(x):
+        rng = np.random.default_rng(1)
+        s = 0.0
+        for _ in range(40):
+            s = s + x * rng.normal()
+        return s
+
+    with pytest.warns(UserWarning, match="normal"):
+        assert np.isclose(effgrad.compile(f)(2.0), f(2.0))
+
+
+def test_integers_in_a_loop_are_exact_beyond_floats():
+    def f(x, n):
+        k = 1
+        for _ in range(60):
+            k = k * 2 + 1
+            n = n + x * 0.0
+        return n + (k - 2**60) * 1e-18
+
+    assert np.isclose(effgrad.compile(f)(1.0, 2.0), f(1.0, 2.0))
+
+
+def test_a_view_from_before_sees_what_a_loop_writes():
+    def f(x):
+        row = x[1]
+        for i in range(40):
+            x[1, i % 3] = x[1, i % 3] * 0.9 + x[0, 0]
+        return np.sum(row * row)
+
+    x = RNG.normal(size=(2, 3))
+    close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
+
+
+def test_two_names_of_one_array_are_one_array():
+    def f(x):
+        y = x
+        for i in range(40):
+            y[i % 3] = y[i % 3] * 0.9
+            x[0] = x[0] + 0.1 * y[1]
+        return np.sum(x * y)
+
+    x = RNG.normal(size=3)
+    close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
