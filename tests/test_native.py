@@ -1,6 +1,7 @@
 """Machine code: the cache of kernels, and programs made at random."""
 
 import errno
+import inspect
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import effgrad
 from effgrad import grad
 from effgrad.errors import NotStaged
 from effgrad.stage import Graph, GuardFailed, Node, stage
-from effgrad.stage.compiled import compile
+from effgrad.stage.compiled import Compiled, compile
 from effgrad.stage.graph import INPUT
 from effgrad.stage.native import engine, gathers, program, scalars, tape
 from effgrad.stage.native.steps import Fused
@@ -287,3 +288,25 @@ def test_an_error_in_a_step_leaves_the_program_usable():
     with pytest.raises(IndexError):
         f(x, np.array([0, 3]))
     assert f(x, np.array([0, 2])) == first and (np.array(1e-310) * 0.5) == 5e-311
+
+
+def test_layouts_that_follow_from_each_other_need_no_recursion(monkeypatch):
+    """Unrolled, each write's layout is that of the array before it: `layout` and `stored` called each other."""
+    monkeypatch.setattr(Compiled, "_loops", lambda self: None)
+
+    def f(A):
+        n = A.shape[0]
+        for i in range(n):
+            for j in range(i):
+                A[i, j] = A[i, j] - A[i, :j] @ A[j, :j]
+                A[i, j] = A[i, j] / A[j, j]
+        return np.sum(A)
+
+    A = np.eye(18) * 18 + np.ones((18, 18))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 300)
+    try:
+        value = effgrad.compile(effgrad.grad(f))(A.copy())
+    finally:
+        sys.setrecursionlimit(limit)
+    assert np.allclose(value, effgrad.grad(f)(A.copy()))

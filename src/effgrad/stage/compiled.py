@@ -24,6 +24,7 @@ from effgrad.errors import NotStaged
 from effgrad.program.control import read
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.loop.frame_loops import Loops
+from effgrad.stage.loop.pairing import with_pairs
 from effgrad.stage.loop.program import ROOM
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
@@ -219,6 +220,8 @@ class Compiled:
             with self._settings():
                 graph, results = staged(self.read, leaves, tree, simplifier(), self._loops())
             graph = contracted(dead(graph))
+            if self.backend == "native":
+                graph = with_pairs(graph, _native().Halves)
             program = BACKENDS[self.backend](graph, self.flush_subnormals)
         paths.add(Path(graph, program, time.perf_counter() - start))
         try:

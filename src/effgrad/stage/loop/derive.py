@@ -87,6 +87,26 @@ class Reversal:
         block = without_dead([*self.forward, *self.backward], outputs)
         return Region([*self.region.inputs, *seeds], outputs, block)
 
+    def halves(self, wanted: Sequence[Buffer]) -> tuple[Region, Region] | None:
+        """The region forward, and the region back: the first gives besides its outputs what the second begins with.
+
+        The inputs of the second are the inputs of the region, then the cotangents of the smooth outputs, then that. The
+        stacks are common to both. None if a half cannot be by itself: the way back saves something.
+        """
+        if any(isinstance(s, Push) for s in walk(self.backward)):
+            return None
+        outputs, turn = [self.result(b) for b in wanted], Buffer("turn", ())
+        mark: Statement = Map((), [Store(turn, (), constant(0.0))])
+        block = without_dead([*self.forward, mark, *self.backward], [*outputs, *self.region.outputs, turn])
+        forward, backward = block[: block.index(mark)], block[block.index(mark) + 1 :]
+        changed = {b for s in forward for b in loop_writes(s)}
+        used = set(Region([], outputs, backward).buffers())
+        kept = [b for b in self.region.buffers() if b in changed and b in used]
+        seeds = [self.seed(b) for b in self.region.outputs if b.smooth]
+        inputs = [b if b not in kept else Buffer(b.name, b.shape, b.dtype) for b in self.region.inputs]
+        there = Region(self.region.inputs, [*self.region.outputs, *kept], forward)
+        return there, Region([*inputs, *seeds, *kept], outputs, backward)
+
     def seed(self, output: Buffer) -> Buffer:
         """The buffer in which the cotangent of an output comes in."""
         return self.cotangents.get(output) or Buffer(fresh("unused"), output.shape, output.dtype)

@@ -19,8 +19,8 @@ from effgrad.stage.loop.program import ROOM, Make, Program, part, run_region
 from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.values import Lazy, View
 
-# Loops of fewer steps, with those inside, are better as straight-line code.
-FEWEST = 32
+# Loops of fewer steps, with those inside, are better as straight-line code; fewer still if they write to arrays.
+FEWEST, FEWEST_OF_WRITES = 32, 6
 # A loop inside one that Python runs is captured so often.
 MOST_CAPTURED = 16
 
@@ -40,7 +40,7 @@ class Loops:
             return None
         try:
             capture, frame, results = captured_loop(loop, names, outside)
-            if capture.steps is not None and capture.steps < FEWEST:
+            if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
             return self.performed(capture, frame, results)
         except Declined:
@@ -92,6 +92,12 @@ class Loops:
         if isinstance(value, Lazy | Affine):
             return capture.store(value)
         return value
+
+
+def writes(capture: Capture) -> bool:
+    """Whether a loop writes to arrays from around."""
+    changed = {b for s in capture.block for b in loop_writes(s)}
+    return any(b in changed and b.shape for _, b in capture.inputs)
 
 
 def captured_loop(

@@ -34,6 +34,8 @@ class Program:
     def __init__(self, region: Region, make: Make, room: int = ROOM) -> None:
         self.region, self.make, self.room = region, make, room
         self.derived: dict[Any, Program] = {}
+        # Of a reverse, the way forward and the way back.
+        self.halves: Callable[[], tuple[Region, Region] | None] = lambda: None
         # Where each output begins in the vector of all.
         self.starts = list(itertools.accumulate([b.size for b in region.outputs], initial=0))
 
@@ -56,7 +58,12 @@ class Program:
         """The program of the cotangents of some arguments, from the arguments and the cotangents of the smooth
         outputs."""
         inputs = [self.region.inputs[i] for i in wanted]
-        return self._derive(("adjoint", wanted), lambda: reverse(self.region, inputs, self.room))
+        key = "adjoint", wanted
+        if key not in self.derived:
+            found = reversal(self.region, inputs, self.room)
+            program = self.derived[key] = Program(found.whole_region(inputs), self.make, self.room)
+            program.halves = lambda: found.halves(inputs)
+        return self.derived[key]
 
     def _derive(self, key: Any, make: Callable[[], Region]) -> "Program":
         if key not in self.derived:
@@ -64,13 +71,13 @@ class Program:
         return self.derived[key]
 
 
-def reverse(region: Region, wanted: Sequence[Buffer], room: int) -> Region:
+def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     """The reverse of a region, whose loops keep states if what all their steps need takes more than `room` bytes."""
     plain = Reversal(region, wanted)
     costs = {s: saved_bytes([x], _ranges([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
     heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _steps(s) > 3}
     if not heavy:
-        return plain.whole_region(wanted)
+        return plain
 
     def segment(loop: Repeat) -> int:
         if loop not in heavy:
@@ -80,7 +87,7 @@ def reverse(region: Region, wanted: Sequence[Buffer], room: int) -> Region:
         best = math.sqrt(count * max(state, 8) / max(heavy[loop] / count, 8))
         return max(2, min(count - 1, round(best)))
 
-    return Reversal(region, wanted, segment).whole_region(wanted)
+    return Reversal(region, wanted, segment)
 
 
 def _forward(reversal: Reversal, region: Region) -> list[Statement]:
@@ -121,14 +128,28 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
 
 def _run(*arguments: Any, program: Program) -> np.ndarray:
     """All outputs in one vector."""
-    packed = np.empty(program.size)
-    for start, output in zip(program.starts, program.run(*arguments), strict=False):
-        stretch = packed[start : start + output.size]
+    return run_into(None, *arguments, program=program)
+
+
+def run_into(vector: np.ndarray | None, *arguments: Any, program: Program) -> np.ndarray:
+    """All outputs in one vector, which may be given."""
+    return packed(program.run(*arguments, into=vector), vector)
+
+
+def packed(outputs: Sequence[np.ndarray], into: np.ndarray | None = None) -> np.ndarray:
+    """Outputs in one vector of float64, whole numbers as their bits; those that lie there already stay."""
+    vector, start = np.empty(sum(o.size for o in outputs)) if into is None else into, 0
+    for output in outputs:
+        if output.base is vector:
+            start += output.size
+            continue
+        stretch = vector[start : start + output.size]
+        start += output.size
         if output.dtype.kind in "bi":
             stretch.view(np.int64)[...] = output.ravel()
         else:
             stretch[...] = output.ravel()
-    return packed
+    return vector
 
 
 def _push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
@@ -149,24 +170,24 @@ def _pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) ->
         return [None] * len(wanted)
     back = program.adjoint(smooth)
     seeds = [part(g, program, k) for k, b in enumerate(program.region.outputs) if b.smooth]
-    packed = run_region(*args, *seeds, program=back)
-    found = {i: part(packed, back, k) for k, i in enumerate(smooth)}
+    results = run_region(*args, *seeds, program=back)
+    found = {i: part(results, back, k) for k, i in enumerate(smooth)}
     return [found.get(i) for i in wanted]
 
 
-def part(packed: Any, program: Program, k: int) -> Any:
+def part(results: Any, program: Program, k: int) -> Any:
     """One of the outputs, of a vector of all."""
     b = program.region.outputs[k]
     start, stop = program.starts[k], program.starts[k + 1]
     if b.dtype.kind in "bi":
-        bits = as_integers(packed, start=start, stop=stop, shape=b.shape)
+        bits = as_integers(results, start=start, stop=stop, shape=b.shape)
         return bits if b.dtype == np.dtype(np.int64) else bits.astype(b.dtype)
-    value = packed[start:stop].reshape(b.shape) if b.shape else packed[start]
+    value = results[start:stop].reshape(b.shape) if b.shape else results[start]
     return value if b.dtype == np.dtype(float) else value.astype(b.dtype)
 
 
-def _integers(packed: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
-    return np.array(packed[start:stop]).view(np.int64).reshape(shape)[()]
+def _integers(results: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
+    return np.array(results[start:stop]).view(np.int64).reshape(shape)[()]
 
 
 as_integers = Primitive("as_integers", _integers, "constant", (None,), (None,))

@@ -1,5 +1,6 @@
 """A graph as machine code: kernels run by a small native driver, and calls of NumPy between them."""
 
+import functools
 import hashlib
 import sys
 import threading
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, check_shape, fill, same
+from effgrad.stage.loop.pairing import INTO
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.executable import Executable as Executable
+from effgrad.stage.native.executable import Halves as Halves
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Plan
@@ -135,6 +138,13 @@ class Native:
             return check
         assert step.result is not None
         result, function = self.value(step.result), node.primitive.function
+        if function in INTO:
+            into = functools.partial(INTO[function], result)
+
+            def run() -> None:
+                into(*args, **node.params)
+
+            return run
         if node.primitive.kind == UNRULED:
 
             def checked() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop.ir import Buffer, Region, walk, written
+from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.lowering import RAISED, Function
 from effgrad.stage.native.storage import address_of
@@ -30,13 +30,16 @@ class Executable:
         address = loaded.load({name: function.text}, loops=True)[name]
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
         self.order, self.applied = function.order, function.applied
-        self.stacks = [np.empty(1 << 12) for _ in function.stacks]
+        self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
+        # How much of the stacks the last run left, in bytes.
+        self.depths: dict[Stack, int] = {}
         self.lock = threading.Lock()
         changed = {b for s in walk(region.block) for b in written(s)}
         self.fresh = [b for b in dict.fromkeys(region.outputs) if b in changed or b not in region.inputs]
         self.direct = [b for b in region.inputs if b not in changed and b not in self.fresh]
         self.memory = {b: b.data if b.data is not None else np.zeros(b.shape, b.dtype) for b in self.order
                        if b not in self.direct and b not in self.fresh}  # fmt: skip
+        self.given: Mapping[Stack, int] = {}
         self.error: BaseException | None = None
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self.call)
         self.table = np.zeros(len(self.order) + 2 * len(self.stacks) + 3, np.int64)
@@ -52,21 +55,27 @@ class Executable:
             return 1
         return 0
 
-    def __call__(self, *arguments: Any) -> list[np.ndarray]:
+    def __call__(self, *arguments: Any, into: np.ndarray | None = None) -> list[np.ndarray]:
+        """The outputs; those of float64 are where they are wanted, one after the other, if that is given."""
         with self.lock:
             while True:
-                results, code = self.once(arguments)
+                results, code = self.once(arguments, into)
                 if code == 0:
                     return [results[b] if b in results else self.current[b].copy() for b in self.region.outputs]
                 if code == RAISED:
                     assert self.error is not None
                     error, self.error = self.error, None
                     raise error
-                self.stacks = [np.empty(2 * stack.size) for stack in self.stacks]
+                self.stacks = {stack: np.empty(2 * memory.size) for stack, memory in self.stacks.items()}
 
-    def once(self, arguments: Sequence[Any]) -> tuple[dict[Buffer, np.ndarray], int]:
+    def once(self, arguments: Sequence[Any], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
         """One run: the outputs in memory of their own, and why it stopped."""
-        results = {b: np.zeros(b.shape, b.dtype) if b.cleared else np.empty(b.shape, b.dtype) for b in self.fresh}
+        results = {b: np.empty(b.shape, b.dtype) for b in self.fresh}
+        start = 0
+        for b in self.region.outputs:
+            if into is not None and b in results and b.dtype == np.dtype(float) and start + b.size <= into.size:
+                results[b] = into[start : start + b.size].reshape(b.shape)
+            start += b.size
         memory = {**self.memory, **results}
         for b, argument in zip(self.region.inputs, arguments, strict=True):
             if b in memory:
@@ -75,12 +84,33 @@ class Executable:
                 memory[b] = np.ascontiguousarray(argument, b.dtype).reshape(b.shape)
         self.current = memory
         table = [address_of(memory[b]) for b in self.order]
-        for stack in self.stacks:
-            table += [address_of(stack), address_of(stack) + stack.nbytes]
+        for stack, kept in self.stacks.items():
+            table += [address_of(kept) + self.given.get(stack, 0), address_of(kept) + kept.nbytes]
         callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
         self.table[:] = [*table, callback, *map(products.address, _FLOATS)]
         with np.errstate(all="ignore"):
-            return results, self.run(address_of(self.table))
+            code = self.run(address_of(self.table))
+        tops = self.table[len(self.order) :: 2]
+        pairs = zip(self.stacks.items(), tops, strict=False)
+        self.depths = {stack: int(top) - address_of(kept) for (stack, kept), top in pairs}
+        return results, code
+
+
+class Halves:
+    """A region and its reverse: the way forward leaves what the way back needs."""
+
+    def __init__(self, there: Region, back: Region) -> None:
+        self.there, self.back = Executable(there), Executable(back)
+
+    def forward(self, vector: np.ndarray | None, *arguments: Any) -> list[np.ndarray]:
+        """All outputs of the first half: those of the region, then what the second half begins with."""
+        return self.there(*arguments, into=vector)
+
+    def backward(self, vector: np.ndarray | None, *arguments: Any) -> list[np.ndarray]:
+        """The cotangents of the wanted inputs, after `forward`."""
+        self.back.stacks = {stack: self.there.stacks.get(stack, kept) for stack, kept in self.back.stacks.items()}
+        self.back.given = {stack: self.there.depths.get(stack, 0) for stack in self.back.stacks}
+        return self.back(*arguments, into=vector)
 
 
 _FLOATS = np.dtype(float), np.dtype(np.float32)

@@ -6,6 +6,7 @@ An operation joins the last kernel over its shape, if nothing that it needs come
 import functools
 import math
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -64,35 +65,68 @@ class Fusion:
         self.storage[id(node)], self.available[node] = storage, step
 
     def stored(self, arg: Any) -> Storage:
-        """The memory of a value; one that lives in a kernel is written from there."""
-        if id(arg) not in self.storage:
-            if type(arg) is Node:
-                group = self.member[arg]
-                before, after = self.margins.get(arg, (0, 0))
-                if before or after:
-                    around = self.buffer(contiguous((before + arg.size + after,), arg.dtype))
-                    storage = Storage(around.buffer, around.view[before : before + arg.size])
-                else:
-                    storage = self.buffer(self.layout(arg, group))
-                self.storage[id(arg)] = group.stored[arg] = storage
-            else:
-                array = np.array(arg, order="C")
-                self.storage[id(arg)] = self.memory(array, array=array)
-                self.kept.append(arg)
+        """The memory of a value; one that lives in a kernel is written from there.
+
+        Its layout may be that of a value before it, and so on, through a whole program: so those come first.
+        """
+        waiting = [arg]
+        while waiting:
+            value = waiting[-1]
+            before = self.laid_out_before(value) if id(value) not in self.storage else None
+            if before is not None:
+                waiting.append(before)
+                continue
+            if id(value) not in self.storage:
+                self.store(value)
+            waiting.pop()
         return self.storage[id(arg)]
+
+    def laid_out_before(self, value: Any) -> Node | None:
+        """A value that has no memory yet, and whose layout `layout` asks for."""
+        if type(value) is not Node or len(value.shape) < 2 or self.margins.get(value, (0, 0)) != (0, 0):
+            return None
+        group = self.member[value]
+        for arg in self.alike(value, group):
+            if id(arg) not in self.storage:
+                return arg
+            strides = self.storage[id(arg)].view.strides
+            if all(strides[i] for i, n in enumerate(value.shape) if n > 1):
+                return None
+        return None
+
+    def alike(self, node: Node, group: Fused) -> Iterator[Node]:
+        """The values of the shape of a node that its kernel reads."""
+        for n in group.kernel.nodes:
+            for a in n.args:
+                if type(a) is Node and a.shape == node.shape and a not in group.members:
+                    yield a
+
+    def store(self, arg: Any) -> None:
+        """Give a value memory of its own."""
+        if type(arg) is Node:
+            group = self.member[arg]
+            before, after = self.margins.get(arg, (0, 0))
+            if before or after:
+                around = self.buffer(contiguous((before + arg.size + after,), arg.dtype))
+                storage = Storage(around.buffer, around.view[before : before + arg.size])
+            else:
+                storage = self.buffer(self.layout(arg, group))
+            self.storage[id(arg)] = group.stored[arg] = storage
+        else:
+            array = np.array(arg, order="C")
+            self.storage[id(arg)] = self.memory(array, array=array)
+            self.kept.append(arg)
 
     def layout(self, node: Node, group: Fused) -> np.ndarray:
         """How the value of a kernel lies in memory: as a product wants it, or in the order of what the kernel reads."""
         order = self.wanted.get(node)
-        read = (a for n in group.kernel.nodes for a in n.args if type(a) is Node and a.shape == node.shape)
-        for arg in read if len(node.shape) > 1 else ():
-            if arg not in group.members:
-                strides = self.stored(arg).view.strides
-                if all(strides[i] for i, n in enumerate(node.shape) if n > 1):
-                    found = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
-                    if order is None or found[:-2] == order[:-2]:
-                        order = found
-                    break
+        for arg in self.alike(node, group) if len(node.shape) > 1 else ():
+            strides = self.stored(arg).view.strides
+            if all(strides[i] for i, n in enumerate(node.shape) if n > 1):
+                found = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+                if order is None or found[:-2] == order[:-2]:
+                    order = found
+                break
         if order is None:
             return contiguous(node.shape, node.dtype)
         return np.transpose(contiguous(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))

@@ -351,13 +351,16 @@ class Function(Elements):
                            f"  %{word}{number} = load ptr, ptr %{word}{number}.at"]  # fmt: skip
             stacks += [f"  %stack{number} = alloca ptr", f"  store ptr %base{number}, ptr %stack{number}"]
         last = count + 2 * len(self.stacks)
+        left = []
+        for k in range(len(self.stacks)):  # where the stacks end is what comes after begins with
+            left += [f"  %top{k} = load ptr, ptr %stack{k}", f"  store ptr %top{k}, ptr %base{k}.at"]
         for number, word in enumerate(("apply", "blas", "blas.single")):
             stacks += [f"  %{word}.at = getelementptr ptr, ptr %arguments, i64 {last + number}",
                        f"  %{word} = load ptr, ptr %{word}.at"]  # fmt: skip
         stacks.append("  %product = alloca [18 x i64]")
         head = ["define i32 @KERNEL(ptr %arguments) nounwind {", "entry:"]
-        body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *self.body.lines, "  ret i32 0", "}"]
-        body.lines = [line.replace("%entry ]", "%start ]") for line in body.lines]
+        steps = [line.replace("%entry ]", "%start ]") for line in self.body.lines]
+        body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *steps, *left, "  ret i32 0", "}"]
         return body
 
 

@@ -1,0 +1,99 @@
+"""A loop and its reverse in one program: the way forward is run once, and leaves what the way back needs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.graph import Graph, Node
+from effgrad.stage.loop.program import packed, run_into, run_region
+
+
+class Halved(Protocol):
+    """Runs a region, and then its reverse."""
+
+    def forward(self, vector: np.ndarray | None, *arguments: Any) -> list[np.ndarray]:
+        """The outputs of the way forward."""
+
+    def backward(self, vector: np.ndarray | None, *arguments: Any) -> list[np.ndarray]:
+        """The cotangents, after `forward`."""
+
+
+class Pair:
+    """A loop and its reverse; between the two runs it holds what the second begins with."""
+
+    def __init__(self, halves: Halved, outputs: int) -> None:
+        self.halves, self.outputs = halves, outputs
+        self.kept: list[np.ndarray] = []
+
+
+def _forward(*arguments: Any, pair: Pair) -> np.ndarray:
+    """The vector of the loop's outputs."""
+    return _forward_into(None, *arguments, pair=pair)
+
+
+def _forward_into(vector: np.ndarray | None, *arguments: Any, pair: Pair) -> np.ndarray:
+    outputs = pair.halves.forward(vector, *arguments)
+    pair.kept = outputs[pair.outputs :]
+    return packed(outputs[: pair.outputs], vector)
+
+
+def _backward(_: Any, *arguments: Any, pair: Pair) -> np.ndarray:
+    """The vector of the cotangents; the first argument is what `_forward` gave, which must have run."""
+    return _backward_into(None, _, *arguments, pair=pair)
+
+
+def _backward_into(vector: np.ndarray | None, _: Any, *arguments: Any, pair: Pair) -> np.ndarray:
+    return packed(pair.halves.backward(vector, *arguments, *pair.kept), vector)
+
+
+run_forward = Primitive("run_forward", _forward, "constant", (), ())
+run_backward = Primitive("run_backward", _backward, "constant", (), ())
+# The functions that write their result to where it is wanted.
+INTO: dict[Any, Callable[..., np.ndarray]] = {
+    _forward: _forward_into, _backward: _backward_into, run_region.function: run_into,
+}  # fmt: skip
+
+
+def with_pairs(graph: Graph, make: Any) -> Graph:
+    """The graph with each loop that has one reverse in it run once."""
+    loops = {_key(n.args, n.params["program"]): n for n in graph if n.primitive is run_region}
+    reverses: dict[Node, list[Node]] = {}
+    for node in graph:
+        if node.primitive is run_region:
+            for program in {n.params["program"] for n in loops.values()}:
+                count = len(program.region.inputs)
+                if node.params["program"] in program.derived.values() and len(node.args) > count:
+                    loop = loops.get(_key(node.args[:count], program))
+                    if loop is not None and node.params["program"].halves() is not None:
+                        reverses.setdefault(loop, []).append(node)
+    new: dict[Node, Node] = {}
+    for loop, (reverse, *others) in reverses.items():
+        halves = reverse.params["program"].halves()
+        if others or halves is None:
+            continue
+        pair = Pair(make(*halves), len(loop.params["program"].region.outputs))
+        new[loop] = loop.changed(primitive=run_forward, params={"pair": pair})
+        new[reverse] = reverse.changed(primitive=run_backward, params={"pair": pair}, args=(loop, *reverse.args))
+    return _replaced(graph, new) if new else graph
+
+
+def _key(args: Sequence[Any], program: Any) -> Any:
+    return program, tuple([id(a) for a in args])
+
+
+def _replaced(graph: Graph, new: dict[Node, Node]) -> Graph:
+    """The graph with some nodes replaced, in what comes after them too."""
+    known: dict[Any, Any] = {}
+    nodes = []
+    for node in graph:
+        node_now = new.get(node, node)
+        args = tuple([known.get(a, a) if type(a) is Node else a for a in node_now.args])
+        slots = tuple([known.get(s, s) for s in node_now.slots])
+        if node_now is not node or args != node.args or slots != node.slots:
+            node_now = node_now.changed(args=args, slots=slots)
+            known[node] = node_now
+        nodes.append(node_now)
+    outputs = [known.get(o, o) if type(o) is Node else o for o in graph.outputs]
+    return graph.with_nodes(nodes, outputs)
