@@ -401,3 +401,6 @@ OF_SQUARES = {
 }
 
 CASES.update((name, lambda x, f=f: f(x[:, :3])) for name, f in OF_SQUARES.items())
+if not hasattr(np, "matvec"):  # before NumPy 2.2
+    for name in ("matvec", "vecmat"):
+        del CASES[name]

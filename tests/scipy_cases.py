@@ -586,7 +586,7 @@ NDIMAGE |= {
     "grey_erosion structure": lambda x: ndimage.grey_erosion(x, structure=x[:2, :2] ** 2),
     "center_of_mass": lambda x: np.stack(ndimage.center_of_mass(x)),
 }
-S = sparse.random_array((4, 4), density=0.5, rng=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
+S = sparse.random_array((4, 4), density=0.5, random_state=np.random.default_rng(1)) + 2 * sparse.eye_array(4)
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 SPARSE = {
     **{f"{form} array": (lambda s: lambda x: s @ x.T + (x @ s).T)(S.asformat(form)) for form in FORMATS},

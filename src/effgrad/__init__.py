@@ -40,6 +40,9 @@ from effgrad.toolbox import distributed, implicit
 from effgrad.toolbox.batch import linearize, vmap
 from effgrad.toolbox.compressed import hessian, jacobian
 from effgrad.toolbox.custom_rules import rule
+from effgrad.versions import warn_of_untested_versions
+
+warn_of_untested_versions()
 
 __all__ = [
     "Detached",

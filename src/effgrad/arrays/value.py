@@ -712,4 +712,8 @@ def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
 
 @functools.cache
 def _parameters(function: Any) -> list[str]:
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # compiled functions of NumPy before 2.4
+        return []
+    return [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import FUNCTIONS, KINDS, decided, plain
+from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, plain
 from effgrad.primitives import cotangents
+from effgrad.primitives.given import given
 from effgrad.primitives.kinks import first_of_ties, kink
 from effgrad.primitives.move import PLAIN, reshape
 from effgrad.primitives.primitive import general, linear
@@ -187,15 +188,42 @@ def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a, axis=axis)
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero."""
-    top = np.max(plain(a), axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    total = np.exp(a - top) if b is None else b * np.exp(a - top)
-    total = np.sum(total, axis=axis, keepdims=True)
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero.
+
+    An element whose weight `b` is 0 has no part in it, whatever its size, and infinite ones share the whole.
+    """
+    a = np.asarray(a)
+    used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(np.shape(plain(b)), a.shape))
+    size = np.real(plain(a))
+    top = np.max(size if b is None else np.where(used, size, -np.inf), axis=axis, keepdims=True)
+    total = np.sum(_weighted_exponentials(_below(a, top), b, used), axis=axis, keepdims=True)
     empty = plain(total) == 0
-    result = np.where(empty, -np.inf, np.log(np.where(empty, 1.0, total))) + top
-    return result if keepdims else np.reshape(result, np.shape(np.sum(plain(a), axis=axis)))
+    magnitude = np.where(empty, 1.0, np.abs(total) if return_sign else total)
+    result = np.where(empty, -np.inf, np.log(magnitude)) + np.where(plain(top) == -np.inf, 0.0, top)
+    parts: tuple[Any, ...] = (result, np.sign(plain(total))) if return_sign else (result,)
+    if not keepdims:
+        parts = tuple(np.reshape(part, np.shape(np.sum(plain(a) * used, axis=axis))) for part in parts)
+    return parts if return_sign else parts[0]
+
+
+def _below(a: Any, top: Any) -> Any:
+    """The distance from the largest element, also where that is infinite."""
+    if type(plain(a)) in KINDS or not np.any(np.isposinf(top)):
+        return a - np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(invalid="ignore"):
+        from_infinity = np.where(plain(a) == np.inf, 0.0, -np.inf)
+        return given(a, np.where(np.isposinf(top), from_infinity, plain(a) - np.where(np.isfinite(top), top, 0.0)))
+
+
+def _weighted_exponentials(below: Any, b: Any, used: Any) -> Any:
+    if b is None:
+        return np.exp(below)
+    terms = np.where(used, b * np.exp(np.where(used, below, 0.0)), 0.0)
+    if not depends(b):
+        return terms
+    # A weight that is 0 has a derivative; the element that it belongs to has none.
+    return terms + np.where(used, 0.0, b * np.exp(np.where(used, 0.0, plain(below))))
 
 
 _max = _reduction(maximum_of, -np.inf, np.maximum)

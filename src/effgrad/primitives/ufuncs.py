@@ -93,8 +93,6 @@ UFUNCS.update({
     np.logaddexp2: _logaddexp2, np.divmod: _divmod, np.modf: _modf, np.frexp: _frexp,
     np.ldexp: lambda x, i: x * 2.0 ** plain(i),
     np.vecdot: lambda a, b: np.sum(conj(a) * b, axis=-1),
-    np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
-    np.vecmat: lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :],
 })  # fmt: skip
 CONSTANT.add(np.spacing)
 REDUCTIONS.update({
@@ -107,3 +105,8 @@ REDUCTIONS.update({
 REDUCTIONS.update({(u, "outer"): _outer_of(u) for u in UFUNCS if u.nin == 2})
 REDUCTIONS.update({(u, "at"): _at(u) for u in UFUNCS})
 REDUCTIONS[np.add, "at"] = _add_at
+if hasattr(np, "matvec"):  # from NumPy 2.2 on
+    UFUNCS.update({
+        np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
+        np.vecmat: lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :],
+    })  # fmt: skip

@@ -263,6 +263,8 @@ class _Replacements:
             replaced = chosen.setdefault(owner, {})
             replaced[name] = replace(replaced.get(name, vars(owner)[name]))
         for owner, name, rule in rules:
+            if name not in vars(owner):  # of another version of the library
+                continue
             replaced = chosen.setdefault(owner, {})
             replaced[name] = _with_rule(replaced.get(name, vars(owner)[name]), rule)
         for owner, replacements in chosen.items():

@@ -19,6 +19,8 @@ from scipy.interpolate import (
     PchipInterpolator,
     PPoly,
     RegularGridInterpolator,
+    _bsplines,
+    _interpolate,
     interp1d,
 )
 from scipy.interpolate._interpolate import _PPolyBase
@@ -28,6 +30,10 @@ from effgrad.functions.scipy import splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
 from effgrad.primitives.joining import shape_of
+
+# From SciPy 1.18 on, the public classes hand their calls to others.
+EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
+EVALUATED_POLYNOMIAL = getattr(_interpolate, "_PPoly", PPoly)
 
 
 def _array(self: Any, name: str) -> Any:
@@ -87,7 +93,7 @@ def _in_place(result: Any, axis: int, ndim: int) -> Any:
 
 
 def _polynomial(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-    require(isinstance(self, PPoly), "interpolate.BPoly", "PPoly.from_bernstein_basis of it")
+    require(isinstance(self, EVALUATED_POLYNOMIAL), "interpolate.BPoly", "PPoly.from_bernstein_basis of it")
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     x = np.asarray(x)
     reals("interpolate", x)
@@ -314,7 +320,7 @@ def _grid_holds(self: Any) -> bool:
 
 RULES: list[tuple[Any, str, Any]] = [
     _called(_PPolyBase, _polynomial),
-    _called(BSpline, _bspline),
+    _called(EVALUATED_SPLINE, _bspline),
     (CubicSpline, "__init__", _fitted(CubicSpline, _cubic_coefficients)),
     (PchipInterpolator, "__init__", _fitted(PchipInterpolator, _pchip_coefficients)),
     (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),

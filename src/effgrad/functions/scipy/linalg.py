@@ -69,9 +69,13 @@ def _cholesky(a: Any, lower: bool = False) -> Any:
     return np.linalg.cholesky(a, upper=not lower)
 
 
+# Before SciPy 1.18, the other triangle keeps what was there.
+KEEPS_OTHER_TRIANGLE = scipy.linalg.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))[0][1, 0] != 0
+
+
 def _cho_factor(a: Any, lower: bool = False) -> Any:
-    # The other triangle keeps what was there.
-    return _cholesky(a, lower) + triangle(a, not lower, unit=True), lower
+    factor = _cholesky(a, lower)
+    return factor + triangle(a, not lower, unit=True) if KEEPS_OTHER_TRIANGLE else factor, lower
 
 
 def _cho_solve(c_and_lower: Any, b: Any) -> Any:

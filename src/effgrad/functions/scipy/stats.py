@@ -30,21 +30,20 @@ POINTS = {
     "pmf": ("_pmf", 0.0, 0.0), "logpmf": ("_logpmf", -np.inf, -np.inf),
 }  # fmt: skip
 # SciPy's compiled functions for some standard forms, written with those that have rules.
-UFUNCS.update(
-    {
-        scu._cauchy_ppf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
-        scu._cauchy_isf: lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
-        scu._beta_pdf: lambda x, a, b: np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)),
-        scu._beta_ppf: lambda q, a, b: sp.betaincinv(a, b, q),
-        scu._binom_pmf: lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
-        scu._binom_cdf: lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
-        scu._binom_sf: lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
-        scu._ncx2_pdf: noncentral_chi2_density,
-        scu._nbinom_pmf: lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
-        scu._nbinom_cdf: lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
-        scu._nbinom_sf: lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
-    }
-)
+_STANDARD = {
+    "_cauchy_ppf": lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
+    "_cauchy_isf": lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
+    "_beta_pdf": lambda x, a, b: np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)),
+    "_beta_ppf": lambda q, a, b: sp.betaincinv(a, b, q),
+    "_binom_pmf": lambda k, n, p: np.exp(scipy.stats.binom._logpmf(k, n, p)),
+    "_binom_cdf": lambda k, n, p: sp.betaincc(np.floor(k) + 1, n - np.floor(k), p),
+    "_binom_sf": lambda k, n, p: sp.betainc(np.floor(k) + 1, n - np.floor(k), p),
+    "_ncx2_pdf": noncentral_chi2_density,
+    "_nbinom_pmf": lambda k, n, p: np.exp(scipy.stats.nbinom._logpmf(k, n, p)),
+    "_nbinom_cdf": lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
+    "_nbinom_sf": lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
+}
+UFUNCS.update({getattr(scu, name): rule for name, rule in _STANDARD.items() if hasattr(scu, name)})
 
 
 def _apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, **_: Any) -> Any:
@@ -52,6 +51,18 @@ def _apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value
     args = args if isinstance(args, list | tuple) else (args,)
     with np.errstate(all="ignore"):
         return np.where(plain(cond), f1(*args), fill_value if f2 is None else f2(*args))
+
+
+def _lazywhere(cond: Any, arrays: Any, f: Any, fillvalue: Any = None, f2: Any = None) -> Any:
+    return _apply_where(cond, arrays, f, f2, fill_value=fillvalue)
+
+
+# Before SciPy 1.16, the choice was a function of SciPy's own.
+CHOICE = (
+    (_continuous_distns.xpx, "apply_where", _apply_where)
+    if hasattr(_continuous_distns, "xpx")
+    else (_continuous_distns, "_lazywhere", _lazywhere)
+)
 
 
 def _inside(low: Any, high: Any) -> Any:
@@ -194,6 +205,15 @@ def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: A
     return Correlation(statistic, sp.fdtrc(*degrees, statistic))
 
 
+def _expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
+    """The mean with the weight 1 - alpha below the expectile and alpha above it."""
+    a = np.asarray(a)
+    below = plain(a) <= evaluated(lambda a, alpha, w: scipy.stats.expectile(a, alpha, weights=w), a, alpha, weights)
+    w = np.where(below, 1 - alpha, alpha)
+    w = w if weights is None else w * np.asarray(weights)
+    return np.sum(w * a) / np.sum(w)
+
+
 def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
     require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
     reals("stats.boxcox_llf", lmb, data)
@@ -235,11 +255,13 @@ RULES: list[tuple[Any, str, Any]] = [
     *_methods(scipy.stats.rv_continuous, {name: _quantile(name) for name in ("ppf", "isf")}),
     *_methods(scipy.stats.rv_discrete, {name: _counted(name) for name in DISCRETE}),
     *_methods(scipy.stats._distn_infrastructure.rv_generic, {"stats": _moments, "entropy": _entropy}),
-    (_continuous_distns.xpx, "apply_where", _apply_where),
+    CHOICE,
     (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
     (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
-    *rules_of(scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf}),
+    *rules_of(
+        scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
+    ),
     (_kde, "asarray", makers.as_array),
     (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
     (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),

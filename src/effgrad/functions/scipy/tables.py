@@ -163,4 +163,4 @@ def rules_of(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, An
         original = getattr(owner, name)
         return as_computed(original, by_name(original, definition, f"{module}.{name}"))
 
-    return [(owner, name, rule(name, definition)) for name, definition in definitions.items()]
+    return [(owner, name, rule(name, one)) for name, one in definitions.items() if hasattr(owner, name)]

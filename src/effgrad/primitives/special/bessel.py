@@ -361,3 +361,5 @@ RULES: dict[str, Any] = {
     "legendre_p": _legendre_p,
     "legendre_p_all": _legendre_p_all,
 }
+# Some came with SciPy 1.15.
+RULES = {name: rule for name, rule in RULES.items() if hasattr(scipy.special, name)}

@@ -147,6 +147,15 @@ def _inverse(partials: Any, place: int) -> tuple[Any, ...]:
     return tuple(map(rule, range(len(partials))))
 
 
+def _from_zero(partials: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The partials of an inverse in a count that is taken as 0 where it would be less: there it is constant."""
+
+    def clipped(partial: Any) -> Any:
+        return lambda y, *args: np.where(plain(y) == 0, 0.0, partial(y, *args))
+
+    return tuple(partial if partial is unknown else clipped(partial) for partial in partials)
+
+
 enter({
     sp.gammainc: _rising(GAMMA),
     sp.gammaincc: _falling(GAMMA),
@@ -177,16 +186,16 @@ enter({
     sp.pdtr: _rising(POISSON),
     sp.pdtrc: _falling(POISSON),
     sp.pdtri: _inverse(_rising(POISSON), 1),
-    sp.pdtrik: _inverse(_rising(POISSON_COUNT), 0),
+    sp.pdtrik: _from_zero(_inverse(_rising(POISSON_COUNT), 0)),
     sp.bdtr: _rising(BINOMIAL),
     sp.bdtrc: _falling(BINOMIAL),
     sp.bdtri: _inverse(_rising(BINOMIAL), 2),
-    sp.bdtrik: _inverse(_rising(BINOMIAL_COUNT), 0),
+    sp.bdtrik: _from_zero(_inverse(_rising(BINOMIAL_COUNT), 0)),
     sp.bdtrin: _inverse(_rising(BINOMIAL_COUNT), 1),
     sp.nbdtr: _rising(NEGATIVE_BINOMIAL),
     sp.nbdtrc: _falling(NEGATIVE_BINOMIAL),
     sp.nbdtri: _inverse(_rising(NEGATIVE_BINOMIAL), 2),
-    sp.nbdtrik: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 0),
+    sp.nbdtrik: _from_zero(_inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 0)),
     sp.nbdtrin: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 1),
     sp.chndtr: _rising(NONCENTRAL_CHI2),
     sp.chndtrix: _inverse(_rising(NONCENTRAL_CHI2), 0),

@@ -21,6 +21,7 @@ from effgrad.arrays.value import CONSTANT, UFUNCS, composed, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex, require_real
 from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.primitives.reduction import logsumexp
 
@@ -480,17 +481,13 @@ def _refuse_exact(name: str, exact: bool) -> None:
 UFUNCS[sp.zetac] = lambda x: _riemann(x, 2)
 composed({np.i0: sp.i0})
 
+_DEFINITIONS: dict[str, Any] = {
+    "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": logsumexp, "softplus": _softplus,
+    "factorial": _factorial, "comb": _comb, "perm": _perm,
+}  # fmt: skip
 RULES: dict[str, Any] = {
-    "polygamma": _polygamma,
-    "zeta": _zeta,
-    "lambertw": _lambertw,
-    "diric": _diric,
-    "multigammaln": _multigammaln,
-    "softmax": _softmax,
-    "log_softmax": _log_softmax,
-    "logsumexp": logsumexp,
-    "softplus": _softplus,
-    "factorial": _factorial,
-    "comb": _comb,
-    "perm": _perm,
+    name: as_computed(getattr(scipy.special, name), definition)
+    for name, definition in _DEFINITIONS.items()
+    if hasattr(scipy.special, name)  # `softplus` came with SciPy 1.15
 }
