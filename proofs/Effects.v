@@ -4,6 +4,7 @@
    each with the rest of the derivative as a function of the answer. A request outside of this type cannot be made, so
    the effects of the dictionary's operations are all that comes out; the theorems say in which order, and how many. *)
 From Effgrad Require Export Reverse.
+From Effgrad Require Continuation.
 
 Section Effects.
   Context {R : semiring} {P : signature R}.
@@ -266,12 +267,12 @@ Section Effects.
     - specialize (IH ws c). lia.
   Qed.
 
-  (* Operations, results of checkpoints, and how deep checkpoints nest, along the path. *)
+  (* Operations, checkpoints and their results, and how deep checkpoints nest, along the path. *)
   Fixpoint size (p : prog P) n e : nat :=
     match p with
     | Ret _ => 0
     | Do o args k => let v := apply P o (map e args) in S (size (k v) (n + 1) (bind n [v] 0 e))
-    | Ck q k => let vs := values q n e in length vs + size q n e + size (k vs) (n + length vs) (bind n vs 0 e)
+    | Ck q k => let vs := values q n e in S (length vs) + size q n e + size (k vs) (n + length vs) (bind n vs 0 e)
     end.
 
   Fixpoint depth (p : prog P) n e : nat :=
@@ -371,4 +372,31 @@ Section Effects.
   Theorem reversing_is_pullback again p n x ws :
     result (reversing again p n x (fun i => i) n (fun _ outs _ => seeding outs (map Some ws)) empty) = pullback again p n x ws.
   Proof. apply result_reversing. intros. apply result_seeding. Qed.
+
+  (* Continuation mode makes, and calls at most once each, as many backpropagators; a tape has as many entries. *)
+  Lemma made_few p : forall n e shadow made,
+    length (fst (Continuation.record p n e shadow made)) <= size p n e /\
+    length (fst (Continuation.record p n e shadow made)) + Continuation.remade p n e <= (1 + depth p n e) * size p n e.
+  Proof.
+    induction p as [ys|o args k IH|q IHq k IH]; intros n e shadow made;
+      cbn [Continuation.record Continuation.remade size depth].
+    - simpl. lia.
+    - set (v := apply P o (map e args)).
+      destruct (IH v (n + 1)%nat (bind n [v] 0 e) (bind n [made] 0%nat shadow) (made + 1)%nat) as [H1 H2].
+      destruct (Continuation.record (k v) _ _ _ _) as [new outs]. simpl in *. lia.
+    - set (vs := values q n e). set (m := length vs).
+      destruct (IH vs (n + m)%nat (bind n vs 0 e) (bind n (seq (made + 1) m) 0%nat shadow) (made + 1 + m)%nat) as [H1 H2].
+      destruct (IHq n e (fun i => i) n) as [H3 H4].
+      destruct (Continuation.record (k vs) _ _ _ _) as [new outs]. destruct (Continuation.record q _ _ _ _) as [newq outsq].
+      cbn [fst length] in *. rewrite app_length, repeat_length.
+      set (dk := depth (k vs) _ _) in *. set (zk := size (k vs) _ _) in *. set (dq := depth q n e) in *. set (zq := size q n e) in *.
+      set (top := (1 + Nat.max (S dq) dk)%nat).
+      assert ((1 + dk) * zk <= top * zk)%nat by (apply Nat.mul_le_mono_r; unfold top; lia).
+      assert ((1 + dq) * zq <= top * zq)%nat by (apply Nat.mul_le_mono_r; unfold top; lia).
+      assert (1 * S m <= top * S m)%nat by (apply Nat.mul_le_mono_r; unfold top; lia).
+      rewrite !Nat.mul_add_distr_l. clearbody top. lia.
+  Qed.
+
+  Theorem continuation_is_linear p n x : Continuation.made_in_all p n x <= n + (1 + depth p n x) * size p n x.
+  Proof. unfold Continuation.made_in_all. destruct (made_few p n x (fun i => i) n). lia. Qed.
 End Effects.

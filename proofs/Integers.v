@@ -1,6 +1,6 @@
 (* The integers as a semiring, and what the models compute on a program over them, for comparison with the code. *)
 From Coq Require Export ZArith.
-From Effgrad Require Export Taped Delta Continuation Derivative SecondOrder Effects.
+From Effgrad Require Export Taped Delta Continuation Derivative SecondOrder Nesting Effects.
 
 Definition integers : semiring.
 Proof.
@@ -33,3 +33,13 @@ Definition computed (p : prog Arith) (xs us ws : list Z) : list (list Z) :=
     of_nats (called (made_in_all p n x) (start p n x ws));
     of_nats (snd (Continuation.record p n x (fun i => i) n));
     of_nats [length (Effects.operations p n x); Effects.size p n x; made_in_all p n x] ].
+
+(* The textbook example of confused perturbations: the derivative of x (d/dy (x + y)) is 1, and 2 where the inner
+   derivative counts the outer one's perturbation as its own. *)
+Example no_confused_perturbation :
+  let number := Plain (R := integers) in
+  let x := Traced 0 (number 3%Z) (number 1%Z) in
+  let y := Traced 1 (number 1%Z) (number 1%Z) in
+  let inner := tangent 1 (perform (P := Arith) 2 plus_op [x; y]) in
+  tangent 0 (perform (P := Arith) 2 times_op [x; inner]) = number 1%Z.
+Proof. reflexivity. Qed.

@@ -32,3 +32,4 @@ Print Assumptions forward_in_order.
 Print Assumptions reverse_in_order.
 Print Assumptions forward_is_linear.
 Print Assumptions reverse_is_linear.
+Print Assumptions continuation_is_linear.

@@ -202,14 +202,14 @@ def operations(p, e):
 
 
 def size(p, e):
-    """`Effects.size`: operations and results of checkpoints."""
+    """`Effects.size`: operations, checkpoints and their results."""
     if p[0] == "ret":
         return 0
     if p[0] == "do":
         made, own = [OPS[p[1]][0](*[e[a] for a in p[2]])], 1
     else:
         made = values(p[1], e)
-        own = len(made) + size(p[1], e)
+        own = 1 + len(made) + size(p[1], e)
     return own + size(rest(p[-1], made), e + made)
 
 
