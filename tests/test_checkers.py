@@ -241,6 +241,25 @@ def probe_maps(m):
         m.represents_map(lambda d, x, y: [y, x] if type(x) is Fraction else [x, y], identity)
 
 
+def probe_limits(m):
+    f = lambda x, y: [np.tanh(x) * y, np.sum(np.roll(y, 1) * np.sin(y)) * x]  # noqa: E731
+    at = [0.4, np.array([0.3, -0.7, 1.1])]
+    for mode in ("forward", "taped"):
+        m.converges(f, at, mode, digits=35)
+        right = UFUNCS[np.tanh]
+        for wrong in (wrong_partial(right), elementwise(np.tanh, lambda y, x: -1 * (1 - y * y))):
+            UFUNCS[np.tanh] = wrong
+            try:
+                with pytest.raises(Counterexample, match="limits of differences, 35 digits"):
+                    m.converges(f, at, mode, digits=35)
+            finally:
+                UFUNCS[np.tanh] = right
+    with pytest.raises(m.Unstated, match="has no definition"):
+        m.converges(lambda x: [np.linalg.det(x)], [np.eye(2) + 0.5], "forward")
+    (exact,) = m.difference(lambda x: [x * x * x], [m.real(2.0)], [m.real(1.0)], 20)
+    assert abs(exact - 12) < 1e-19
+
+
 # contracts: each check is the only one that says what is wrong
 
 
@@ -632,6 +651,7 @@ def probe_modes_agree(m):
 
 
 R, S, E, M, C = [f"effgrad.spec.{name}" for name in ("representation", "semirings", "expressions", "maps", "contracts")]
+D = "effgrad.spec.limits"
 F, T, L = "effgrad.fusion", "effgrad.modes.taylor", "laws"
 CORE = "effgrad.effects._core" if importlib.util.find_spec("effgrad.effects._core") else "effgrad.effects.effect"
 SAME = '_same(f"forward invariant: the value of {binding}", '
@@ -719,6 +739,12 @@ MUTANTS = [
     ("a map at equal points", M, "xs = [rng.choice(points) for _ in range(n)]", "xs = [points[1]] * n", probe_maps),
     ("one seed", M, "activation.seed(y, w)", "activation.seed(y, numbers[-1])", probe_maps),
     ("multinomials overwrite", M, "product.get(both, 0) + b * c", "b * c", probe_maps),
+    ("limits are not compared", D, "if np.any(abs(one - other) >", "if False and np.any(abs(one - other) >",
+     probe_limits),
+    ("a long step", D, "h = mpf(10) ** -(digits + 5)", "h = mpf(10) ** -2", probe_limits),
+    ("half the quotient", D, "(a - b) / (2 * h)", "(a - b) / h", probe_limits),
+    ("few digits", D, "mp.workdps(4 * digits + 20)", "mp.workdps(15)", probe_limits),
+    ("a limit that is loose", D, "mpf(10) ** -digits * (1", "mpf(10) ** 2 * (1", probe_limits),
     ("values are not checked in reverse modes", C, SAME + "primitive.function(*primals, **params), result.primal)",
      "pass", probe_forward_value),
     ("values are not checked in forward modes", C, "_same(what, value, result.primal)", "pass", probe_forward_mode),
@@ -825,5 +851,5 @@ def test_a_mutant_of_a_checker_is_found_out(mutant):
 
 
 def test_there_is_a_mutant_of_every_checker():
-    assert {module for _, module, *_ in MUTANTS} == {R, S, E, M, C, F, T, L, CORE}
+    assert {module for _, module, *_ in MUTANTS} == {R, S, E, M, C, D, F, T, L, CORE}
     assert len(MUTANTS) >= 66 and len({(name, module) for name, module, *_ in MUTANTS}) == len(MUTANTS)

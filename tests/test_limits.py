@@ -67,6 +67,23 @@ def test_a_program_with_control_and_sharing(mode):
     converges(f, [0.3, 1.1], mode, digits=40)
 
 
+W = np.arange(6.0).reshape(2, 3) / 5
+ARRAYS = {
+    "sum": lambda x: [np.sum(np.sin(x) * x), x * x[::-1]],
+    "matmul": lambda x: [np.tanh(W @ x), x @ x],
+    "moves": lambda x: [np.roll(x, 1) * np.reshape(x, (3, 1)), np.concatenate([x[1:], x * x]), np.cumsum(x) @ x],
+    "einsum and outer": lambda x: [np.einsum("i,j->j", x, np.exp(x)), np.outer(x, x) @ x],
+    "choices": lambda x: [np.where(x > 0.5, x * x, np.sqrt(x)), np.sort(x) @ np.arange(3.0)],
+    "a number and an array": lambda x: [np.sum(x) * x / (1.0 + np.sum(x * x))],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("mode", ["forward", "second_order", "taped", "reverse", "continuation", "delta"])
+def test_programs_on_arrays(mode, name):
+    converges(ARRAYS[name], [np.array([0.3, 0.7, 1.1])], mode, digits=35)
+
+
 @pytest.mark.parametrize(
     "name, wrong",
     [("sin", lambda y, x: -np.cos(x)), ("exp", lambda y, x: y * 1.0000000000001), ("tanh", lambda y, x: 1 - y)],
