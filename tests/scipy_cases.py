@@ -652,6 +652,17 @@ NAMESPACES = {
 CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}
 # Of so many operations that only their gradients are compared.
 LONG = {
+    "integrate.quad_vec": lambda x: integrate.quad_vec(lambda t: np.cos(t * x[0]), 0.0, x[1, 1])[0],
+    "integrate.solve_ivp": lambda x: integrate.solve_ivp(
+        lambda t, y: x[:2, :2] @ y, (0.0, 0.5), x[2, :2], rtol=1e-10
+    ).y[:, -1],
+    "integrate.odeint": lambda x: integrate.odeint(
+        lambda y, t: x[:2, :2] @ y, x[2, :2], np.linspace(0, 0.5, 3), rtol=1e-10
+    ),
+    "integrate.solve_bvp": lambda x: integrate.solve_bvp(
+        lambda t, y: np.stack([y[1], -x[0, 0] * y[0]]), lambda a, b: np.stack([a[0], b[0] - x[1, 1]]),
+        np.linspace(0, 1, 5), np.zeros((2, 5)), tol=1e-8,
+    ).y[1, 0],
     "integrate.dblquad": lambda x: integrate.dblquad(lambda s, t: np.exp(s * x[0, 0]), 0, 1, 0, lambda t: t * x[1, 0])[
         0
     ],

@@ -76,6 +76,7 @@ RIGHT = {
     "brentq": (lambda x: scipy.optimize.brentq(lambda t: t**3 - x[0], -2, 2), [0.3 ** (-2 / 3) / 3, 0, 0]),
     "fsolve": (lambda x: scipy.optimize.fsolve(lambda t: t**3 - x[0], 1.0)[0], [0.3 ** (-2 / 3) / 3, 0, 0]),
     "minimize": (lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).x[0], [1, 0, 0]),
+    "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], [0.5, 0, 0]),
     "scipy.optimize.newton": (lambda x: scipy.optimize.newton(lambda t: t**3 - x[0], 1.0), [0.3 ** (-2 / 3) / 3, 0, 0]),
 }
 
@@ -130,7 +131,6 @@ REFUSED = {
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],
         r"scipy\.optimize\.minimize.*hess_inv",
     ),
-    "quad_vec": (lambda x: scipy.integrate.quad_vec(lambda t: t * x[0], 0, 1)[0], r"scipy\.integrate\.quad_vec"),
     "quad of a pole": (
         lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(t), 0, 1)[0],
         "neither jump nor have poles",

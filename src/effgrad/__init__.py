@@ -36,7 +36,7 @@ from effgrad.fusion import fuse
 from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
-from effgrad.toolbox import distributed, implicit
+from effgrad.toolbox import differential, distributed, implicit
 from effgrad.toolbox.batch import linearize, vmap
 from effgrad.toolbox.compressed import hessian, jacobian
 from effgrad.toolbox.custom_rules import rule
@@ -63,6 +63,7 @@ __all__ = [
     "compare",
     "compile",
     "debug_nans",
+    "differential",
     "distributed",
     "explain",
     "function",

@@ -76,9 +76,8 @@ MODULES = {
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
-        "integrate": "integrate",
     }.items()
-} | {"scipy.optimize": "effgrad.toolbox.solvers"}  # fmt: skip
+} | {"scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential"}  # fmt: skip
 
 
 def _with_rule(original: Any, rule: Any) -> Any:

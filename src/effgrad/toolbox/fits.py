@@ -11,11 +11,11 @@ import scipy.optimize
 from scipy.optimize import Bounds
 
 from effgrad.api import grad, jacobian
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
-from effgrad.toolbox.frozen import Function, Observed, Value, gathered, plain_tree
+from effgrad.toolbox.frozen import Function, Observed, Value, gathered, number, plain_tree
 from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
 
 RHO: dict[str, Function] = {
@@ -81,7 +81,7 @@ def _curve_fit(call: Call) -> Value:
         difference = np.reshape(gathered(f(x, *[p[i] for i in range(len(popt))])) - gathered(y), (-1,))
         if sigma is None:
             return difference
-        if np.ndim(plain(gathered(sigma))) == 2:
+        if np.ndim(number(gathered(sigma))) == 2:
             return np.linalg.solve(np.linalg.cholesky(gathered(sigma)), difference)
         return difference / gathered(sigma)
 
@@ -98,7 +98,7 @@ def _curve_fit(call: Call) -> Value:
     matrix = jacobian(residuals)(p)
     covariance = np.linalg.inv(matrix.T @ matrix)
     if not call.get("absolute_sigma"):
-        covariance = covariance * (2 * cost(p) / (len(plain(matrix)) - len(popt)))
+        covariance = covariance * (2 * cost(p) / (len(number(matrix)) - len(popt)))
     rest = (differentiated(result[2], call.name), *result[3:]) if len(result) > 2 else ()
     return (p, with_value(covariance, pcov), *rest)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from effgrad.arrays.makers import nested
 from effgrad.arrays.memory import Mutable
-from effgrad.arrays.value import LAYERS, depends, plain
+from effgrad.arrays.value import KINDS, LAYERS, depends, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch
@@ -28,10 +28,16 @@ Function: TypeAlias = Callable[..., Value]
 WIDTH = 32
 
 
+def number(value: Value) -> Value:
+    """The number or array under all derivatives; of a staged program the example's, which the program is guarded by."""
+    value = plain(value)
+    return value.__array__()[()] if type(value) in KINDS else value
+
+
 class Frozen(Evaluate):
     """Evaluate, and take the values of all other derivatives as plain ones."""
 
-    constant = staticmethod(plain)
+    constant = staticmethod(number)
 
 
 def frozen(f: Function) -> Function:
@@ -50,7 +56,7 @@ def gathered(value: Value) -> Value:
     if type(value) in (list, tuple):
         return nested(value) if traced_inside(value) else np.asarray(value)
     if type(value) is Mutable:
-        return copy.copy(value) if depends(value) else plain(value)
+        return copy.copy(value) if depends(value) else number(value)
     return value
 
 
@@ -79,12 +85,13 @@ class Observed:
     def __init__(self, f: Function, args: tuple[Value, ...] = ()) -> None:
         self.f, self.args, self.traced = f, args, traced_inside(args)
 
-    def __call__(self, x: Value, *args: Value) -> Value:
-        if self.traced and np.result_type(x).kind in "fc":
+    def __call__(self, *args: Value) -> Value:
+        if self.traced:
             # Once it is known, no operation of a solver's evaluation reaches the derivative around.
             with Frozen() as activation:
-                return plain_tree(self.f(activation.variable(x), *args, *self.args), activation)
-        result = self.f(x, *args, *self.args)
+                given = [activation.variable(x) if isinstance(x, float | complex | np.ndarray) else x for x in args]
+                return plain_tree(self.f(*given, *self.args), activation)
+        result = self.f(*args, *self.args)
         if any(map(depends, flatten(result)[0])):
             self.traced = True
         return plain_tree(result)
@@ -93,7 +100,7 @@ class Observed:
 def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
     """A pytree of results with plain leaves."""
     leaves, structure = flatten(tree)
-    return structure.unflatten([plain(leaf if activation is None else activation.primal(leaf)) for leaf in leaves])
+    return structure.unflatten([number(leaf if activation is None else activation.primal(leaf)) for leaf in leaves])
 
 
 def jacobian_at(f: Function, x: Value) -> Value:

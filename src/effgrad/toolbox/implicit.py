@@ -164,7 +164,7 @@ def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value
     return z + change
 
 
-def polished(f: Function, z: Value, name: str) -> Value:
+def polished(f: Function, z: Value, name: str, near: float = NEAR) -> Value:
     """The root near `z`, by Newton's method on plain numbers, as exactly as the residual tells."""
     point, before, moved = z, np.inf, 0.0
     inverse: Solve | None = None
@@ -183,7 +183,7 @@ def polished(f: Function, z: Value, name: str) -> Value:
             break
         if moved > 1e-6 * (1 + float(np.linalg.norm(point))):
             inverse = None
-    _check_near(z, point, step, name)
+    _check_near(z, point, step, name, near)
     return point
 
 
@@ -200,10 +200,10 @@ def _beside(point: Value) -> Value:
     return point + 1e-7 * np.abs(point) + 1e-14
 
 
-def _check_near(z: Value, point: Value, step: Value, name: str) -> None:
+def _check_near(z: Value, point: Value, step: Value, name: str, near: float = NEAR) -> None:
     """Whether polishing has converged, and to a point near the solver's."""
     size = 1 + float(np.linalg.norm(point))
-    if not np.linalg.norm(step) <= 1e-7 * size or not np.linalg.norm(point - z) <= NEAR * size:
+    if not np.linalg.norm(step) <= 1e-7 * size or not np.linalg.norm(point - z) <= near * size:
         raise NotDifferentiable(
             f"{name} has not converged: Newton's method leads from its solution, {np.asarray(z).ravel()[:4]}, to "
             f"{np.asarray(point).ravel()[:4]}; give it another start, a smaller tolerance, or more iterations"

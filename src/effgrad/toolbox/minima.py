@@ -15,10 +15,10 @@ import scipy.optimize
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad.api import grad
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
-from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, plain_tree
+from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import stationary
 
 # A constraint this near to its bound, relative to the bound's size, may be active.
@@ -56,7 +56,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
     if not any(map(depends, (gathered(value), *(part for row in rows for part in row.at(x))))):
         return x
     at_primals = frozen(lambda x: _number(f(x)))
-    if not np.isfinite(plain(value)).all():
+    if not np.isfinite(number(value)).all():
         raise NotDifferentiable(f"{name}: the function is not finite at the minimum, {x[:4]}")
     gradient = np.asarray(grad(at_primals)(x))
     active, multipliers = _active(gradient, x, rows, name)
@@ -77,7 +77,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
 
 def _number(value: Value) -> Value:
     """A function's value; SciPy takes an array of one number too."""
-    return np.reshape(gathered(value), ()) if np.ndim(plain(value)) or type(value) in (list, tuple) else value
+    return np.reshape(gathered(value), ()) if np.ndim(number(value)) or type(value) in (list, tuple) else value
 
 
 def _at(value: Value, places: Value) -> Value:
@@ -96,7 +96,7 @@ def _active(gradient: Value, x: Value, rows: list[Row], name: str) -> tuple[list
     for one in near:
         mine = kept[start : start + len(one.places)]
         start += len(one.places)
-        bound = one.bound[mine] if np.ndim(plain(one.bound)) else one.bound
+        bound = one.bound[mine] if np.ndim(number(one.bound)) else one.bound
         active.append(Active(one.function, one.places[mine], bound))
     return active, multipliers
 
@@ -140,14 +140,14 @@ class Near(NamedTuple):
 def _near(row: Row, x: Value) -> Iterator[Near]:
     """The constraints of a row that are near their lower bounds, or equal to them, and those near their upper ones."""
     values = np.reshape(plain_tree(gathered(row.function(x))), (-1,))
-    lower, upper = np.broadcast_to(plain(row.lower), values.shape), np.broadcast_to(plain(row.upper), values.shape)
+    lower, upper = np.broadcast_to(number(row.lower), values.shape), np.broadcast_to(number(row.upper), values.shape)
     equal = lower == upper
     for bound, limits, sign in ((row.lower, lower, 1.0), (row.upper, upper, -1.0)):
         distance = np.where(np.isfinite(limits), np.abs(values - np.where(np.isfinite(limits), limits, 0.0)), np.inf)
         chosen = distance <= NEARLY * (1 + np.abs(np.where(np.isfinite(limits), limits, 0.0)))
         places = np.flatnonzero((chosen | equal) if sign > 0 else (chosen & ~equal))
         if len(places):
-            spread = bound if np.ndim(plain(bound)) == 0 else np.broadcast_to(bound, values.shape)[places]
+            spread = bound if np.ndim(number(bound)) == 0 else np.broadcast_to(bound, values.shape)[places]
             yield Near(row.function, places, spread, np.where(equal[places], 0.0, sign), distance[places])
 
 
@@ -177,13 +177,13 @@ def _constraint(given: Value) -> Row:
 
 def _plain_constraint(given: Value) -> Value:
     if isinstance(given, LinearConstraint):
-        return LinearConstraint(plain(given.A), plain(given.lb), plain(given.ub), given.keep_feasible)
+        return LinearConstraint(number(given.A), number(given.lb), number(given.ub), given.keep_feasible)
     if isinstance(given, NonlinearConstraint):
         observed = [Observed(f) if callable(f) else f for f in (given.fun, given.jac, given.hess)]
         fun, jac, hess = observed
         constraint: Function = NonlinearConstraint
         return constraint(
-            fun, plain(given.lb), plain(given.ub), jac, hess, given.keep_feasible, given.finite_diff_rel_step,
+            fun, number(given.lb), number(given.ub), jac, hess, given.keep_feasible, given.finite_diff_rel_step,
             given.finite_diff_jac_sparsity,
         )  # fmt: skip
     args = given.get("args", ())
@@ -192,7 +192,7 @@ def _plain_constraint(given: Value) -> Value:
 
 def plain_bounds(bounds: Value) -> Value:
     if isinstance(bounds, Bounds):
-        return Bounds(plain(bounds.lb), plain(bounds.ub), bounds.keep_feasible)
+        return Bounds(number(bounds.lb), number(bounds.ub), bounds.keep_feasible)
     return plain_tree(bounds)
 
 

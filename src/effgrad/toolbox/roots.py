@@ -7,10 +7,10 @@ with derivatives is taken as plain.
 import numpy as np
 import scipy.optimize
 
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.calls import Call, differentiated, rule_of
-from effgrad.toolbox.frozen import Function, Value, frozen, gathered, joined
+from effgrad.toolbox.frozen import Function, Value, frozen, gathered, joined, number
 from effgrad.toolbox.implicit import follow, follow_each
 
 
@@ -22,7 +22,7 @@ def _of_one(call: Call, f: Function, root: Value) -> Value:
     def residual(x: Value) -> Value:
         value = gathered(f(x))
         # A function of a number may return an array of one.
-        return np.reshape(value, ()) if np.ndim(z) == 0 and np.shape(plain(value)) == (1,) else value
+        return np.reshape(value, ()) if np.ndim(z) == 0 and np.shape(number(value)) == (1,) else value
 
     moved = follow_each(residual, z, frozen(residual), f"scipy.optimize.{call.name}")
     return root if moved is z else moved

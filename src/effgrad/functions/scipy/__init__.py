@@ -85,9 +85,9 @@ NO_RULE = {
     },
     "integrate": {
         "it evaluates the integrand on plain numbers; use quad or fixed_quad":
-            "quad_vec cubature tanhsinh",
-        "its steps are chosen by an error estimate; write the steps of the method in NumPy":
-            "solve_ivp odeint ode complex_ode RK23 RK45 DOP853 Radau BDF LSODA OdeSolver solve_bvp",
+            "cubature tanhsinh",
+        "its steps are taken from outside; use solve_ivp, which has a rule for every method":
+            "ode complex_ode RK23 RK45 DOP853 Radau BDF LSODA OdeSolver",
     },
 }  # fmt: skip
 REASONS.update({

@@ -45,7 +45,7 @@ def _integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, *
     intervals = list(zip(info["alist"][:count], info["blist"][:count], strict=True))
 
     def term(t: float) -> Any:
-        return _term(func, t, a, b, args)
+        return integrand_term(func, t, a, b, args)
 
     for start, end, terms in _smooth_parts(term, intervals):
         total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
@@ -90,7 +90,7 @@ def _at(term: Any, start: float, end: float, points: Any) -> list[Any]:
     return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
 
 
-def _term(func: Any, t: float, a: Any, b: Any, args: Any) -> Any:
+def integrand_term(func: Any, t: float, a: Any, b: Any, args: Any) -> Any:
     """The integrand in QUADPACK's variable: t, or where a limit is infinite 1 / (1 + the distance from the other)."""
     low, high = float(plain(a)), float(plain(b))
     if np.isfinite(low) and np.isfinite(high):

@@ -1,0 +1,331 @@
+"""Initial value problems: derivatives of `solve_ivp` and `odeint` by parameters, initial values and times.
+
+SciPy solves on plain numbers, and the result has its values. There are two definitions of the derivative:
+
+* "solution": of the exact solution. The problem is solved again to a tolerance of 1e-10 together with the variational
+  equation along a random direction, so the error of the derivative is controlled, whatever method and tolerances the
+  program asks for. The steps taken there are run again on traced values; pulled back, that is the adjoint equation.
+* "steps": of the numbers that the program's own method computes, its steps held fixed. For RK23, RK45, DOP853, Radau.
+
+Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), section I.14; Cao, Li, Petzold and Serban,
+Adjoint sensitivity analysis for differential-algebraic equations (2003); Kidger, On neural differential equations
+(2022), chapter 5, for the names optimise-then-discretise and discretise-then-optimise.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.integrate
+from scipy.integrate import DOP853, RK23, RK45, Radau
+
+from effgrad.arrays.value import depends
+from effgrad.effects import Effect, Handler, handled, operation
+from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.functions.scipy import integrate
+from effgrad.functions.scipy.tables import reals, traced_inside
+from effgrad.modes.forward import Forward
+from effgrad.toolbox.boundary import solve_bvp_rule
+from effgrad.toolbox.calls import Call, Constant, Solution, rule_of, with_value
+from effgrad.toolbox.frozen import (
+    Frozen,
+    Function,
+    Observed,
+    Value,
+    frozen,
+    gathered,
+    jacobian_at,
+    joined,
+    number,
+    plain_tree,
+)
+from effgrad.toolbox.implicit import follow_each
+from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
+from effgrad.toolbox.quadrature import quad_vec_rule
+
+# The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
+TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
+# More explicit steps than these, and the problem counts as stiff; after each so many the eigenvalues are looked at,
+# of systems that are not larger.
+MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
+
+
+class Definition(Effect):
+    """The effect of asking what the derivative of a differential equation's solution is."""
+
+    @operation
+    def choose(self) -> Value:
+        """One of "solution" and "steps"."""
+
+
+class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
+    """A context that chooses what the derivatives of `solve_ivp` and `odeint` are.
+
+    Arguments:
+        choice: "solution", the default everywhere: the derivative of the exact solution, its error controlled to about
+            1e-9 whatever tolerances the program has; or "steps": the derivative of the numbers that the program's
+            method computes with its steps held fixed, which needs the method RK23, RK45, DOP853 or Radau, and agrees
+            with the values to rounding also where these are coarse.
+
+    >>> from effgrad import differential, grad
+    >>> from scipy import integrate
+    >>> def decayed(k):
+    ...     return integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], rtol=1e-2).y[0, -1]
+    >>> round(grad(decayed)(1.0), 8), round(-np.exp(-1.0), 8)
+    (-0.36787944, np.float64(-0.36787944))
+    >>> with differential.definition("steps"):
+    ...     round(grad(decayed)(1.0), 4)
+    -0.3671
+    """
+
+    def __init__(self, choice: str) -> None:
+        if choice not in ("solution", "steps"):
+            raise ValueError(f"an equation's derivative is that of its 'solution' or of its 'steps', not {choice!r}")
+        self.choice = choice
+
+    def choose(self) -> str:
+        return self.choice
+
+
+class Problem(NamedTuple):
+    """An initial value problem with what is traced in it: y' = f(t, y) from `start` to `end`."""
+
+    f: Function
+    start: Value
+    end: Value
+    y: Value
+    name: str
+
+    def at_primals(self) -> Function:
+        """The right-hand side of plain numbers."""
+
+        def slope(t: Value, y: Value) -> Value:
+            with Frozen() as activation:
+                return activation.primal(self.f(t, activation.variable(y)))
+
+        return slope
+
+
+def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
+    """The exact solution, by steps that are fine enough; `scale` is the size of each component."""
+    f, y = problem.at_primals(), np.asarray(number(problem.y), float)
+    start, end = float(number(problem.start)), float(number(problem.end))
+    sign = 1.0 if end >= start else -1.0
+    n = len(y)
+    direction = np.random.default_rng(0).normal(size=n) * scale
+
+    def with_variation(t: float, both: Value) -> Value:
+        with Forward() as forward:
+            slope = f(t, forward.variable(both[:n], both[n:]))
+        tangent = slope.shadow if depends(slope) and slope.shadow is not None else np.zeros(n)
+        return np.concatenate([np.asarray(number(slope)), tangent])
+
+    def done(t: float) -> bool:
+        return sign * (t - until) >= 0
+
+    atol = TOLERANCE[DOP853] * scale
+    kind = Radau if _is_stiff(f, DOP853(f, start, y, end, rtol=TOLERANCE[DOP853], atol=atol), done) else DOP853
+    both, atol = np.concatenate([y, direction]), TOLERANCE[kind] * np.tile(scale, 2)
+    grid = chosen_steps(kind, with_variation, start, both, end, done, rtol=TOLERANCE[kind], atol=atol)
+    if grid is None:
+        raise NotDifferentiable(f"{problem.name}: the solution for the derivative fails: its steps become too small")
+    halved = [None if z is None else z.reshape(3, -1)[:, :n].reshape(-1) for z in grid.stages]
+    return _followed(problem, Grid(grid.kind, grid.times, halved))
+
+
+def _is_stiff(f: Function, solver: Value, done: Callable[[float], bool]) -> bool:
+    """Whether stability and not accuracy bounds the steps of an explicit method, on plain numbers.
+
+    It does where the step times the largest eigenvalue of the Jacobian stays at the bound of the region of stability.
+    """
+    limited = 0
+    for count in range(MOST_STEPS):
+        if solver.status != "running" or done(solver.t):
+            return bool(solver.status == "failed")
+        solver.step()
+        if count % CHECKED == 0 and count and solver.n <= LARGEST:
+            matrix = jacobian_at(lambda y: f(solver.t, y), solver.y)
+            limited += bool(solver.step_size * np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0) > 3.5)
+            if limited == 3:
+                return True
+    return True
+
+
+def _followed(problem: Problem, grid: Grid) -> Trajectory:
+    """The steps of a grid on traced values: the ends of the interval are traced, what is between is not."""
+    times: Times = list(grid.times)
+    times[0] = problem.start
+    if times[-1] == number(problem.end):
+        times[-1] = problem.end
+    return Trajectory(problem.f, times, problem.y, grid)
+
+
+def own_steps(problem: Problem, method: Value, until: float, options: dict[str, Value]) -> Trajectory:
+    """The steps that the program's method takes."""
+    kinds = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau}
+    kind = kinds.get(method, method if isinstance(method, type) else None)
+    if kind is None or kind not in kinds.values():
+        raise NoRule(
+            f"{problem.name}: the steps of the method {method} have no derivative rule; use RK23, RK45, DOP853 or "
+            "Radau, or the derivative of the solution: effgrad.differential.definition('solution')"
+        )
+    start, end = float(number(problem.start)), float(number(problem.end))
+    sign = 1.0 if end >= start else -1.0
+    y = np.asarray(number(problem.y), float)
+    grid = chosen_steps(kind, problem.at_primals(), start, y, end, lambda t: sign * (t - until) >= 0, **options)
+    if grid is None:
+        raise NotDifferentiable(f"{problem.name} has failed: the required step is smaller than the spacing of numbers")
+    return _followed(problem, grid)
+
+
+def _vector(value: Value) -> Value:
+    value = np.reshape(gathered(value), (-1,))
+    reals("integrate.solve_ivp", value)
+    return value
+
+
+# solve_ivp
+
+
+class TracedSolution:
+    """The dense output of `solve_ivp` in a differentiated program: called with a time, or a vector of times."""
+
+    def __init__(self, path: Trajectory, sol: Value) -> None:
+        self.path, self.sol = path, sol
+        self.ts, self.t_min, self.t_max = sol.ts, sol.t_min, sol.t_max
+
+    def __call__(self, t: Value) -> Value:
+        t = gathered(t)
+        return with_value(self.path.at(t, number(t)), self.sol(number(t)))
+
+
+@rule_of(scipy.integrate.solve_ivp, "fun")
+def _solve_ivp(call: Call) -> Value:
+    args, options = call.get("args") or (), call.arguments.get("options", {})
+    fun, events = call.arguments["fun"], call.get("events")
+    span, y0, t_eval = call.arguments["t_span"], gathered(call.arguments["y0"]), call.get("t_eval")
+    reals("integrate.solve_ivp", *span, y0)
+    observed = Observed(fun, tuple(args))
+    listed = [] if events is None else [events] if callable(events) else list(events)
+    given = [_event(event, tuple(args)) for event in listed]
+    jac = options.get("jac")
+    if callable(jac):
+        options = options | {"jac": Observed(jac, tuple(args))}
+    result = call.run(
+        fun=observed, args=None, options=plain_tree(options), events=given if events is not None else None
+    )
+    if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
+        return result
+    if not result.success:
+        raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
+
+    def f(t: Value, y: Value) -> Value:
+        return _vector(fun(t, y[:, None] if call.get("vectorized") else y, *args))
+
+    problem = Problem(f, span[0], span[1], y0, "scipy.integrate.solve_ivp")
+    stopped = result.status == 1
+    until = max((float(t[-1]) for t in result.t_events if len(t)), key=abs) if stopped else float(number(span[1]))
+    if stopped and t_eval is None:
+        until = float(result.t[-1])
+    path = _path(problem, call.get("method"), until, result.y, options)
+    return _solved(call, result, path, listed, stopped)
+
+
+def _event(event: Function, args: tuple[Value, ...]) -> Observed:
+    observed = Observed(event, args)
+    for name in ("terminal", "direction"):
+        if hasattr(event, name):
+            setattr(observed, name, getattr(event, name))
+    return observed
+
+
+def _path(problem: Problem, method: Value, until: float, values: Value, options: dict[str, Value]) -> Trajectory:
+    choice = Definition.choose() if handled(Definition) else "solution"
+    if choice == "steps":
+        return own_steps(problem, method, until, plain_tree(options))
+    sizes = np.max(np.abs(values), axis=1, initial=0.0) if values.size else np.abs(number(problem.y))
+    return trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
+
+
+def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
+    """The fields of the result of `solve_ivp`."""
+    args = call.get("args") or ()
+    fields: dict[str, Value] = {}
+    if events:
+        times = [_times_of(path, event, args, found) for event, found in zip(events, result.t_events, strict=True)]
+        fields["t_events"] = times
+        fields["y_events"] = [
+            with_value(np.transpose(path.at(t, number(t))), y) if len(y) else y
+            for t, y in zip(times, result.y_events, strict=True)
+        ]
+    t_eval = call.get("t_eval")
+    t = gathered(t_eval) if t_eval is not None else result.t
+    if t_eval is None:
+        last = path.times[-1]
+        if stopped:
+            last = next(times[-1] for times, found in zip(fields["t_events"], result.t_events, strict=True)
+                        if len(found) and found[-1] == result.t[-1])  # fmt: skip
+        t = joined([path.times[0], result.t[1:-1], last]) if len(result.t) > 1 else result.t
+    t = t[: len(result.t)]  # an event has cut the rest
+    if len(result.t):
+        fields["y"] = with_value(_columns(path, t, result.t), result.y)
+    fields["t"] = with_value(t, result.t) if depends(t) else result.t
+    if result.sol is not None:
+        fields["sol"] = TracedSolution(path, result.sol)
+    return Solution({**result, **fields})
+
+
+def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
+    """The states at the times of the result; the first is the initial value."""
+    if plain_t[0] != path.grid.times[0] or depends(t):
+        return path.at(t, plain_t)
+    first = np.reshape(path.start, (-1, 1))
+    return np.concatenate([first, path.at(t[1:], plain_t[1:])], axis=1) if len(plain_t) > 1 else first
+
+
+def _times_of(path: Trajectory, event: Function, args: Sequence[Value], found: Value) -> Value:
+    """The times of an event: roots of the event function along the solution."""
+    if not len(found):
+        return found
+
+    def crossing(t: float) -> Value:
+        def residual(t: Value) -> Value:
+            value = gathered(event(t, path.at(t, number(t)), *args))
+            return np.reshape(value, ()) if np.ndim(value) else value
+
+        return follow_each(residual, np.float64(t), frozen(residual), "scipy.integrate.solve_ivp: an event")
+
+    return joined([crossing(t) for t in found])
+
+
+# odeint
+
+
+@rule_of(scipy.integrate.odeint, "func", "Dfun")
+def _odeint(call: Call) -> Value:
+    func, y0, t = call.arguments["func"], _vector(call.arguments["y0"]), gathered(call.arguments["t"])
+    if call.get("tfirst") and "func" in call.observed:
+        call.observed["func"] = Observed(func, call.args)
+    result = call.run()
+    if not call.traced and not traced_inside((y0, t)):
+        return result
+    values, *info = result if call.get("full_output") else (result,)
+
+    def f(t: Value, y: Value) -> Value:
+        return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args))
+
+    problem = Problem(f, t[0], t[-1], y0, "scipy.integrate.odeint")
+    path = _path(problem, "LSODA", float(number(t)[-1]), values.T, {})
+    traced = with_value(np.transpose(_columns(path, t, number(t))), values)
+    kept = [{key: Constant(value, "scipy.integrate.odeint") for key, value in one.items()} for one in info]
+    return (traced, *map(Solution, kept)) if info else traced
+
+
+RULES: list[tuple[Value, str, Value]] = [
+    *integrate.RULES,
+    (scipy.integrate, "solve_ivp", _solve_ivp),
+    (scipy.integrate, "odeint", _odeint),
+    (scipy.integrate, "solve_bvp", solve_bvp_rule),
+    (scipy.integrate, "quad_vec", quad_vec_rule),
+]
+__all__ = ["definition"]

@@ -1,0 +1,222 @@
+"""Derivatives of solutions of differential equations, against closed forms and differences of exact solutions."""
+
+import numpy as np
+import pytest
+import scipy.integrate as si
+import scipy.linalg
+
+from effgrad import NoRule, NotDifferentiable, checkpoint, differential, grad, jacobian, jvp, second_order, taylor, vjp
+from effgrad.modes import REVERSE
+
+pytestmark = pytest.mark.eager
+TIGHT = {"rtol": 1e-12, "atol": 1e-13, "method": "DOP853"}
+METHODS = ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"]
+
+
+def differences(f, x, step=1e-4):
+    """The Jacobian by central differences of fourth order."""
+    columns = []
+    for e in step * np.eye(len(x)):
+        columns.append((8 * (f(x + e) - f(x - e)) - (f(x + 2 * e) - f(x - 2 * e))) / (12 * step))
+    return np.stack(columns, axis=-1)
+
+
+def predators(t, y, a, b):
+    return [a * y[0] - y[0] * y[1], -b * y[1] + y[0] * y[1]]
+
+
+def last(p, **options):
+    """The state at the end, by initial values, parameters and both ends of the time."""
+    return si.solve_ivp(predators, (p[4], p[5]), [p[0], p[1]], args=(p[2], p[3]), **options).y[:, -1]
+
+
+P = np.array([1.0, 2.0, 1.1, 0.7, 0.1, 1.5])
+EXACT = differences(lambda p: last(p, **TIGHT), P)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_solution_by_initial_values_parameters_and_times(method):
+    np.testing.assert_allclose(jacobian(lambda p: last(p, method=method))(P), EXACT, rtol=1e-7, atol=1e-8)
+
+
+def test_forward_mode_and_backward_time():
+    np.testing.assert_allclose(jacobian(last, mode="forward")(P), EXACT, rtol=1e-7, atol=1e-8)
+    back = P[[0, 1, 2, 3, 5, 4]]
+    np.testing.assert_allclose(
+        jacobian(last)(back), differences(lambda p: last(p, **TIGHT), back), rtol=1e-7, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+def test_every_reverse_mode(mode):
+    def f(k):
+        return si.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [2.0]).y[0, -1]
+
+    assert grad(f, mode=mode)(0.5) == pytest.approx(-2 * np.exp(-0.5), rel=1e-8)
+
+
+def test_higher_orders_of_a_decay():
+    def f(k):
+        return si.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0]).y[0, -1]
+
+    exact = np.exp(-1.3)
+    assert grad(grad(f))(1.3) == pytest.approx(exact, rel=1e-8)
+    np.testing.assert_allclose(second_order(f, 1.3)[1:], [-exact, exact], rtol=1e-8)
+    np.testing.assert_allclose(taylor(f, [1.3, 1.0], order=3)[1:], [-exact, exact / 2, -exact / 6], rtol=1e-7)
+    assert grad(lambda k: checkpoint(f, k))(1.3) == pytest.approx(-exact, rel=1e-8)
+
+
+def test_value_is_scipys_to_the_bit():
+    np.testing.assert_array_equal(vjp(last, P)[0], last(P))
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Radau"])
+def test_steps_of_the_methods_own(method):
+    """The derivative of the coarse numbers: differences with the steps fixed, here all of one length."""
+    options = {"method": method, "rtol": 1e6, "atol": 1e6, "max_step": 0.05, "first_step": 0.05}
+    with differential.definition("steps"):
+        found = jacobian(lambda p: last(p, **options))(P_FIXED)
+    np.testing.assert_allclose(found[:, :4], differences(lambda p: last(p, **options), P_FIXED)[:, :4], rtol=1e-5)
+
+
+P_FIXED = np.array([1.0, 2.0, 1.1, 0.7, 0.0, 0.4])
+
+
+def test_steps_of_other_methods_are_refused():
+    with differential.definition("steps"), pytest.raises(NoRule, match="BDF.*RK45.*definition"):
+        grad(lambda p: last(p, method="BDF")[0])(P)
+    with pytest.raises(ValueError, match="'solution' or of its 'steps'"):
+        differential.definition("both")
+
+
+T = np.linspace(0.2, 1.4, 5)
+
+
+def test_times_that_are_asked_for():
+    def f(p, **options):
+        return si.solve_ivp(predators, (0.0, 2.0), p[:2], args=(p[2], p[3]), t_eval=T + p[4], **options).y.ravel()
+
+    np.testing.assert_allclose(jacobian(f)(P[:5]), differences(lambda p: f(p, **TIGHT), P[:5]), rtol=1e-6, atol=1e-7)
+
+
+def test_dense_output_in_any_order():
+    def f(p, **options):
+        solution = si.solve_ivp(predators, (0.0, 2.0), p[:2], args=(p[2], p[3]), dense_output=True, **options).sol
+        return np.concatenate([solution(T[::-1] + p[4]).ravel(), solution(1.0)])
+
+    np.testing.assert_allclose(jacobian(f)(P[:5]), differences(lambda p: f(p, **TIGHT), P[:5]), rtol=1e-6, atol=1e-7)
+
+
+def test_linear_system_has_the_derivative_of_its_exponential():
+    a = np.array([[-0.3, 1.0], [-1.2, 0.1]])
+
+    def f(a):
+        return si.solve_ivp(lambda t, y: a @ y, (0.0, 2.0), [1.0, 0.5]).y[:, -1]
+
+    exact = jacobian(lambda a: scipy.linalg.expm(2.0 * a) @ np.array([1.0, 0.5]))(a)
+    np.testing.assert_allclose(jacobian(f)(a), exact, atol=1e-8)
+
+
+def thrown(q, **options):
+    """Where and when a stone lands, thrown from a height with a speed, with drag."""
+
+    def ground(t, y):
+        return y[0]
+
+    ground.terminal, ground.direction = True, -1
+    result = si.solve_ivp(lambda t, y: [y[1], -q[2] - q[3] * y[1]], (0, 100.0), [q[0], q[1]], events=ground, **options)
+    return np.concatenate([result.t[-1:], result.y[:, -1], result.t_events[0], result.y_events[0].ravel()])
+
+
+def test_events_have_derivatives_in_time_and_state():
+    """Without drag the stone lands at (v + sqrt(v^2 + 2 g h)) / g."""
+    q = np.array([1.0, 2.0, 9.8, 0.0])
+    found = jacobian(thrown)(q)
+    exact = grad(lambda q: (q[1] + np.sqrt(q[1] ** 2 + 2 * q[2] * q[0])) / q[2])(q)
+    np.testing.assert_allclose(found[0, :3], exact[:3], rtol=1e-9)
+    np.testing.assert_allclose(found[0], found[3], rtol=1e-12)
+    np.testing.assert_allclose(found[1], 0, atol=1e-8)  # it lands at height zero
+    np.testing.assert_allclose(found, differences(lambda q: thrown(q, **TIGHT), q), atol=1e-6)
+
+
+def test_stiff_problem():
+    """The solution of y' = a - k (y - a t) tends to a t."""
+
+    def f(a):
+        return si.solve_ivp(lambda t, y: a - 1e4 * (y - a * t), (0.0, 1.0), [1.0], method="Radau").y[0, -1]
+
+    assert grad(f)(2.0) == pytest.approx(1.0, rel=1e-8)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_odeint(first):
+    def f(p, **options):
+        slope = (lambda t, y, a, b: predators(t, y, a, b)) if first else (lambda y, t, a, b: predators(t, y, a, b))
+        times = np.concatenate([np.zeros(1), T + p[4]])
+        return si.odeint(slope, p[:2], times, args=(p[2], p[3]), tfirst=first, **options).ravel()
+
+    exact = differences(lambda p: f(p, rtol=1e-12, atol=1e-12), P[:5])
+    np.testing.assert_allclose(jacobian(f)(P[:5]), exact, rtol=1e-6, atol=1e-7)
+
+
+def bratu(p, **options):
+    x = np.linspace(0, 1, 6)
+    result = si.solve_bvp(
+        lambda x, y: np.vstack([y[1], -p[0] * np.exp(y[0])]), lambda a, b: np.array([a[0] - p[1], b[0]]),
+        x, np.zeros((2, 6)), **options,
+    )  # fmt: skip
+    return np.concatenate([result.y[:, 0], result.y[:, -1], result.sol(np.array([0.3, 0.55]))[0]])
+
+
+def test_boundary_value_problem():
+    p = np.array([1.0, 0.2])
+    exact = differences(lambda p: bratu(p, tol=1e-9, max_nodes=100000), p)
+    np.testing.assert_allclose(jacobian(bratu)(p), exact, atol=1e-8)
+    np.testing.assert_array_equal(vjp(bratu, p)[0], bratu(p))
+    twice = jvp(lambda a: jacobian(bratu)(np.stack([a, 0.2])), (1.0,), (1.0,))[1]
+    slope = differences(lambda a: jacobian(bratu)(np.stack([a[0], 0.2])), p[:1])[..., 0]
+    np.testing.assert_allclose(twice, slope, atol=1e-6)
+
+
+def test_eigenvalue_of_a_boundary_value_problem():
+    """y'' = -k^2 y with y(0) = y(L) = 0 has k = 2 pi / L."""
+
+    def f(length):
+        x = np.linspace(0, 1, 5)
+        start = np.zeros((2, 5))
+        start[0, 1], start[0, 3] = 1, -1
+        return si.solve_bvp(
+            lambda x, y, k: np.vstack([y[1], -((k[0] * length) ** 2) * y[0]]),
+            lambda a, b, k: np.array([a[0], b[0], a[1] - k[0] * length]), x, start, p=[3.0],
+        ).p[0]  # fmt: skip
+
+    assert grad(f)(2.0) == pytest.approx(-2 * np.pi / 4, rel=1e-8)
+    assert grad(grad(f))(2.0) == pytest.approx(4 * np.pi / 8, rel=1e-7)
+
+
+def test_quad_vec():
+    def f(p):
+        return si.quad_vec(lambda x: np.array([np.exp(-p[0] * x), x ** p[1]]), 0.0, p[2])[0]
+
+    def exact(p):
+        return np.stack([(1 - np.exp(-p[0] * p[2])) / p[0], p[2] ** (p[1] + 1) / (p[1] + 1)])
+
+    p = np.array([0.7, 2.0, 1.5])
+    np.testing.assert_allclose(jacobian(f)(p), jacobian(exact)(p), rtol=1e-10)  # x^2 log(x) is less smooth than x^2
+    infinite = lambda a: si.quad_vec(lambda x: np.array([np.exp(-a * x)]), 0.0, np.inf)[0][0]  # noqa: E731
+    assert grad(infinite)(2.0) == pytest.approx(-0.25, rel=1e-10)
+    with pytest.raises(NoRule, match="smooth"):
+        grad(lambda a: si.quad_vec(lambda x: np.array([np.abs(x - a)]), 0.0, 1.0)[0][0])(0.3)
+
+
+def test_failed_solver_is_refused():
+    with pytest.raises(NotDifferentiable, match="solve_ivp has failed"):
+        grad(lambda a: si.solve_ivp(lambda t, y: a * y**2, (0.0, 2.0), [1.0]).y[0, -1])(1.0)
+    with pytest.raises(NotDifferentiable, match="solve_bvp has failed"):
+        grad(lambda a: bratu(np.stack([100.0 * a, 0.0]))[0])(1.0)
+
+
+def test_plain_equations_run_as_they_are():
+    assert grad(lambda a: a * si.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0]).y[0, -1])(1.0) == pytest.approx(
+        np.exp(-1), rel=1e-3
+    )
