@@ -8,6 +8,7 @@ import re
 import sys
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -49,6 +50,52 @@ def draw_sparse_derivatives(axes, page):
     left.invert_yaxis()
     right.semilogy(range(1, len(page["steps"]) + 1), page["steps"], "o-", color=BLUE)
     right.set(xlabel="iteration", ylabel="largest change", title="Newton's method")
+
+
+def draw_solvers(axes, page):
+    cost, nearest, movement = page["cost"], page["nearest"], page["movement"]
+    x, y = np.meshgrid(np.linspace(-0.1, 2.2, 80), np.linspace(-0.1, 1.5, 80))
+    axes.contour(x, y, cost(np.stack([x, y])), 14, colors="#dddddd", linewidths=0.8)
+    angle = np.linspace(0, np.pi / 2, 60)
+    for radius in (0.7, 0.85, 1.0, 1.15, 1.3):
+        axes.plot(radius * np.cos(angle), radius * np.sin(angle), color=BLUE, lw=0.7)
+        axes.plot(*nearest(radius), "o", color=BLUE)
+    for step in (-0.3, 0.3):
+        end = nearest(1.0) + step * movement
+        axes.annotate("", end, nearest(1.0), arrowprops={"arrowstyle": "->", "color": ORANGE, "lw": 2})
+    axes.set(xlabel="w[0]", ylabel="w[1]", xlim=(-0.1, 2.2), ylim=(-0.1, 1.5))
+
+
+def draw_rules(axes, page):
+    x, grad, erf = np.linspace(-2.5, 2.5, 101), page["grad"], page["erf"]
+    for f, name, color in ((erf, "erf of the C library", BLUE), (grad(erf), "its derivative", ORANGE)):
+        axes.plot(x, [f(float(v)) for v in x], label=name, color=color)
+    axes.plot(x, [grad(grad(erf))(float(v)) for v in x], label="its second derivative", color=GREY)
+    axes.legend()
+
+
+def draw_equations(axes, page):
+    times, at = np.linspace(0.0, 10.0, 41), page["parameters"]
+    hares, slope = page["hares_and_lynxes"](at)[0], page["sensitivity"][0, :, 0]
+    spread = 0.03 * slope
+    axes.fill_between(times, hares - spread, hares + spread, color=BLUE, alpha=0.3, label="by the derivative")
+    axes.plot(times, hares, color=BLUE, label="a = 1.1")
+    for change in (-0.03, 0.03):
+        other = page["hares_and_lynxes"](at + np.array([change, 0, 0, 0]))[0]
+        axes.plot(times, other, ":", color=ORANGE, label=f"a = {1.1 + change:.2f}")
+    axes.set(xlabel="time", ylabel="hares")
+    axes.legend()
+
+
+def draw_randomness(axes, page):
+    stochastic, grad = page["stochastic"], page["grad"]
+    rng, expectation = stochastic.Generator(np.random.PCG64(2)), stochastic.expectation
+    for estimator, color in (("score", GREY), ("path", BLUE), ("measure", ORANGE)):
+        f = grad(expectation(lambda m: rng.normal(m, 1.5) ** 2, estimator, samples=10))
+        axes.hist([f(0.7) for _ in range(400)], bins=np.linspace(-4, 7, 80), alpha=0.6, label=estimator, color=color)
+    axes.axvline(1.4, color="black", lw=1)
+    axes.set(xlabel="estimate of the derivative")
+    axes.legend()
 
 
 def run(name):

@@ -36,7 +36,7 @@ from effgrad.fusion import fuse
 from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
-from effgrad.toolbox import differential, distributed, implicit
+from effgrad.toolbox import differential, distributed, implicit, stochastic
 from effgrad.toolbox.batch import linearize, vmap
 from effgrad.toolbox.compressed import hessian, jacobian
 from effgrad.toolbox.custom_rules import rule
@@ -80,6 +80,7 @@ __all__ = [
     "rule",
     "second_order",
     "stage",
+    "stochastic",
     "stop_gradient",
     "symmetric",
     "taylor",

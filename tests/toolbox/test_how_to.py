@@ -53,3 +53,11 @@ def test_page_on_sparse_derivatives():
     t = np.arange(1, page["n"] + 1) * page["h"]
     np.testing.assert_allclose(page["u"], -2 * np.log(np.cosh((t - 0.5) * theta / 2) / np.cosh(theta / 4)), rtol=1e-5)
     assert len(page["steps"]) < 8
+
+
+@pytest.mark.parametrize("name", ["solvers", "equations", "rules", "randomness"])
+def test_page_says_what_is_true(name):
+    """These pages check themselves: their code has assertions."""
+    page = ROOT / "docs" / "how-to" / f"{name}.md"
+    assert page.read_text().count("assert ") >= 2
+    run(page)

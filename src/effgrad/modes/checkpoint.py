@@ -17,6 +17,7 @@ from effgrad.arrays.memory import PARTS, Part, memory
 from effgrad.arrays.value import KINDS, constant, example, plain
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
+from effgrad.functions.numpy.draws import Replayed
 from effgrad.program.interception import intercepted
 from effgrad.trees import flatten
 
@@ -47,7 +48,8 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
     evaluation of `f`. `f` may close over anything, checkpoints nest, and without a reverse mode `f` is just called.
 
-    Raises `Irreproducible` in the reverse pass if `f` then gives another result, as when it draws random numbers.
+    Random numbers that `f` draws with NumPy are the same when it runs again. Raises `Irreproducible` in the reverse
+    pass if `f` then gives another result, as when it reads something that has changed.
 
     >>> grad(lambda x: checkpoint(lambda: np.sin(x) ** 2))(0.5) == grad(lambda x: np.sin(x) ** 2)(0.5)
     True
@@ -56,7 +58,7 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
-    return Checkpoint.run(functools.partial(inside.run, functools.partial(f, *args, **kwargs)))
+    return Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
 
 
 class CheckpointRun:

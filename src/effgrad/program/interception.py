@@ -77,7 +77,10 @@ MODULES = {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
     }.items()
-} | {"scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential"}  # fmt: skip
+} | {
+    "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
+    "numpy.random": "effgrad.toolbox.stochastic",
+}  # fmt: skip
 
 
 def _with_rule(original: Any, rule: Any) -> Any:

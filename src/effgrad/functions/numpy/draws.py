@@ -1,0 +1,57 @@
+"""Random draws as an effect: a draw's plain sample comes from its generator, unless a handler answers.
+
+A checkpoint handles the draws inside it: the first run keeps the samples, and later runs get them again, so a random
+program may be checkpointed.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from effgrad.effects import Effect, Handler, handled, operation
+
+Sample: TypeAlias = Any
+
+
+class Draw(Effect):
+    """The effect of drawing random numbers."""
+
+    @operation
+    def take(self, thunk: Callable[[], Sample]) -> Sample:
+        """A plain sample, as `thunk` draws it from its generator."""
+
+
+def take(thunk: Callable[[], Sample]) -> Sample:
+    """A plain sample: the generator's, or that of the nearest handler."""
+    return Draw.take(thunk) if handled(Draw) else thunk()
+
+
+class Replay(Handler[Draw]):
+    """Answer draws from a list of samples, and add to it what is drawn after its end."""
+
+    def __init__(self, samples: list[Sample]) -> None:
+        self.samples = samples
+
+    def enter(self) -> None:
+        self.place = 0
+
+    def take(self, thunk: Callable[[], Sample]) -> Sample:
+        if self.place == len(self.samples):
+            self.samples.append(take(thunk))
+        self.place += 1
+        sample = self.samples[self.place - 1]
+        return sample.copy() if hasattr(sample, "copy") else sample
+
+
+class Replayed:
+    """A function that draws the same numbers each time it is called."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.f = f
+        self.samples: list[Sample] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with Replay(self.samples):
+            return self.f(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self.f)

@@ -1,0 +1,226 @@
+"""Derivatives of random programs: paths against inverse distribution functions, estimators against expectations.
+
+Statistical tests have fixed seeds, and bounds of five standard errors of the estimate.
+"""
+
+import numpy as np
+import pytest
+import scipy.stats as ss
+
+from effgrad import NoRule, NotDifferentiable, checkpoint, grad, jacobian, jvp, stochastic
+from effgrad.modes import REVERSE
+
+pytestmark = pytest.mark.eager
+
+
+def drawn(name, *parameters, size=None):
+    return getattr(np.random.default_rng(3), name)(*parameters, size=size)
+
+
+# Parameters, and the inverse and the distribution function by scipy.stats.
+PATHS = {
+    "normal": ((1.0, 2.0), ss.norm.ppf, ss.norm.cdf),
+    "uniform": ((1.0, 3.0), lambda u, a, b: a + (b - a) * u, lambda x, a, b: (x - a) / (b - a)),
+    "exponential": ((2.0,), lambda u, s: ss.expon.ppf(u, 0, s), lambda x, s: ss.expon.cdf(x, 0, s)),
+    "rayleigh": ((2.0,), lambda u, s: ss.rayleigh.ppf(u, 0, s), lambda x, s: ss.rayleigh.cdf(x, 0, s)),
+    "laplace": ((1.0, 2.0), ss.laplace.ppf, ss.laplace.cdf),
+    "logistic": ((1.0, 2.0), ss.logistic.ppf, ss.logistic.cdf),
+    "gumbel": ((1.0, 2.0), ss.gumbel_r.ppf, ss.gumbel_r.cdf),
+    "lognormal": (
+        (0.3, 0.5),
+        lambda u, m, s: ss.lognorm.ppf(u, s, 0, np.exp(m)),
+        lambda x, m, s: ss.lognorm.cdf(x, s, 0, np.exp(m)),
+    ),
+    "weibull": ((1.7,), ss.weibull_min.ppf, ss.weibull_min.cdf),
+    "pareto": ((3.0,), ss.lomax.ppf, ss.lomax.cdf),
+    "power": ((2.0,), ss.powerlaw.ppf, ss.powerlaw.cdf),
+    "triangular": (
+        (1.0, 2.0, 4.0),
+        lambda u, a, b, c: ss.triang.ppf(u, (b - a) / (c - a), a, c - a),
+        lambda x, a, b, c: ss.triang.cdf(x, (b - a) / (c - a), a, c - a),
+    ),
+    "standard_gamma": ((2.3,), ss.gamma.ppf, ss.gamma.cdf),
+    "gamma": ((2.3, 1.5), lambda u, a, s: ss.gamma.ppf(u, a, 0, s), lambda x, a, s: ss.gamma.cdf(x, a, 0, s)),
+    "chisquare": ((3.3,), ss.chi2.ppf, ss.chi2.cdf),
+    "beta": ((2.3, 1.5), ss.beta.ppf, ss.beta.cdf),
+    "f": ((3.0, 7.0), ss.f.ppf, ss.f.cdf),
+    "standard_t": ((4.0,), ss.t.ppf, ss.t.cdf),
+    "wald": (
+        (1.5, 2.0),
+        lambda u, m, k: ss.invgauss.ppf(u, m / k, 0, k),
+        lambda x, m, k: ss.invgauss.cdf(x, m / k, 0, k),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_path_keeps_the_distribution_function(name):
+    parameters, inverse, distribution = PATHS[name]
+    plain = drawn(name, *parameters, size=5)
+    u, step = distribution(plain, *parameters), 1e-5
+    for place, parameter in enumerate(parameters):
+
+        def at(p, place=place):
+            return [*parameters[:place], p, *parameters[place + 1 :]]
+
+        slope = (inverse(u, *at(parameter + step)) - inverse(u, *at(parameter - step))) / (2 * step)
+        value, tangent = jvp(lambda p, at=at: drawn(name, *at(p), size=5), (parameter,), (1.0,))
+        np.testing.assert_array_equal(value, plain)
+        np.testing.assert_allclose(tangent, slope, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+def test_every_reverse_mode_and_second_order(mode):
+    expected = jvp(lambda a: drawn("gamma", a, 2.0), (2.3,), (1.0,))[1]
+    assert grad(lambda a: drawn("gamma", a, 2.0), mode=mode)(2.3) == pytest.approx(expected, rel=1e-12)
+    step = 1e-4
+    u = ss.gamma.cdf(drawn("gamma", 2.3), 2.3)
+    ends = [ss.gamma.ppf(u, a) for a in (2.3 - step, 2.3, 2.3 + step)]
+    twice = grad(grad(lambda a: drawn("gamma", a)))(2.3)
+    assert twice == pytest.approx((ends[0] - 2 * ends[1] + ends[2]) / step**2, rel=1e-3)
+
+
+def test_multivariate_normal_has_the_covariance_it_is_given():
+    """The mean of x x^T has the derivative of the covariance, in every direction."""
+    cov, direction = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[0.3, -0.2], [-0.2, 0.7]])
+    n = 4000
+
+    def products(c):
+        x = np.random.default_rng(1).multivariate_normal(np.ones(2), c, size=n) - 1
+        return x[:, :, None] * x[:, None, :]
+
+    tangents = jvp(products, (cov,), (direction,))[1]
+    bound = 5 * np.std(tangents, axis=0) / np.sqrt(n)
+    assert np.all(np.abs(np.mean(tangents, axis=0) - direction) < bound)
+
+
+def test_dirichlet_stays_on_the_simplex():
+    found = jacobian(lambda a: np.random.default_rng(1).dirichlet(a, size=400))(np.array([2.0, 0.5, 1.0]))
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-12)
+    # The mean is a / sum(a).
+    exact = np.eye(3) / 3.5 - np.array([2.0, 0.5, 1.0])[:, None] / 3.5**2
+    assert np.all(np.abs(found.mean(axis=0) - exact) < 5 * found.std(axis=0) / 20 + 1e-12)
+
+
+def test_checkpoints_draw_the_same_numbers_again():
+    def f(m):
+        np.random.default_rng(7).permutation(3)
+        return np.sum(np.sin(np.random.default_rng(7).normal(m, 1.0, size=3) * np.random.normal(m)))
+
+    def stacked(m):
+        return checkpoint(lambda m: checkpoint(f, m) * f(m), m)
+
+    for mode in REVERSE:
+        np.random.seed(0)
+        plain = grad(lambda m: f(m) * f(m), mode=mode)(1.0)
+        np.random.seed(0)
+        assert grad(stacked, mode=mode)(1.0) == pytest.approx(plain, rel=1e-12)
+    np.random.seed(0)
+    grad(stacked)(1.0)
+    after = np.random.normal()
+    np.random.seed(0)
+    assert [np.random.normal() for _ in range(3)][2] == after  # running again has drawn nothing from the stream
+
+
+# An expectation, and its exact derivative; the estimators that there are for it.
+EXPECTATIONS = {
+    "normal, location": (lambda rng, m: rng.normal(m, 1.5) ** 2, 0.7, 1.4, "path score measure"),
+    "normal, scale": (lambda rng, s: rng.normal(0.7, s) ** 2, 1.5, 3.0, "path score measure"),
+    "exponential": (lambda rng, s: rng.exponential(s) ** 2, 1.5, 6.0, "path score measure"),
+    "gamma, scale": (lambda rng, s: rng.gamma(2.0, s), 1.5, 2.0, "path score measure"),
+    "gamma, shape": (lambda rng, a: rng.gamma(a, 1.0) ** 2, 2.0, 5.0, "path score"),
+    "beta": (lambda rng, a: rng.beta(a, 2.0), 3.0, 2 / 25, "path score"),
+    "laplace": (lambda rng, s: rng.laplace(0.0, s) ** 2, 1.5, 6.0, "path score"),
+    "poisson": (lambda rng, r: rng.poisson(r) ** 2.0, 3.0, 7.0, "score measure"),
+    "binomial": (lambda rng, p: rng.binomial(5, p) ** 2.0, 0.3, 17.0, "score measure"),
+    "geometric": (lambda rng, p: rng.geometric(p) * 1.0, 0.4, -1 / 0.16, "score"),
+    "negative binomial": (lambda rng, p: rng.negative_binomial(3, p) * 1.0, 0.4, -3 / 0.16, "score"),
+    "choice": (lambda rng, p: rng.choice(np.array([1.0, 4.0]), p=np.stack([p, 1 - p])), 0.3, -3.0, "score"),
+    "draws in a chain": (lambda rng, r: rng.normal(rng.poisson(r) * r, 1.0), 2.0, 4.0, "score measure"),
+    "a vector": (lambda rng, m: np.sum(rng.normal(m, 1.0, size=3) ** 2), 0.7, 4.2, "path score measure"),
+}
+CASES = [(name, estimator) for name, case in EXPECTATIONS.items() for estimator in case[3].split()]
+
+
+def estimates(name, estimator, count=300):
+    f, x = EXPECTATIONS[name][:2]
+    rng = stochastic.Generator(np.random.PCG64(5))
+    estimated = stochastic.expectation(lambda p: f(rng, p), estimator)
+    return np.array([grad(estimated)(x) for _ in range(count)])
+
+
+@pytest.mark.parametrize(("name", "estimator"), CASES)
+def test_estimator_is_unbiased(name, estimator):
+    found = estimates(name, estimator)
+    assert abs(found.mean() - EXPECTATIONS[name][2]) < 5 * found.std() / np.sqrt(len(found)) + 1e-9
+
+
+def test_estimators_differ_in_variance():
+    """For a smooth cost, paths vary less than the score, and measure-valued derivatives by a location less still."""
+    path, score, measure = (estimates("normal, location", e).var() for e in ("path", "score", "measure"))
+    assert measure < path < score
+
+
+def poisson_gradients(baseline, order=1, count=80):
+    rng = stochastic.Generator(np.random.PCG64(11))
+    f = stochastic.expectation(lambda r: rng.poisson(r) ** 2.0, "score", samples=20, baseline=baseline)
+    return np.array([(grad(f) if order == 1 else grad(grad(f)))(3.0) for _ in range(count)])
+
+
+def test_baseline_lowers_the_variance_and_not_the_mean():
+    plain, lower = poisson_gradients(False), poisson_gradients(True)
+    assert lower.var() < plain.var()
+    assert abs(lower.mean() - 7.0) < 5 * lower.std() / np.sqrt(len(lower))
+
+
+def test_score_has_second_derivatives():
+    found = poisson_gradients(False, order=2)
+    assert abs(found.mean() - 2.0) < 5 * found.std() / np.sqrt(len(found))
+
+
+def test_value_of_an_expectation_is_the_mean_of_its_runs():
+    runs = [np.random.default_rng(0).normal(1.0) ** 2]
+    for estimator in ("path", "score", "measure"):
+        f = stochastic.expectation(lambda m: np.random.default_rng(0).normal(m) ** 2, estimator)
+        assert jvp(f, (1.0,), (0.0,))[0] == runs[0]
+
+
+REFUSED = {
+    "a discrete draw": (lambda p: np.random.default_rng(0).poisson(p) * 1.0, "poisson.*in steps.*'score'"),
+    "a choice": (lambda p: np.random.choice(2, p=np.stack([p, 1 - p])) * 1.0, "choice"),
+    "von Mises": (lambda p: np.random.default_rng(0).vonmises(p, 1.0), "vonmises.*no rule"),
+    "score of a uniform": (
+        stochastic.expectation(lambda p: np.random.default_rng(0).uniform(0.0, p), "score"), "uniform.*support moves",
+    ),
+    "measure of a shape": (
+        stochastic.expectation(lambda p: np.random.default_rng(0).gamma(p), "measure"), "gamma.*in shape.*'path'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_draws_without_a_derivative_are_refused(name):
+    f, reason = REFUSED[name]
+    with pytest.raises(NoRule, match=reason):
+        grad(f)(0.3)
+
+
+def test_measure_has_a_first_derivative_alone():
+    f = stochastic.expectation(lambda m: np.random.default_rng(0).normal(m) ** 2, "measure")
+    with pytest.raises(NotDifferentiable, match="first derivative"):
+        grad(grad(f))(1.0)
+    with pytest.raises(ValueError, match="estimator is 'best'"):
+        stochastic.expectation(f, "best")
+    with pytest.raises(ValueError, match="samples is 0"):
+        stochastic.expectation(f, samples=0)
+
+
+def test_streams_are_numpys():
+    rng, same = np.random.default_rng(0), np.random.default_rng(0)
+
+    def f(m):
+        mine = stochastic.Generator(rng.bit_generator)
+        return mine.normal(m) + mine.integers(5) + mine.choice(3) * mine.gamma(2.0, m) + np.sum(mine.random(3))
+
+    value = jvp(f, (1.5,), (1.0,))[0]
+    assert value == same.normal(1.5) + same.integers(5) + same.choice(3) * same.gamma(2.0, 1.5) + np.sum(same.random(3))
