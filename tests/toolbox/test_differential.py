@@ -1,5 +1,7 @@
 """Derivatives of solutions of differential equations, against closed forms and differences of exact solutions."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.integrate as si
@@ -207,6 +209,18 @@ def test_quad_vec():
     assert grad(infinite)(2.0) == pytest.approx(-0.25, rel=1e-10)
     with pytest.raises(NoRule, match="smooth"):
         grad(lambda a: si.quad_vec(lambda x: np.array([np.abs(x - a)]), 0.0, 1.0)[0][0])(0.3)
+
+
+def test_functions_of_the_time_may_come_from_the_math_module():
+    """The solution of y' = -k sin(t) y is exp(k (cos(t) - 1))."""
+
+    def f(k):
+        return si.solve_ivp(lambda t, y: -k * math.sin(t) * y, (0.0, 1.0), [1.0]).y[0, -1]
+
+    c = math.cos(1.0) - 1
+    assert grad(f)(0.7) == pytest.approx(c * math.exp(0.7 * c), rel=1e-8)
+    integral = grad(lambda k: si.quad_vec(lambda t: np.array([k**2 * math.sin(t)]), 0.0, 1.0)[0][0])(2.0)
+    assert integral == pytest.approx(-4 * c, rel=1e-12)
 
 
 def test_failed_solver_is_refused():

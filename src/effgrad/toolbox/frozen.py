@@ -89,7 +89,8 @@ class Observed:
         if self.traced:
             # Once it is known, no operation of a solver's evaluation reaches the derivative around.
             with Frozen() as activation:
-                given = [activation.variable(x) if isinstance(x, float | complex | np.ndarray) else x for x in args]
+                # Numbers stay plain, for functions that know no others, as those of the math module.
+                given = [activation.variable(x) if isinstance(x, np.ndarray) else x for x in args]
                 return plain_tree(self.f(*given, *self.args), activation)
         result = self.f(*args, *self.args)
         if any(map(depends, flatten(result)[0])):

@@ -11,7 +11,7 @@ from effgrad.errors import NoRule
 from effgrad.functions.scipy.integrate import COARSE_POINTS, COARSE_WEIGHTS, POINTS, WEIGHTS, integrand_term
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.calls import Call, rule_of, with_value
-from effgrad.toolbox.frozen import Frozen, Function, Value, gathered, number
+from effgrad.toolbox.frozen import Function, Value, gathered, number
 
 # How often an interval is halved, and how many there are, before the integrand counts as one that is not smooth.
 DEEPEST, MOST = 10, 500
@@ -67,9 +67,7 @@ def quad_vec_rule(call: Call) -> Value:
         return value
 
     def at_primals(t: float) -> Value:
-        with Frozen() as activation:
-            x = activation.variable(np.float64(t))
-            return np.asarray(number(activation.primal(integrand_term(f, x, number(a), number(b), args))))
+        return number(gathered(integrand_term(f, t, number(a), number(b), args)))
 
     low, high = float(number(a)), float(number(b))
     finite = np.isfinite(low) and np.isfinite(high)
