@@ -9,6 +9,7 @@ import sys
 
 import matplotlib
 import numpy as np
+import scipy.optimize
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -95,7 +96,31 @@ def draw_randomness(axes, page):
         axes.hist([f(0.7) for _ in range(400)], bins=np.linspace(-4, 7, 80), alpha=0.6, label=estimator, color=color)
     axes.axvline(1.4, color="black", lw=1)
     axes.set(xlabel="estimate of the derivative")
+
+
+def draw_optimise(axes, page):
+    unknowns, plain = page["start"], []
+
+    def counted(x):
+        plain.append(page["misfit"]({"height": x[0], "rates": x[1:]}))
+        return plain[-1]
+
+    scipy.optimize.minimize(counted, np.array([unknowns["height"], *unknowns["rates"]]))
+    for values, colour, label in [(plain, GREY, "SciPy, differences"), (page["result"].history, BLUE, "effgrad")]:
+        axes.semilogy(range(1, len(values) + 1), np.minimum.accumulate(values), "-", color=colour, label=label)
+        axes.semilogy(range(1, len(values) + 1), values, ".", color=colour)
+    axes.set(xlabel="evaluation", ylabel="misfit")
     axes.legend()
+
+
+def draw_tables_and_units(axes, page):
+    smooth = page["pd"].Series(page["level"]).rolling(7, min_periods=1).mean()
+    axes.plot(page["level"], color=GREY, lw=1, label="level")
+    axes.plot(smooth, color=BLUE, label="mean of seven days")
+    axes.axhline(10, color=GREY, lw=0.7)
+    axes.bar(range(60), page["influence"], color=ORANGE, width=0.8, label="influence of the day")
+    axes.set(xlabel="day")
+    axes.legend(ncols=3, loc="upper center")
 
 
 def run(name):

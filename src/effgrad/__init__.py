@@ -1,5 +1,6 @@
 """effgrad: derivatives as effect handlers, for plain NumPy code."""
 
+import effgrad.toolbox.optimize as optimize
 from effgrad import functions, loop  # noqa: F401 (functions registers the rules)
 from effgrad.api import (
     check_grad,
@@ -77,6 +78,7 @@ __all__ = [
     "kinks",
     "linearize",
     "loop",
+    "optimize",
     "rule",
     "second_order",
     "stage",

@@ -1,6 +1,7 @@
 """Sparse Jacobians and Hessians are the dense ones, from few products; colourings keep their definitions."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -175,6 +176,9 @@ def test_symmetric_matrices_are_read_off_their_products(colour, read):
     "call, error, said",
     [
         (lambda: jacobian(np.sin, mode="star2", sparse=True), ValueError, "choose 'forward'"),
+        (lambda: jacobian(np.sin, mode="star", sparse=True), ValueError, "choose 'forward'"),
+        (lambda: jacobian(np.sin, compiled=True), ValueError, r"effgrad.compile\(jacobian"),
+        (lambda: hessian(np.sum, compiled=True), ValueError, r"effgrad.compile\(hessian"),
         (lambda: jacobian(np.sin, argnums=(0,), sparse=True), ValueError, "one argument"),
         (lambda: jacobian(np.sin, argnums=1, sparse=True)(X), ValueError, "called with 1 arguments"),
         (lambda: jacobian(np.sin, sparse=True).products, effgrad.NotDifferentiable, "after the first call"),
@@ -190,3 +194,8 @@ def test_symmetric_matrices_are_read_off_their_products(colour, read):
 def test_what_is_refused(call, error, said):
     with pytest.raises(error, match=said):
         call()
+
+
+def test_a_sparse_jacobian_may_be_pickled():
+    again = pickle.loads(pickle.dumps(jacobian(np.sin, sparse=True)))
+    np.testing.assert_allclose(again(X).toarray(), np.diag(np.cos(X)), rtol=1e-14)

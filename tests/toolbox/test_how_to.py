@@ -61,3 +61,17 @@ def test_page_says_what_is_true(name):
     page = ROOT / "docs" / "how-to" / f"{name}.md"
     assert page.read_text().count("assert ") >= 2
     run(page)
+
+
+def test_page_on_optimisation():
+    page = run(ROOT / "docs" / "how-to" / "optimise.md")
+    np.testing.assert_allclose(page["result"].x["rates"], [0.7, 4.0], atol=0.1)
+    assert page["result"].supplied == "BFGS: the gradient, in one run with the value"
+    assert page["fit"].supplied == "trf: the sparse Jacobian, from 3 products" and page["fit"].cost < 1e-10
+
+
+def test_page_on_tables_and_units():
+    page = run(ROOT / "docs" / "how-to" / "tables-and-units.md")
+    step = 1e-6 * np.cos(np.arange(60.0))
+    difference = (page["alarm"](page["level"] + step) - page["alarm"](page["level"] - step)) / 2e-6
+    np.testing.assert_allclose(page["influence"] @ np.cos(np.arange(60.0)), difference, rtol=1e-5)

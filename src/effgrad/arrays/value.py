@@ -361,6 +361,7 @@ def _no_subclass(kind: type) -> NotDifferentiable:
     instead = (
         "np.asarray(x) and @" if issubclass(kind, np.matrix)
         else "x.filled(value), or np.where(mask, 0, x)" if issubclass(kind, np.ma.MaskedArray)
+        else "plain numbers inside, q.to_value(unit) before and value * unit after" if kind.__module__[:7] == "astropy"
         else "np.asarray(x)"
     )  # fmt: skip
     return NotDifferentiable(
@@ -439,12 +440,23 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
 setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
 
+def _as_method(name: str) -> Any:
+    """A method that is NumPy's function of that name; libraries of units look at what it is called."""
+    function = getattr(np, name)
+
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
 for _name in (
     "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "dot", "squeeze", "ravel", "clip", "trace",
     "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
     "all", "any", "round", "cumprod", "choose", "take",
 ):  # fmt: skip
-    setattr(Traced, _name, (lambda function: lambda self, *a, **k: function(self, *a, **k))(getattr(np, _name)))
+    setattr(Traced, _name, _as_method(_name))
 
 
 def composed(rules: dict[Any, Any]) -> None:

@@ -71,7 +71,7 @@ OF_LISTS: list[tuple[Any, str]] = [
     )),
     *((np.linalg, name) for name in ("norm", "det", "inv", "solve", "eigh")),
 ]  # fmt: skip
-MODULES = {
+MODULES = {"pandas": "effgrad.functions.pandas"} | {
     f"scipy.{name}": f"effgrad.functions.scipy.{rules}"
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",

@@ -60,7 +60,10 @@ def jacobian(
     ((999, 1000), 1998, 2)
     """
     if not sparse:
+        _need_no_compiler(compiled, "jacobian")
         return matrices.jacobian(f, argnums, mode)
+    if mode not in (None, "forward", "reverse"):
+        raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
     return SparseJacobian(f, _one(argnums), mode, compiled)
 
 
@@ -91,8 +94,14 @@ def hessian(
     1998
     """
     if mode not in SYMMETRIC:
+        _need_no_compiler(compiled, "hessian")
         return matrices.hessian(f, argnums, mode, sparse)
     return SparseJacobian(gradient.grad(f, _one(argnums)), _one(argnums), mode, compiled)
+
+
+def _need_no_compiler(compiled: bool, name: str) -> None:
+    if compiled:
+        raise ValueError(f"compiled=True is about products of a coloured matrix: write effgrad.compile({name}(f))")
 
 
 def _one(argnums: int | Sequence[int]) -> int:
@@ -172,14 +181,15 @@ class SparseJacobian:
     """
 
     def __init__(self, f: Function, argnums: int, mode: str | None, compiled: bool) -> None:
-        if mode not in (None, "forward", "reverse", *SYMMETRIC):
-            raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
         self.f, self.argnums, self.mode, self.compiled = f, argnums, mode, compiled
         self._plans: dict[Value, Plan] = {}
         self._latest: Plan | None = None
         self._lock = threading.Lock()
         ways = {"forward": self._forward, "backward": self._backward}
         self._run = {name: compiled_program(way) if compiled else way for name, way in ways.items()}
+
+    def __reduce__(self) -> Value:
+        return SparseJacobian, (self.f, self.argnums, self.mode, self.compiled)
 
     @property
     def pattern(self) -> Value:

@@ -1,0 +1,74 @@
+"""`pandas`: sums and means over windows and groups of a Series of traced values.
+
+A Series keeps a traced array as it is, so its arithmetic needs no rule. Windows and groups are summed by compiled code;
+which rows they consist of is pandas' answer, and their sums are a product with a sparse matrix.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.core.groupby.groupby import GroupBy
+from pandas.core.window.expanding import Expanding
+from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
+
+from effgrad.arrays.value import KINDS, plain
+from effgrad.errors import NoRule
+from effgrad.functions.scipy.sparse_value import product
+from effgrad.functions.scipy.tables import Method
+
+Value: TypeAlias = Any
+
+
+def _holds(self: Value) -> bool:
+    return type(getattr(self.obj, "_values", None)) in KINDS
+
+
+def _summed(values: Value, rows: Value, columns: Value, count: int) -> tuple[Value, Value]:
+    """The sums of the values in some columns for each row, and how many are added; NaNs are left out, as in pandas."""
+    known = ~np.isnan(plain(values))
+    size = (count, len(known))
+    weights = np.ones(len(rows))
+    sums = product(np.where(known, values, 0.0), weights, rows=rows, columns=columns, size=size)
+    return sums, product(known * 1.0, weights, rows=rows, columns=columns, size=size)
+
+
+def _result(sums: Value, counts: Value, least: int, mean: bool) -> Value:
+    values = sums / np.maximum(counts, 1) if mean else sums
+    return np.where(counts >= max(least, int(mean)), values, np.nan)
+
+
+def _window(mean: bool) -> Value:
+    def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
+        if self.step is not None or getattr(self, "win_type", None) is not None or options.get("engine") is not None:
+            raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
+        indexer = self._get_window_indexer()
+        least = indexer.window_size if self.min_periods is None else self.min_periods
+        count = len(self.obj)
+        start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
+        lengths = np.maximum(end - start, 0)
+        rows = np.repeat(np.arange(count), lengths)
+        columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
+        result = _result(*_summed(self.obj._values, rows, columns, count), least, mean)
+        return pd.Series(result, index=self.obj.index, name=self.obj.name)
+
+    return Method(rule, _holds)
+
+
+def _group(mean: bool) -> Value:
+    def rule(self: Value, numeric_only: bool = False, min_count: int = 0, **options: Value) -> Value:
+        if options.get("engine") is not None or not options.get("skipna", True):
+            raise NoRule("pandas' sums of groups have a derivative rule without engine, and with skipna=True")
+        grouper = self._grouper
+        chosen = np.flatnonzero(grouper.ids >= 0)
+        sums = _summed(self.obj._values, grouper.ids[chosen], chosen, grouper.ngroups)
+        return pd.Series(_result(*sums, min_count, mean), index=grouper.result_index, name=self.obj.name)
+
+    return Method(rule, _holds)
+
+
+RULES: list[tuple[Value, str, Value]] = [
+    *((owner, name, _window(name == "mean"))
+      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
+    *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
+]  # fmt: skip

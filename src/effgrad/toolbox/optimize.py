@@ -1,0 +1,330 @@
+"""`scipy.optimize` with the derivatives supplied: `minimize`, `least_squares`, `root` and `curve_fit`.
+
+SciPy runs; every derivative that its method can use is given to it: gradients in one run with the values, products with
+Hessians, Jacobians that are sparse where that takes fewer products. Unknowns are pytrees. A run that is interrupted
+returns the best point so far.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.optimize
+from scipy.optimize import NonlinearConstraint, OptimizeResult
+
+from effgrad.api.gradient import value_and_grad
+from effgrad.api.matrices import hessian, hvp, jacobian
+from effgrad.arrays.value import plain
+from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.stage import compile as compiled_program
+from effgrad.toolbox.compressed import SparseJacobian, raveled
+from effgrad.trees import flatten
+
+Value: TypeAlias = Any
+Function: TypeAlias = Callable[..., Value]
+
+# What each method of `minimize` can use beside the value.
+GRADIENT = frozenset(("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp"))
+PRODUCTS = frozenset(("newton-cg", "trust-ncg", "trust-krylov", "trust-constr"))
+HESSIAN = frozenset(("dogleg", "trust-exact"))
+# Seconds of evaluation after which a program is compiled. Numbers of unknowns from which a Jacobian is computed from
+# few products where it can be, and from which it is given to SciPy as a sparse matrix, for which SciPy iterates.
+PATIENCE, MANY, LARGE = 0.3, 50, 1000
+
+
+class Result(OptimizeResult):  # type: ignore[misc]
+    """SciPy's result, with `x` in the structure of the start.
+
+    Beside SciPy's fields: `supplied` says which derivatives were given to SciPy, and how; `history` has the value of
+    each evaluation; `plot()` draws it.
+    """
+
+    def plot(self, axes: Value = None) -> Value:
+        """Draw the value of each evaluation and the best so far (on matplotlib axes, made if there are none)."""
+        try:
+            import matplotlib.pyplot as plt
+        except ModuleNotFoundError:
+            raise EffgradError("a plot needs matplotlib: pip install 'effgrad[optimize]'") from None
+        axes = plt.subplots()[1] if axes is None else axes
+        values = np.asarray(self.history, float)
+        values = values - min(0.0, np.nanmin(values)) if len(values) else values
+        numbers = np.arange(1, len(values) + 1)
+        axes.semilogy(numbers, np.maximum(values, 1e-300), ".", label="an evaluation")
+        axes.semilogy(numbers, np.maximum(np.fmin.accumulate(values), 1e-300), "-", label="the best so far")
+        axes.set(xlabel="evaluation", ylabel="value")
+        axes.legend()
+        return axes
+
+
+class Unknowns:
+    """A pytree of numbers and arrays as one vector."""
+
+    def __init__(self, start: Value) -> None:
+        leaves, self.tree = flatten(start)
+        leaves = [np.asarray(leaf, float) if np.result_type(plain(leaf)).kind in "iub" else leaf for leaf in leaves]
+        self.shapes = [np.shape(leaf) for leaf in leaves]
+        self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
+        self.vector = np.array(raveled(leaves), float)
+        if not self.vector.size:
+            raise NotDifferentiable("the start has no numbers: there is nothing to optimise")
+
+    def unflatten(self, x: Value) -> Value:
+        parts = zip(self.ends, self.ends[1:], self.shapes, strict=False)
+        return self.tree.unflatten([x[a:b].reshape(shape) if shape else x[a] for a, b, shape in parts])
+
+    def of_vector(self, f: Function) -> Function:
+        """`f` as a function of the vector."""
+        return lambda x, *args: f(self.unflatten(x), *args)
+
+
+class Evaluations:
+    """The evaluations of one run: counted, timed, shown; the best is kept, and a slow program is compiled."""
+
+    def __init__(self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float) -> None:
+        self.f, self.args, self.size = f, args, size
+        self.history: list[float] = []
+        self.best: tuple[float, Value] = (np.inf, None)
+        self.seconds, self.compiled, self.settled = 0.0, False, False
+        self.bar = _bar() if progress else None
+
+    def __call__(self, x: Value) -> Value:
+        start = time.perf_counter()
+        result = self.f(x, *self.args)
+        self.seconds += time.perf_counter() - start
+        value = self.size(result[0] if type(result) is tuple else result)
+        self.history.append(value)
+        if value < self.best[0] or self.best[1] is None:
+            self.best = (value, np.array(x))
+        if self.bar is not None:
+            self.bar.update(self.task, advance=1, value=f"{self.best[0]:.6g}")
+        if self.seconds > PATIENCE and not self.settled:
+            self._compile(x, result)
+        return result
+
+    def _compile(self, x: Value, result: Value) -> None:
+        """Go on with a compiled program, if there is one and it gives the same."""
+        self.settled = True
+        program = compiled_program(self.f)
+        try:
+            again = program(x, *self.args)
+        except Exception:  # a program that runs may have no form as a graph
+            return
+        pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
+        if all(np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True) for a, b in pairs):
+            self.f, self.compiled = program, True
+
+    def __enter__(self) -> "Evaluations":
+        if self.bar is not None:
+            self.bar.start()
+            self.task = self.bar.add_task("optimising", total=None, value="")
+        return self
+
+    def __exit__(self, *_: Value) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _bar() -> Value:
+    try:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ModuleNotFoundError:
+        raise EffgradError("a progress bar needs rich: pip install 'effgrad[optimize]'") from None
+    return Progress(
+        SpinnerColumn(), TextColumn("{task.completed} evaluations, best {task.fields[value]}"), TimeElapsedColumn(),
+        transient=True,
+    )  # fmt: skip
+
+
+def _run(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value]) -> Result:
+    """Let SciPy solve; an interrupt gives the best point so far."""
+    with evaluations:
+        try:
+            result = Result(solve())
+        except KeyboardInterrupt:
+            value, x = evaluations.best
+            if x is None:
+                raise
+            count = len(evaluations.history)
+            message = f"interrupted; x is the best point of {count} evaluations"
+            result = Result(x=x, fun=value, success=False, status=-1, message=message, nfev=count)
+    result.x = unknowns.unflatten(result.x)
+    result.supplied = supplied + (" (compiled)" if evaluations.compiled else "")
+    result.history = evaluations.history
+    return result
+
+
+def minimize(
+    fun: Function, x0: Value, args: tuple[Value, ...] = (), method: str | None = None, *, bounds: Value = None,
+    constraints: Value = (), tol: float | None = None, callback: Value = None,
+    options: dict[str, Value] | None = None, progress: bool = False,
+) -> Result:  # fmt: skip
+    """`scipy.optimize.minimize` with the derivatives supplied.
+
+    Arguments:
+        fun: a function `fun(x, *args)` that returns one real number, in plain NumPy.
+        x0: the start, a pytree of numbers and arrays; `fun` is given pytrees like it.
+        args: further arguments of `fun`.
+        method: one of SciPy's, or None for SciPy's choice (BFGS; L-BFGS-B with bounds; SLSQP with constraints).
+            Methods that use a gradient get it in one run with the value; Newton-CG, trust-ncg, trust-krylov and
+            trust-constr get products with the Hessian, dogleg and trust-exact the Hessian.
+        bounds, tol, callback, options: as SciPy's, for the vector of all unknowns.
+        constraints: as SciPy's; functions of the pytree, whose Jacobians are supplied where they are not given.
+        progress: show the number of evaluations and the best value while it runs (needs `rich`).
+
+    Returns SciPy's result with `x` like `x0`, and the fields `supplied`, `history` and `plot()`. Interrupted (Ctrl-C),
+    it returns the best point so far, with `success` False. A program that takes long is compiled on the way.
+
+    Raises `NotDifferentiable` or `NoRule` where `fun` has no derivative.
+
+    >>> def f(p):
+    ...     return (p["a"] - 1) ** 2 + 100 * (p["b"] - p["a"] ** 2) ** 2
+    >>> result = optimize.minimize(f, {"a": -1.2, "b": 1.0})
+    >>> round(float(result.x["a"]), 4), result.nfev < 60, result.supplied
+    (1.0, True, 'BFGS: the gradient, in one run with the value')
+    """
+    unknowns = Unknowns(x0)
+    f = unknowns.of_vector(fun)
+    constraints, constrained = _constraints(constraints, unknowns)
+    name = method or ("SLSQP" if constrained else "L-BFGS-B" if bounds is not None else "BFGS")
+    key = name.lower() if isinstance(name, str) else ""
+    given: dict[str, Value] = {}
+    if key in GRADIENT | PRODUCTS | HESSIAN:
+        evaluations = Evaluations(value_and_grad(f), args, progress)
+        given["jac"], supplied = True, f"{name}: the gradient, in one run with the value"
+    else:
+        evaluations, supplied = Evaluations(f, args, progress), f"{name}: nothing, for it uses no derivatives"
+    if key in PRODUCTS:
+        given["hessp"] = lambda x, v, *_: hvp(f, x, v, *args)
+        supplied += ", and products with the Hessian"
+    if key in HESSIAN:
+        full = hessian(f)
+        given["hess"] = lambda x, *_: full(x, *args)
+        supplied += ", and the Hessian"
+    if constrained:
+        supplied += "; the Jacobians of the constraints"
+
+    def solve() -> Value:
+        return scipy.optimize.minimize(
+            evaluations, unknowns.vector, method=method, bounds=bounds, constraints=constraints, tol=tol,
+            callback=callback, options=options, **given,
+        )  # fmt: skip
+
+    return _run(evaluations, unknowns, supplied, solve)
+
+
+def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
+    """Constraints on the vector, with Jacobians, and whether there are any."""
+    listed = list(constraints) if isinstance(constraints, list | tuple) else [constraints]
+
+    def with_jacobian(one: Value) -> Value:
+        if isinstance(one, dict):
+            f = unknowns.of_vector(_flat(one["fun"]))
+            return {"jac": jacobian(f), **one, "fun": f}
+        if isinstance(one, NonlinearConstraint) and not callable(one.jac):
+            f = unknowns.of_vector(_flat(one.fun))
+            return NonlinearConstraint(f, one.lb, one.ub, jacobian(f), one.hess, one.keep_feasible)
+        return one
+
+    return [with_jacobian(one) for one in listed], bool(listed)
+
+
+def _flat(f: Function) -> Function:
+    """`f` with its results, a pytree, as one vector."""
+    return lambda *args: raveled(flatten(f(*args))[0])
+
+
+def _matrix(f: Function, x: Value, args: tuple[Value, ...]) -> tuple[Function, str]:
+    """A function that returns the Jacobian of `f`, computed from few products where it can be, and its description."""
+    if x.size >= MANY:
+        found = SparseJacobian(f, 0, None, False)
+        try:
+            found(x, *args)
+        except NotDifferentiable:  # it is dense
+            return jacobian(f), "the Jacobian"
+        told = f"from {found.products} products"
+        if 4 * found.products < x.size:
+            if x.size >= LARGE:
+                return found, f"the sparse Jacobian, {told}"
+            return lambda *given: found(*given).toarray(), f"the Jacobian, {told}"
+    return jacobian(f), "the Jacobian"
+
+
+def least_squares(
+    fun: Function, x0: Value, bounds: Value = (-np.inf, np.inf), method: str = "trf", *,
+    args: tuple[Value, ...] = (), progress: bool = False, **options: Value,
+) -> Result:  # fmt: skip
+    """`scipy.optimize.least_squares` with the Jacobian supplied, sparse where few products give it.
+
+    Arguments:
+        fun: a function `fun(x, *args)` that returns the residuals: a vector, or a pytree of numbers and arrays.
+        x0: the start, a pytree; bounds are for the vector of all unknowns.
+        method, options: as SciPy's; `args` and `progress` as in `minimize`.
+
+    Returns SciPy's result as `minimize` does; its `history` has half the sums of squares.
+
+    >>> result = optimize.least_squares(lambda p: [10 * (p[1] - p[0] ** 2), 1 - p[0]], np.array([-1.2, 1.0]))
+    >>> np.round(result.x, 4).tolist(), result.supplied
+    ([1.0, 1.0], 'trf: the Jacobian')
+    """
+    unknowns = Unknowns(x0)
+    f = unknowns.of_vector(_flat(fun))
+    evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
+    matrix, kind = (jacobian(f), "the Jacobian") if method == "lm" else _matrix(f, unknowns.vector, args)
+
+    def solve() -> Value:
+        return scipy.optimize.least_squares(
+            evaluations, unknowns.vector, lambda x: matrix(x, *args), bounds, method, **options
+        )
+
+    return _run(evaluations, unknowns, f"{method}: {kind}", solve)
+
+
+def root(
+    fun: Function, x0: Value, args: tuple[Value, ...] = (), method: str = "hybr", *, progress: bool = False,
+    **options: Value,
+) -> Result:  # fmt: skip
+    """`scipy.optimize.root` with the Jacobian supplied (to the methods hybr and lm, which use one).
+
+    `fun(x, *args)` returns as many numbers as `x0` has, as a vector or a pytree. Returns SciPy's result as `minimize`
+    does; its `history` has the lengths of the residuals.
+
+    >>> result = optimize.root(lambda p: [p["u"] + p["v"] - 3, p["u"] * p["v"] - 2], {"u": 5.0, "v": 0.0})
+    >>> round(float(result.x["u"]), 6), round(float(result.x["v"]), 6), result.supplied
+    (2.0, 1.0, 'hybr: the Jacobian')
+    """
+    unknowns = Unknowns(x0)
+    f = unknowns.of_vector(_flat(fun))
+    count = np.size(plain(f(unknowns.vector, *args)))
+    if count != unknowns.vector.size:
+        raise NotDifferentiable(f"root has {unknowns.vector.size} unknowns and {count} equations; use least_squares")
+    evaluations = Evaluations(f, args, progress, lambda r: float(np.linalg.norm(r)))
+    matrix, uses = jacobian(f), method in ("hybr", "lm")
+
+    def solve() -> Value:
+        given = {"jac": lambda x: matrix(x, *args)} if uses else {}
+        return scipy.optimize.root(evaluations, unknowns.vector, method=method, **given, **options)
+
+    supplied = f"{method}: " + ("the Jacobian" if uses else "nothing, for it uses no derivatives")
+    return _run(evaluations, unknowns, supplied, solve)
+
+
+def curve_fit(f: Function, xdata: Value, ydata: Value, p0: Value = None, **options: Value) -> Value:
+    """`scipy.optimize.curve_fit` with the Jacobian of the model supplied.
+
+    `f(xdata, *parameters)` is the model; arguments and results are SciPy's: the parameters and their covariance.
+
+    >>> t = np.linspace(0, 3, 50)
+    >>> y = 2.5 * np.exp(-1.3 * t)
+    >>> found, covariance = optimize.curve_fit(lambda t, a, b: a * np.exp(-b * t), t, y, (1.0, 1.0))
+    >>> np.round(found, 6).tolist()
+    [2.5, 1.3]
+    """
+    if "jac" in options:
+        raise ValueError("curve_fit supplies jac: leave it out, or use SciPy's")
+
+    def derivatives(x: Value, *parameters: Value) -> Value:
+        return jacobian(lambda p: f(x, *p))(np.asarray(parameters, float))
+
+    return scipy.optimize.curve_fit(f, xdata, ydata, p0, jac=derivatives, **options)
+

@@ -1,0 +1,158 @@
+"""Optimisers with derivatives supplied find what SciPy finds, for pytrees too, and say what they did."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy.optimize import NonlinearConstraint, rosen, rosen_der, rosen_hess
+
+import effgrad
+from effgrad import optimize
+
+START = np.array([-1.2, 1.0, 0.7, 1.3])
+METHODS = {
+    **dict.fromkeys(["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP"], "the gradient, in one run with the value"),
+    **dict.fromkeys(["Newton-CG", "trust-ncg", "trust-krylov", "trust-constr"], "and products with the Hessian"),
+    **dict.fromkeys(["dogleg", "trust-exact"], "and the Hessian"),
+}
+
+
+def valley(p):
+    return valley_of_vector(np.concatenate([p["head"], [p["tail"]]]))
+
+
+def valley_of_vector(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_minimum_in_a_pytree(method):
+    result = optimize.minimize(valley, {"head": np.full(3, 1.02), "tail": 1.05}, method=method)
+    np.testing.assert_allclose(np.append(result.x["head"], result.x["tail"]), np.ones(4), atol=2e-3)
+    assert METHODS[method] in result.supplied and result.supplied.startswith(method)
+    assert len(result.history) == result.nfev and min(result.history) == pytest.approx(result.fun, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-exact"])
+def test_the_same_steps_as_with_derivatives_by_hand(method):
+    by_hand = {"Newton-CG": {"hess": rosen_hess}, "trust-exact": {"hess": rosen_hess}}.get(method, {})
+    expected = scipy.optimize.minimize(rosen, START, jac=rosen_der, method=method, **by_hand)
+    result = optimize.minimize(valley_of_vector, START, method=method)
+    assert result.nit == pytest.approx(expected.nit, abs=2)
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-5)
+
+
+def test_methods_without_derivatives_get_none():
+    result = optimize.minimize(lambda x: np.sum((x - 1) ** 2), np.zeros(2), method="Nelder-Mead")
+    assert "uses no derivatives" in result.supplied
+    np.testing.assert_allclose(result.x, 1.0, atol=1e-3)
+
+
+def test_bounds_constraints_and_further_arguments():
+    def f(x, a):
+        return np.sum((x - a) ** 2)
+
+    bounded = optimize.minimize(f, np.zeros(2), (np.array([2.0, 3.0]),), bounds=[(0, 1), (0, 5)])
+    np.testing.assert_allclose(bounded.x, [1.0, 3.0], atol=1e-5)
+    assert bounded.supplied.startswith("L-BFGS-B")
+    circle = {"type": "eq", "fun": lambda x: np.sum(x**2) - 1.0}
+    for method, constraint in [
+        (None, circle), ("trust-constr", NonlinearConstraint(lambda x: [np.sum(x**2)], 1.0, 1.0)),
+    ]:  # fmt: skip
+        result = optimize.minimize(f, np.array([1.0, 0.2]), (3.0,), method, constraints=constraint)
+        np.testing.assert_allclose(result.x, [0.5**0.5] * 2, atol=1e-4)
+        assert result.supplied.endswith("; the Jacobians of the constraints")
+
+
+def residuals(p, t, y):
+    return p["scale"] * np.exp(-p["rates"][0] * t) + p["rates"][1] - y
+
+
+def test_least_squares_and_curve_fit():
+    t = np.linspace(0, 3, 40)
+    y = 2.5 * np.exp(-1.3 * t) + 0.4
+    start = {"scale": 1.0, "rates": np.array([1.0, 0.0])}
+    result = optimize.least_squares(residuals, start, args=(t, y))
+    np.testing.assert_allclose([result.x["scale"], *result.x["rates"]], [2.5, 1.3, 0.4], rtol=1e-6)
+    assert result.supplied == "trf: the Jacobian" and result.nfev < 30
+    noisy = y + 0.01 * np.random.default_rng(0).normal(size=40)
+    found, covariance = optimize.curve_fit(lambda t, a, b, c: a * np.exp(-b * t) + c, t, noisy, (1.0, 1.0, 0.0))
+    expected = scipy.optimize.curve_fit(lambda t, a, b, c: a * np.exp(-b * t) + c, t, noisy, (1.0, 1.0, 0.0))
+    np.testing.assert_allclose(found, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(covariance, expected[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("n, kind", [(80, "Jacobian"), (1200, "sparse Jacobian")])
+def test_large_least_squares_have_jacobians_from_few_products(n, kind):
+    def broyden(x):
+        wide = np.pad(x, 1)
+        return (3 - 2 * x) * x - wide[:-2] - 2 * wide[2:] + 1
+
+    result = optimize.least_squares(broyden, -np.ones(n))
+    assert result.supplied == f"trf: the {kind}, from 3 products" and result.cost < 1e-10 and result.nfev < 12
+
+
+def test_roots():
+    def f(p, c):
+        return {"sum": p["u"] + p["v"] - 3, "product": p["u"] * p["v"] - c}
+
+    result = optimize.root(f, {"u": 5.0, "v": 0.0}, (2.0,))
+    np.testing.assert_allclose([result.x["u"], result.x["v"]], [2.0, 1.0], rtol=1e-9)
+    assert result.supplied == "hybr: the Jacobian"
+    assert "uses no derivatives" in optimize.root(lambda x: np.cos(x) - x, np.array([0.5]), method="krylov").supplied
+
+
+def test_an_interrupt_returns_the_best_point_so_far():
+    calls = []
+
+    def f(x):
+        calls.append(0)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return valley_of_vector(x)
+
+    result = optimize.minimize(f, START)
+    assert not result.success and "interrupted" in result.message and result.nfev == 5
+    assert result.fun == min(result.history) and rosen(result.x) == pytest.approx(result.fun, rel=1e-12)
+
+
+def test_a_slow_program_is_compiled_where_that_gives_the_same(monkeypatch):
+    monkeypatch.setattr(optimize, "PATIENCE", 0.0)
+    result = optimize.minimize(lambda x: np.sum((x - np.arange(4.0)) ** 4), np.ones(4))
+    assert result.supplied.endswith("(compiled)")
+    np.testing.assert_allclose(result.x, np.arange(4.0), atol=0.05)
+    counter = iter(range(1000))
+    result = optimize.minimize(lambda x: np.sum((x - 1) ** 2) + 1e-3 * next(counter), np.zeros(2))
+    assert not result.supplied.endswith("(compiled)")
+
+
+def test_a_plot_and_a_progress_bar():
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("rich")
+    matplotlib.use("Agg")
+    result = optimize.minimize(lambda x: np.sum((x - 1) ** 4), np.zeros(2), progress=True)
+    axes = result.plot()
+    assert len(axes.lines[0].get_xdata()) == result.nfev
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    monkeypatch.setitem(sys.modules, "rich", types.ModuleType("rich"))
+    with pytest.raises(effgrad.EffgradError, match=r"effgrad\[optimize\]"):
+        optimize.minimize(lambda x: np.sum(x**2), np.ones(2), progress=True)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: optimize.minimize(lambda x: x, np.ones(2)), "one real number"),
+        (lambda: optimize.minimize(lambda x: 0.0, {}), "no leaves"),
+        (lambda: optimize.minimize(lambda x: 0.0, np.zeros(0)), "nothing to optimise"),
+        (lambda: optimize.root(lambda x: x[:1], np.ones(2)), "2 unknowns and 1 equations"),
+    ],
+)
+def test_bad_problems_say_what_is_wrong(call, said):
+    with pytest.raises(effgrad.EffgradError, match=said):
+        call()

@@ -1,0 +1,95 @@
+"""Sums and means over windows and groups of pandas and xarray, and quantities with units, under derivatives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import effgrad
+from effgrad import grad, hessian, jacobian
+
+X = np.linspace(0.5, 1.5, 6)
+GROUPS = pd.Series(list("aabbab"))
+
+
+def with_gap(x):
+    return np.where(np.arange(6) == 2, np.nan, x)
+
+
+PROGRAMS = {
+    "rolling mean": lambda x: pd.Series(x).rolling(3).mean().to_numpy()[2:],
+    "rolling sum": lambda x: np.where(np.arange(6) < 2, 0.0, pd.Series(x).rolling(3).sum().to_numpy()),
+    "rolling with fewer": lambda x: pd.Series(x).rolling(4, min_periods=1, center=True).mean().to_numpy(),
+    "rolling over a gap": lambda x: pd.Series(with_gap(x)).rolling(3, min_periods=1).sum().to_numpy(),
+    "expanding": lambda x: pd.Series(x).expanding().mean().to_numpy() * pd.Series(x).expanding().sum().to_numpy(),
+    "groupby mean": lambda x: pd.Series(x**2).groupby(GROUPS).mean().to_numpy(),
+    "groupby sum": lambda x: pd.Series(with_gap(x)).groupby(GROUPS, sort=False).sum().to_numpy(),
+    "xarray rolling": lambda x: xr.DataArray(x, dims="t").rolling(t=3).mean().values[2:],
+    "xarray groupby": lambda x: xr.DataArray(x, dims="t", coords={"g": ("t", [*"aabbab"])}).groupby("g").sum().values,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_windows_and_groups(name):
+    f = PROGRAMS[name]
+    step = 1e-6
+    columns = [(f(X + step * e) - f(X - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(jacobian(f)(X), np.stack(columns, axis=1), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(effgrad.jvp(f, (X,), (X,))[0], f(X), rtol=1e-13)
+    second = hessian(lambda x: np.sum(np.sin(f(x))))(X)
+    gradient = grad(lambda x: np.sum(np.sin(f(x))))
+    difference = (gradient(X + step * X) - gradient(X - step * X)) / (2 * step)
+    np.testing.assert_allclose(second @ X, difference, rtol=1e-5, atol=1e-8)
+
+
+def test_the_index_and_the_name_are_pandas():
+    def f(x):
+        table = pd.Series(x, index=pd.date_range("2024-01-01", periods=6), name="level")
+        mean = table.rolling("3D").mean()
+        assert mean.name == "level" and list(mean.index) == list(table.index)
+        groups = table.groupby(list("aabbab")).sum()
+        assert list(groups.index) == ["a", "b"] and groups.name == "level"
+        return mean.iloc[-1] + groups["a"]
+
+    np.testing.assert_allclose(grad(f)(X), [1, 1, 0, 1 / 3, 4 / 3, 1 / 3], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pd.Series(x).rolling(3).median().sum(),
+        lambda x: pd.Series(x).rolling(3, win_type="triang").mean().sum(),
+        lambda x: pd.Series(x).rolling(3, step=2).mean().sum(),
+        lambda x: pd.Series(x).ewm(1.0).mean().sum(),
+        lambda x: pd.Series(x).groupby(GROUPS).std().sum(),
+        lambda x: pd.DataFrame({"x": x, "y": 2 * x})["x"].to_numpy().sum(),
+    ],
+)
+def test_other_operations_of_tables_are_refused(f):
+    f(X)
+    with pytest.raises((effgrad.NoRule, effgrad.Detached)):
+        grad(f)(X)
+
+
+def test_quantities_of_pint_keep_their_units():
+    pint = pytest.importorskip("pint")
+    registry = pint.UnitRegistry()
+
+    def fall(p):
+        height, gravity = registry.Quantity(p[0], "m"), registry.Quantity(p[1], "cm/s^2")
+        return ((2 * height / gravity) ** 0.5).to("s").magnitude
+
+    p = np.array([5.0, 981.0])
+    t = np.sqrt(2 * 5.0 / 9.81)
+    np.testing.assert_allclose(grad(fall)(p), [t / 10.0, -t / (2 * 981.0)], rtol=1e-12)
+    area = grad(lambda x: (registry.Quantity(x, "m") ** 2).sum().to("cm^2").magnitude)(X)
+    np.testing.assert_allclose(area, 2e4 * X, rtol=1e-12)
+    with pytest.raises(pint.DimensionalityError):
+        grad(lambda x: (registry.Quantity(x, "m") + registry.Quantity(1.0, "s")).sum().magnitude)(X)
+
+
+def test_quantities_of_astropy_are_constants_or_refused_with_what_to_write():
+    units = pytest.importorskip("astropy.units")
+    np.testing.assert_allclose(grad(lambda x: np.sum((3 * units.m).to_value(units.cm) * x))(X), np.full(6, 300.0))
+    with pytest.raises(effgrad.NotDifferentiable, match=r"q.to_value\(unit\) before"):
+        grad(lambda x: np.sum((x * units.m) ** 2).value)(X)
