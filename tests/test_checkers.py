@@ -824,7 +824,7 @@ SURVIVORS = {
 # What these let through makes something else fail.
 CRASHES = {
     "foreign effects pass", "answers of nobody", "partials of the first output",
-    "drops how a frame takes operations", "forgets the handlers between",
+    "drops how a frame takes operations", "forgets the handlers between", "forgets the arguments",
 }  # fmt: skip
 PROBES = {(module, probe) for _, module, _, _, probe in MUTANTS}
 
