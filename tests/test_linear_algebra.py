@@ -108,6 +108,8 @@ CASES = {
     "logm across the cut": (lambda a: sl.logm(a), NEGATIVE),
     "fractional power across the cut": (lambda a: sl.fractional_matrix_power(a, -0.4), NEGATIVE),
     "fractional power": (lambda a: sl.fractional_matrix_power(a, 2.5), POSITIVE),
+    "fractional power of a rotation": (lambda a: sl.fractional_matrix_power(a, 0.5), A + np.diag([3, 0], 1)),
+    "sylvester": (lambda q: sl.solve_sylvester(A + np.diag([3, 0], 1) + 0j, A + 0j, q), COMPLEX[0]),
     "whole power": (lambda a: sl.fractional_matrix_power(a, 3.0), NEGATIVE),
     "exponent of a power": (lambda t: sl.fractional_matrix_power(NEGATIVE, t), np.float64(0.3)),
     "signm": (lambda a: sl.signm(a), NEGATIVE),
@@ -210,3 +212,13 @@ def test_vectors_of_equal_eigenvalues_have_no_derivative_and_say_so_with_nan():
     assert np.isnan(grad(f)(np.eye(2))).any() and np.isnan(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1])
     exact = grad(lambda a: np.sum(weights * sl.expm(a)))(np.eye(2))
     np.testing.assert_allclose(exact, np.e * weights, rtol=1e-13)
+
+
+def test_a_value_that_is_not_the_definitions_is_refused():
+    """SciPy 1.14 to 1.18 solve a real Sylvester equation with a complex right-hand side wrongly."""
+    a = A + np.diag([3, 0], 1) - np.diag([3, 0], -1)
+    x = sl.solve_sylvester(a, A, COMPLEX[0])
+    if np.allclose(a @ x + x @ A, COMPLEX[0]):
+        return
+    with pytest.raises(NoRule, match="solve_sylvester called like this"):
+        grad(lambda q: np.sum(np.abs(sl.solve_sylvester(a, A, q))))(COMPLEX[0])

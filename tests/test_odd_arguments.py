@@ -102,3 +102,26 @@ def test_several_arrays_of_at_least_some_axes():
         parts = lambda x, function=function: function(KNOWN, x, x[0, 0])  # noqa: E731
         assert [np.shape(p) for p in parts(KNOWN)] == [np.shape(p) for p in function(KNOWN, KNOWN, 0.3)]
         check_grad(lambda x, parts=parts: sum(np.sum(p * p) for p in parts(x)), KNOWN)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.linalg.solve(a=x, b=np.ones(2)), lambda x: np.linalg.inv(a=x), lambda x: np.linalg.det(a=x),
+        lambda x: np.sinc(x=x), lambda x: np.nanmedian(x, 0), lambda x: np.nanquantile(x, 0.3, 0),
+        lambda x: np.cov(x, rowvar=False), lambda x: np.cov(x[:1], rowvar=False, ddof=0),
+        lambda x: np.diff(x, n=0, prepend=5.0), lambda x: np.insert(x, 0, 1.0, axis=1),
+        lambda x: np.tril(x[0]), lambda x: np.triu(x[0], 1), lambda x: np.cumsum(x[0, 0], axis=0),
+        lambda x: np.cumprod(x[0, 0], axis=0), lambda x: np.vdot(x, x.T),
+    ],
+)  # fmt: skip
+def test_calls_by_name_and_rare_forms_have_the_value_and_derivatives_of_numpy(f):
+    x = np.array([[1.5, 0.3], [0.4, 2.5]])
+    value, _ = value_and_grad(lambda x: np.sum(f(x) ** 2))(x)
+    assert value == np.sum(f(x) ** 2)
+    check_grad(lambda x: np.sum(f(x) ** 2), x)
+
+
+def test_axes_that_do_not_fit_are_rejected_by_tensordot():
+    with pytest.raises(ValueError, match="shape-mismatch"):
+        grad(lambda x: np.sum(np.tensordot(x, np.ones(3), axes=1)))(np.ones(2))

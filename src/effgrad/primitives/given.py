@@ -31,7 +31,7 @@ def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) ->
         if _overwrites(original):
             values, options = copied(values), copied(options)
         value = outside(functools.partial(original, *values, **options))
-        return with_value(definition(*args, **kwargs), value)
+        return with_value(definition(*args, **kwargs), value, getattr(original, "__name__", "a function"))
 
     return rule
 
@@ -46,23 +46,35 @@ def outside(program: Callable[[], Any]) -> Any:
     return mask(Smooth, outside, program) if handled(Smooth) else program()
 
 
-def with_value(derived: Any, value: Any) -> Any:
+def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
     """The results of a definition with the values that the function itself has computed."""
     if type(derived) in KINDS:
         if np.shape(plain(derived)) != np.shape(value):
-            raise NoRule(f"a derivative of shape {np.shape(plain(derived))} for a result of shape {np.shape(value)}")
+            raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
+        if not agree(plain(derived), value):
+            raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
         return given(derived, value)
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
-        parts = [with_value(d, v) for d, v in zip(derived, value, strict=True)]
+        parts = [with_value(d, v, name) for d, v in zip(derived, value, strict=True)]
         if not hasattr(value, "_fields"):
             return type(value)(parts)
         # A result with more than its fields is not made of them alone.
         return type(derived)(*parts) if hasattr(value, "_extra_fields") else type(value)(*parts)
     if isinstance(derived, tuple) and len(derived) == 1:
-        return with_value(derived[0], value)
+        return with_value(derived[0], value, name)
     if any(type(leaf) in KINDS for leaf in leaves(derived)):
-        raise NoRule(f"a derivative of {type(derived).__name__} for a result of {type(value).__name__}")
+        raise NoRule(f"{name} called like this has no derivative rule: its definition has results of another form")
     return value
+
+
+def agree(derived: Any, value: Any) -> bool:
+    """Whether a definition has the value of the function, but for what rounding may do to either."""
+    derived, value = np.asarray(derived), np.asarray(value)
+    both = np.isfinite(derived) & np.isfinite(value)
+    derived, value = derived[both], value[both]
+    scale = np.max(np.abs(value), initial=0.0)
+    eps = np.finfo(value.dtype if value.dtype.kind in "fc" else float).eps
+    return bool(np.all(np.abs(derived - value) <= eps**0.25 * scale + 1e3 * eps))
 
 
 def leaves(tree: Any) -> Iterator[Any]:

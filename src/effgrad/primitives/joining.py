@@ -7,6 +7,7 @@ import numpy as np
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
 from effgrad.errors import NoRule
+from effgrad.primitives.given import as_computed
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -194,11 +195,12 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
     return values if dtype is None else values.astype(dtype)
 
 
+_INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.update({
-    np.append: _append, np.insert: _insert, np.pad: _pad, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
+    np.append: _append, np.insert: _INSERT, np.pad: _pad, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
     np.put_along_axis: _put_along_axis, np.resize: _resize, np.compress: _compress, np.extract: _extract,
-    np.diagflat: _diagflat, np.vander: _vander, np.unstack: _unstack,
+    np.diagflat: _diagflat, np.vander: _VANDER, np.unstack: _unstack,
     np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], axis=2),
     np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
     np.rollaxis: lambda a, axis, start=0: np.moveaxis(a, axis, start - (axis % a.ndim < start)),

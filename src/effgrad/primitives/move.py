@@ -137,6 +137,11 @@ def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
 
 concatenate = moving(lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, name="concatenate")
 stack = moving(lambda *arrays, axis: np.stack(arrays, axis), _layers, name="stack")
+def _rows(m: Any) -> Any:
+    """A vector as the rows of a square matrix, as its triangles are."""
+    return m if np.ndim(plain(m)) != 1 else np.broadcast_to(m, (np.size(plain(m)),) * 2)
+
+
 tril = linear(lambda x, k: np.tril(x, k), lambda g, x, k: np.tril(g, k), name="tril")
 triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="triu")
 
@@ -391,7 +396,7 @@ FUNCTIONS.update({
     np.take: _take, np.take_along_axis: _take_along_axis,
     np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
     np.put: _put, np.place: _place, np.putmask: _putmask,
-    np.tril: lambda m, k=0: tril(m, k=k), np.triu: lambda m, k=0: triu(m, k=k),
+    np.tril: lambda m, k=0: tril(_rows(m), k=k), np.triu: lambda m, k=0: triu(_rows(m), k=k),
     np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: np.size(outline(a), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),

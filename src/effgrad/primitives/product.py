@@ -3,6 +3,7 @@
 Giles, An extended collection of matrix derivative results (2008).
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.move import transpose
 from effgrad.primitives.primitive import general, linear
 
@@ -140,13 +142,32 @@ def _inner(a: Any, b: Any) -> Any:
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     a, b = ordinary(a), ordinary(b)
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    if isinstance(axes, int) and not 0 <= axes <= min(na, nb):
+        raise ValueError("shape-mismatch for sum")
     left, right = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
     left, right = [int(i) % na for i in np.atleast_1d(left)], [int(i) % nb for i in np.atleast_1d(right)]
     names_a, names_b = list(range(na)), list(range(na, na + nb))
     for i, j in zip(left, right, strict=True):
         names_b[j] = names_a[i]
+    if [np.shape(plain(a))[i] for i in left] != [np.shape(plain(b))[j] for j in right]:
+        raise ValueError("shape-mismatch for sum")
+    if type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+        return _tensordot_by_matrices(a, b, left, right)
     kept = [names_a[i] for i in range(na) if i not in left] + [names_b[j] for j in range(nb) if j not in right]
     return _einsum(a, names_a, b, names_b, kept)
+
+
+def _tensordot_by_matrices(a: Any, b: Any, left: list[int], right: list[int]) -> Any:
+    """NumPy's own steps, which have its value to the bit."""
+    shape_a, shape_b = np.shape(plain(a)), np.shape(plain(b))
+    kept_a = [i for i in range(len(shape_a)) if i not in left]
+    kept_b = [j for j in range(len(shape_b)) if j not in right]
+    rows, inner, columns = (
+        math.prod(shape[i] for i in axes) for shape, axes in ((shape_a, kept_a), (shape_a, left), (shape_b, kept_b))
+    )
+    first = np.reshape(np.transpose(a, [*kept_a, *left]), (rows, inner))
+    second = np.reshape(np.transpose(b, [*right, *kept_b]), (inner, columns))
+    return np.reshape(np.matmul(first, second), [shape_a[i] for i in kept_a] + [shape_b[j] for j in kept_b])
 
 
 inv = general(
@@ -247,10 +268,11 @@ def _slogdet(a: Any) -> Any:
 OPERATORS["matmul"] = matmul
 UFUNCS[np.matmul] = matmul
 FUNCTIONS.update({
-    np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.vdot: lambda a, b: np.sum(
-        conj(np.ravel(a)) * np.ravel(b)), np.inner: _inner,
+    np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.inner: _inner,
+    np.vdot: as_computed(np.vdot, lambda a, b, /: np.sum(conj(np.ravel(a)) * np.ravel(b))),
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
-    np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: _slogdet,
+    np.linalg.inv: lambda a: inv(a), np.linalg.det: lambda a: det(a), np.linalg.solve: lambda a, b: solve(a, b),
+    np.linalg.slogdet: _slogdet,
     np.linalg.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),

@@ -185,7 +185,7 @@ def root(square: Any) -> Any:
 def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     if dtype is not None:
         a = a.astype(dtype)
-    return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a, axis=axis)
+    return cumsum(np.ravel(a), axis=0) if axis is None or np.ndim(plain(a)) == 0 else cumsum(a, axis=axis)
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.errors import NoRule
-from effgrad.primitives.complexes import conj
+from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 
@@ -36,6 +36,7 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xp, fp = np.asarray(x), np.asarray(xp), np.asarray(fp)
+    require_real(x, "numpy.interp in a complex point")
     if period is not None:
         x, xp, left, right = np.mod(x, period), np.mod(xp, period), None, None
         order = np.argsort(plain(xp))

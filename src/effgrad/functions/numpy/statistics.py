@@ -19,6 +19,11 @@ from effgrad.primitives.reduction import divided
 
 
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    if n == 0:
+        return a
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+
     def widened(value: Any) -> Any:
         shape = list(shape_of(a))
         shape[axis] = 1
@@ -47,7 +52,7 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
     if dtype is not None:
         a = a.astype(dtype)
-    if axis is None:
+    if axis is None or np.ndim(plain(a)) == 0:
         a, axis = np.ravel(a), 0
     a = np.moveaxis(a, axis, 0)
     products, total = [], None

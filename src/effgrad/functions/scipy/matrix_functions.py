@@ -25,6 +25,8 @@ from effgrad.primitives.product import mT
 
 
 def _sylvester_value(a: Any, b: Any, q: Any) -> Any:
+    # SciPy takes real Schur forms of real matrices, whose blocks LAPACK's complex solver does not expect.
+    a, b = (np.asarray(x).astype(np.result_type(a, b, q), copy=False) for x in (a, b))
     if max(map(np.ndim, (a, b, q))) == 2:
         return scipy.linalg.solve_sylvester(a, b, q)
     batch = np.broadcast_shapes(*(np.shape(x)[:-2] for x in (a, b, q)))

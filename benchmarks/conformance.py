@@ -1,0 +1,181 @@
+"""Other people's test suites, run on this package from a checkout of theirs that is given.
+
+    PYTHONPATH=src:tests python -m benchmarks.conformance autograd CHECKOUT
+
+HIPS autograd's suite runs with modules of ours in the place of its own: `autograd.numpy` is NumPy itself, and
+`check_grads` compares our derivatives with Ridders differences. It prints a table of outcomes by file: tests that pass,
+calls that are refused by an error of ours, tests of autograd's own parts (its boxes, vector spaces and tracer), and
+those that fail, with their names below.
+"""
+
+import collections
+import importlib
+import pathlib
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import directional, parts
+
+import effgrad
+from effgrad.errors import EffgradError
+
+
+def real_parts(result: Any) -> Any:
+    """A result as one vector of real numbers."""
+    if isinstance(result, dict):
+        result = [result[key] for key in sorted(result)]
+    if isinstance(result, tuple | list):
+        return np.concatenate([real_parts(item) for item in result] or [np.zeros(0)])
+    flat = np.ravel(result)
+    return np.concatenate([np.real(flat), np.imag(flat)]) if np.iscomplexobj(result) else flat * 1.0
+
+
+def check_grads(fun: Any, argnum: Any = 0, modes: Any = ("fwd", "rev"), order: int = 2) -> Any:
+    """autograd's check of derivatives, by ours and Ridders differences."""
+
+    def check(*args: Any, **kwargs: Any) -> None:
+        for place in argnum if isinstance(argnum, tuple | list) else [argnum]:
+            check_one(lambda x, place=place: fun(*args[:place], x, *args[place + 1 :], **kwargs), args[place], order)
+
+    return check
+
+
+def check_one(f: Any, x: Any, order: int) -> None:
+    x = np.asarray(x, np.result_type(x, np.float64))[()] if isinstance(x, np.ndarray | np.generic | float | int) else x
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=np.size(parts(f(x))))
+    u = rng.normal(size=np.shape(x))
+    u = (u + 1j * rng.normal(size=np.shape(x)) if np.iscomplexobj(x) else u)[()]
+
+    def scalar(x: Any) -> Any:
+        return np.sum(weights * real_parts(f(x)))
+
+    def along(x: Any) -> Any:
+        return np.real(np.sum(np.conj(effgrad.grad(scalar)(x)) * u))
+
+    expected = directional(scalar, x, u, step=1e-3)[0]
+    np.testing.assert_allclose(along(x), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(effgrad.jvp(scalar, (x,), (u,))[1], expected, rtol=1e-5, atol=1e-6)
+    if order > 1:
+        expected = directional(along, x, u, step=1e-3)[0]
+        np.testing.assert_allclose(effgrad.jvp(along, (x,), (u,))[1], expected, rtol=1e-4, atol=1e-5)
+
+
+def combo_check(fun: Any, *args: Any, **kwargs: Any) -> Any:
+    """autograd's check over all combinations of arguments."""
+    combinations = importlib.import_module("itertools").product
+
+    def check(*arg_sets: Any, **kwarg_sets: Any) -> None:
+        names = list(kwarg_sets)
+        for values in combinations(*arg_sets):
+            for options in combinations(*kwarg_sets.values()):
+                check_grads(fun, *args, **kwargs)(*values, **dict(zip(names, options, strict=True)))
+
+    return check
+
+
+def scalar_close(a: Any, b: Any) -> bool:
+    return bool(abs(a - b) < 1e-6 * (1 + abs(a) + abs(b)))
+
+
+def check_equivalent(x: Any, y: Any) -> None:
+    np.testing.assert_allclose(parts(x), parts(y), rtol=1e-6, atol=1e-6)
+
+
+class OwnPart(Exception):
+    """A test asks for a part of autograd itself."""
+
+
+class Missing(types.ModuleType):
+    """A module of autograd's own, whose parts are none of ours."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def missing(*_: Any, **__: Any) -> Any:
+            raise OwnPart(name)
+
+        return missing
+
+
+def put_in_place() -> None:
+    """Give the suite our functions by autograd's names."""
+    ours = {
+        "grad": effgrad.grad, "jacobian": effgrad.jacobian, "value_and_grad": effgrad.value_and_grad,
+        "hessian": effgrad.hessian, "checkpoint": effgrad.checkpoint, "isinstance": isinstance,
+        "elementwise_grad": lambda f, argnum=0: effgrad.grad(lambda *a, **k: np.sum(f(*a, **k)), argnum),
+        "deriv": lambda f: lambda x: effgrad.jvp(f, (x,), (np.ones_like(x),))[1],
+        "holomorphic_grad": lambda f, argnum=0: effgrad.grad(f, argnum, holomorphic=True),
+        "tuple": tuple, "list": list, "dict": dict,
+    }  # fmt: skip
+    modules: dict[str, Any] = {"autograd": Missing("autograd"), "autograd.numpy": np, "autograd.test_util": None}
+    vars(modules["autograd"]).update(ours, __path__=[], numpy=np)
+    modules["autograd.test_util"] = types.ModuleType("autograd.test_util")
+    vars(modules["autograd.test_util"]).update(
+        check_grads=check_grads, combo_check=combo_check, scalar_close=scalar_close, check_equivalent=check_equivalent,
+        nd=lambda f, x: effgrad.grad(f)(x),
+    )  # fmt: skip
+    for name in ("core", "extend", "tracer", "wrap_util", "misc", "builtins", "differential_operators"):
+        modules[f"autograd.{name}"] = Missing(f"autograd.{name}")
+    vars(modules["autograd.builtins"]).update(isinstance=isinstance, list=list, dict=dict, tuple=tuple)
+    for name in ("random", "linalg", "fft"):
+        modules[f"autograd.numpy.{name}"] = getattr(np, name)
+    for name in ("", ".stats", ".special", ".signal", ".linalg", ".integrate"):
+        modules[f"autograd.scipy{name}"] = importlib.import_module(f"scipy{name}")
+    sys.modules.update(modules)
+
+
+class Outcomes:
+    """A plugin of pytest that sorts the outcomes."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+        self.failed: list[str] = []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        report = (yield).get_result()
+        if report.when == "call" and not report.skipped:
+            error = call.excinfo.value if call.excinfo is not None else None
+            kind = "pass" if error is None else self.kind(error)
+            self.counts[item.path.name][kind] += 1
+            if kind == "fail":
+                said = f"{type(error).__name__}: {str(error).strip()[:90]!r}"
+                self.failed.append(f"{item.path.name}::{item.name}: {said}")
+
+    @staticmethod
+    def kind(error: BaseException) -> str:
+        while error is not None:
+            if isinstance(error, OwnPart):
+                return "autograd's own part"
+            if isinstance(error, EffgradError):
+                return "refused"
+            error = error.__cause__  # type: ignore[assignment]
+        return "fail"
+
+
+KINDS = ("pass", "refused", "autograd's own part", "fail")
+
+
+def main() -> None:
+    if len(sys.argv) != 3 or sys.argv[1] != "autograd":
+        sys.exit("usage: python -m benchmarks.conformance autograd CHECKOUT")
+    put_in_place()
+    outcomes = Outcomes()
+    tests = pathlib.Path(sys.argv[2]) / "tests"
+    pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "-W", "ignore", "--noconftest",
+                 "-c", "/dev/null", f"--rootdir={tests}", str(tests)], plugins=[outcomes])  # fmt: skip
+    print("\n| file | " + " | ".join(KINDS) + " |\n|---|" + "---|" * len(KINDS))
+    for name, counts in sorted(outcomes.counts.items()):
+        print(f"| {name} | " + " | ".join(str(counts[kind]) for kind in KINDS) + " |")
+    total = sum(outcomes.counts.values(), collections.Counter())
+    print("| all | " + " | ".join(str(total[kind]) for kind in KINDS) + " |\n")
+    print("\n".join(f"* {line}" for line in outcomes.failed))
+
+
+if __name__ == "__main__":
+    main()
