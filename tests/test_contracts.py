@@ -18,7 +18,7 @@ from test_spec import PROGRAMS, denotation
 import effgrad
 from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, second_order, vjp
 from effgrad.arrays.value import Smooth, Traced
-from effgrad.effects import Handler, ResumedTwice, _core, control, handle
+from effgrad.effects import Handler, ResumedTwice, clauses, control, handle, handler
 from effgrad.fast import REVERSE
 from effgrad.program.interception import intercepted
 from effgrad.spec import (
@@ -299,11 +299,11 @@ def test_the_unchanged_copy_of_a_mode_is_not_caught(file, monkeypatch):
     ids=["first clause first", "one clause forgotten"],
 )
 def test_a_mutant_of_the_unwinding_of_clauses_is_caught(text, instead, monkeypatch):
-    source = inspect.getsource(_core._unwind)
+    source = inspect.getsource(clauses.unwind)
     assert text in source
-    names = dict(vars(_core))
+    names = dict(vars(clauses))
     exec(source.replace(text, instead), names)
-    monkeypatch.setattr(_core, "_unwind", names["_unwind"])
+    monkeypatch.setattr(handler, "unwind", names["unwind"])
     with pytest.raises(ContractBroken, match="backward invariant"), contracts():
         grad(scalars, mode="reverse")(0.5)
 

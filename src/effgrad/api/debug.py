@@ -45,7 +45,7 @@ def _new(value: Any, args: list[Any]) -> bool:
 
 def _in_reverse_pass() -> bool:
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name not in ("pull", "_unwind"):
+    while frame is not None and frame.f_code.co_name not in ("pull", "unwind"):
         frame = frame.f_back
     return frame is not None
 

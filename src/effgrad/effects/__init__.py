@@ -1,25 +1,13 @@
 """Algebraic effects and handlers for Python. Knows nothing of derivatives; needs the standard library only."""
 
-from effgrad.effects._core import (
-    Effect,
-    Handler,
-    around,
-    control,
-    final,
-    fresh,
-    handle,
-    handled,
-    mask,
-    multi,
-    observed,
-    once,
-    operation,
-    revived,
-)
-from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice, Unhandled
+from effgrad.effects.clauses import around, control, final, multi, once
+from effgrad.effects.effect import Effect, fresh, handled, mask, operation
+from effgrad.effects.errors import ContinuationEscaped, Diverged, EffectError, ResumedTwice, Unhandled
+from effgrad.effects.handler import Handler, handle, observed, revived
 
 __all__ = [
     "ContinuationEscaped",
+    "Diverged",
     "Effect",
     "EffectError",
     "Handler",

@@ -1,179 +1,331 @@
-"""First-class one-shot continuations: the engine of `@control` clauses.
+"""First-class continuations: the engine of `@control` and `@multi` clauses.
 
-The handled computation runs in a greenlet, and so does every clause that has been given a continuation. None of them
-calls another: each hands its wish (perform this operation, resume that continuation, here is my result) to one flat
-loop, which switches to whoever is next. The clauses that wait for the result of a resumed continuation lie on the
-activation's list of pending clauses, like those of `@around`. So neither the depth of pending clauses nor the number of
-operations grows a stack.
+The handled computation, its *body*, runs on a stack of its own, a greenlet. To perform an operation is to switch to the
+greenlet that drives the body, which calls the clause there; `k`, the rest of the computation, is the suspended body.
+To call `k` is to drive it on. So the clauses that wait for a result lie on the driver's stack, one above the other, and
+what the body does not handle goes to the handlers around the place where it was resumed last.
 
-A continuation may be kept and resumed after its handler has returned, also under other handlers: the loop then runs at
-the place of the call. Dropped, it is closed: `finally` and `with` blocks in it run.
+Three things keep programs of any length in constant time an operation and little memory:
+
+* No stack grows. After `DEPTH` waiting clauses, the next one runs on a new stack (`stacks.py`). So the price of a
+  switch, which from Python 3.12 on grows with the depth of the stack, is the same throughout.
+* A clause that uses `k` for nothing but `return k(value)` does not wait: it ends first, and its driver resumes `k`. Nor
+  does a program that does nothing but go on with the continuation of a shallow handler.
+* A `k` is a function, since calling another object would lay 800 bytes on the C stack, which each switch copies.
+
+A continuation may be kept and resumed after its handler has returned, and under other handlers. Dropped, it is closed:
+`finally` and `with` blocks in it run.
 """
 
-import contextvars
+from __future__ import annotations  # or each `k` would be given annotations of its own
+
+import dis
+import functools
+import sys
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
-from greenlet import error as _SwitchError
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent
 
-from effgrad.effects import _core
+from effgrad.effects.clauses import Abandoned, Abort, unwind
+from effgrad.effects.effect import Frame, Request, frames
 from effgrad.effects.errors import ContinuationEscaped, ResumedTwice
+from effgrad.effects.handler import defers, end
+from effgrad.effects.replay import Log
+from effgrad.effects.stacks import Stack, for_stack, on_new_stack, root, start, switch
+
+# As many waiting clauses as fill the 16 kB that Python takes for a stack.
+DEPTH = 40
 
 
-class _Closed(BaseException):
+class _Closed(Abandoned):
     """Unwinds a continuation that nobody can resume any more."""
 
 
-class _Task(greenlet):  # type: ignore[misc]
-    """A greenlet of one activation: the handled computation, or a clause."""
+class Run:
+    """One run of a handled computation: the boundary of what its clauses capture."""
 
-    def __init__(self, activation: Any, frame: Any, run: Callable[[], Any]) -> None:
-        super().__init__(self._guarded)
-        self.gr_context = contextvars.copy_context()
-        self.activation, self.frame, self.task = activation, frame, run
+    __slots__ = (
+        "activation", "program", "frame", "body", "pending", "log", "catches_all",
+        "clause", "args", "kwargs", "performer", "place",
+    )  # fmt: skip
 
-    def _guarded(self) -> tuple[str, Any]:
-        _core._frame.set(self.frame)
+    def __init__(self, activation: Any, program: Callable[[], Any], frame: Frame, log: Log | None) -> None:
+        self.activation, self.program, self.frame, self.log = activation, program, frame, log
+        self.pending: Any = ()
+        self.catches_all = log is not None
+        frame.boundary = self
+        self.body = Stack(root(), None, functools.partial(_body, self, program))
+
+    def perform(self, frame: Frame, request: Request, clause: Callable[..., Any] | None) -> Any:
+        """An operation from inside, by a clause of this handler or by the handlers outside."""
+        ask: Callable[[], Any] = functools.partial(request.perform_at, frame.below)
+        if clause is not None:
+            activation = self.activation
+            activation._run, activation._pending = self, self.pending
+            if activation._shallow:
+                frame.names, activation._spent = (), True
+            if hasattr(clause, "_engine"):
+                return clause(*request.args, **request.kwargs)
+            ask = functools.partial(request.call, clause, frame)
+        if self.log is None or hasattr(clause, "_defers"):
+            return ask()
+        return self.log.answer((request.effect, request.operation), ask)
+
+    def perform_captured(self, clause: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """An operation whose clause is given the rest of the computation."""
+        if self.log is None:
+            return self._capture(clause, args, kwargs, 0)
+        place = self.log.position
+        operation = self.frame.names[0], clause.__name__
+        return self.log.answer(operation, functools.partial(self._capture, clause, args, kwargs, place))
+
+    def _capture(self, clause: Callable[..., Any], args: Any, kwargs: Any, place: int) -> Any:
+        """Suspend the computation; returns what it is resumed with. The run itself is the driver's message."""
+        if self.body.asker is None:
+            raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")
+        self.clause, self.args, self.kwargs, self.performer, self.place = clause, args, kwargs, getcurrent(), place
+        value, error = switch(self.body.asker, self)
+        if error is not None:
+            raise error
+        return value
+
+    def again(self, place: int, value: Any, error: BaseException | None) -> Run:
+        """A new run of the same computation, up to the operation at a place and its new answer."""
+        assert self.log is not None
+        log = self.log.until(place, error is not None, value if error is None else error)
+        return Run(self.activation, self.program, Frame(self.activation, self.frame.names, None), log)
+
+    def drive(self, stack: Stack, target: Any, value: Any, error: BaseException | None, pending: Any) -> Any:
+        """Go on with the computation: the handled result, or the run itself if it needs a clause first."""
+        activation = self.activation
+        outer = activation._run, activation._pending
+        activation._run, activation._pending, self.pending = self, pending, pending
+        # What the computation does not handle goes to the handlers around this place.
+        self.frame.below = frames.get()
+        self.body.asker = stack
         try:
-            return "value", self.task()
-        except BaseException as error:
-            return "error", error
+            self._adopt(target, stack.parent)
+            answer = switch(target, (value, error)) if target else start(target)
         finally:
-            del self.task  # it may refer to the continuation, and so to other greenlets
+            activation._run, activation._pending = outer
+            self.body.asker = None
+        if answer is self:
+            return self
+        kind, result = answer
+        if kind == "error":
+            raise result
+        if type(result) is _Resume:
+            return self.drive(stack, *self._graft(result), pending)
+        stack.last = None
+        if type(result) is _Final:
+            return result.abort.outcome()
+        return result if activation._spent else activation.return_(result)
+
+    def _adopt(self, target: Any, new_root: Any) -> None:
+        """Let the stacks of the computation have the root of the place where it is resumed."""
+        try:
+            while type(target) is Stack and target.parent is not new_root:
+                target.parent = new_root
+                target = None if target is self.body else target.asker
+        except ValueError as error:
+            raise ContinuationEscaped(f"a continuation was resumed where it cannot run: {error}") from None
+
+    def rest(self, stack: Stack) -> Callable[..., Any]:
+        """The continuation of the operation that the computation waits for, for its clause."""
+        performer, self.performer = self.performer, None
+        suspended = _Suspended(self, performer, self.place)
+        stack.last = suspended if _ends_with_k(self.clause.__code__) else None
+        return continuation(suspended)
+
+    def argument(self) -> Any:
+        """The one argument of that operation, which is not kept any longer."""
+        (argument,), self.args = self.args, ()
+        return argument
+
+    def _graft(self, last: _Resume) -> tuple[Any, Any, BaseException | None]:
+        """Let the rest of a computation whose own handler, a shallow one, is spent be that of this run."""
+        run, performer, value, error = last.suspended.take(last.value, last.error)
+        frame = run.frame
+        frame.activation, frame.names, frame.boundary = self.activation, self.frame.names, self
+        self.activation._frame, self.frame, self.body = frame, frame, run.body
+        _release(run.activation)
+        return performer, value, error
 
 
-class Continuation:
-    """The rest of a handled computation, after one operation: `k(value)` resumes it and returns the handled result."""
+class _Final:
+    """A body's message to its driver: a `@final` clause has ended it."""
 
-    __slots__ = ("_activation", "_performer", "__weakref__")
+    __slots__ = ("abort",)
 
-    def __init__(self, activation: Any, performer: Any) -> None:
-        self._activation, self._performer = activation, performer
+    def __init__(self, abort: Abort) -> None:
+        self.abort = abort
 
-    def __call__(self, value: Any = None) -> Any:
-        return self._resume("value", value)
 
-    def throw(self, error: BaseException) -> Any:
-        """Resume with an exception, raised where the operation was performed."""
-        return self._resume("error", error)
+class _Resume:
+    """A continuation to resume in the place of the function that returned this."""
 
-    def _resume(self, kind: str, value: Any) -> Any:
-        performer, self._performer = self._performer, None
-        if performer is None:
+    __slots__ = ("suspended", "value", "error")
+
+    def __init__(self, suspended: _Suspended, value: Any, error: BaseException | None) -> None:
+        self.suspended, self.value, self.error = suspended, value, error
+
+    def instead_of(self, run: Run) -> tuple[Run, Any, Any, BaseException | None]:
+        """Take the continuation, to drive it on in the place of a run that is done."""
+        taken = self.suspended.take(self.value, self.error)
+        _release(run.activation)
+        return taken
+
+
+def _body(run: Run, program: Callable[[], Any]) -> Any:
+    frames.set(run.frame)
+    getcurrent().last = _last_act(program)
+    try:
+        return program()
+    except Abort as abort:
+        if abort.activation is not run.activation:
+            raise
+        return _Final(abort)
+
+
+def suspended_program(activation: Any, program: Callable[[], Any], again: bool, shallow: bool) -> Callable[..., Any]:
+    """A computation that may be captured, before it begins: a function that runs it to its handled result."""
+    activation._shallow, activation._deferring = shallow, defers(activation.__class__)
+    try:
+        activation.enter()
+    except BaseException:
+        end(activation)
+        raise
+    begin = Run(activation, program, activation._frame, Log([]) if again else None)
+    return continuation(_Suspended(begin, begin.body, 0))
+
+
+# Continuations
+
+
+class _Suspended:
+    """The rest of a computation, after one operation or before it has begun; closed when nothing refers to it."""
+
+    __slots__ = ("run", "performer", "place")
+
+    def __init__(self, run: Run, performer: Any, place: int) -> None:
+        self.run: Any = run
+        self.performer, self.place = performer, place
+        run.activation._holds += 1
+
+    def take(self, value: Any, error: BaseException | None) -> tuple[Run, Any, Any, BaseException | None]:
+        """The run, the greenlet to go on with, and its message; who takes it has to release the activation."""
+        performer, self.performer = self.performer, None
+        run = self.run
+        if run is None:
             raise ResumedTwice("a one-shot continuation was resumed a second time")
-        activation, current = self._activation, getcurrent()
-        if isinstance(current, _Task) and current.activation is activation and activation._hub is current.parent:
-            return _switch(activation._hub, ("resume", (current, performer, kind, value)))
-        return _drive(activation, performer, kind, value)
+        if run.log is None:
+            self.run = None
+            return run, performer, value, error
+        run.activation._holds += 1
+        if performer is not None:
+            return run, performer, value, error
+        run = run.again(self.place, value, error)
+        return run, run.body, None, None
+
+    def __call__(self, error: BaseException) -> Any:
+        """`k.throw(error)`: resume with an exception, raised where the operation was performed."""
+        return continuation(self)(None, error)
 
     def __del__(self) -> None:
-        performer, self._performer = self._performer, None
-        if performer is not None and not performer.dead:
+        run = self.run
+        if run is None:
+            return
+        if self.performer and not sys.is_finalizing():
             try:
-                _drive(self._activation, performer, "error", _Closed())
+                continuation(self)(None, _Closed())
             except (_Closed, ContinuationEscaped):
                 pass
+        if self.run is not None:
+            _release(run.activation)
 
 
-def perform(activation: Any, clause: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Hand an operation to the loop of its activation; returns what the continuation is resumed with."""
-    if activation._hub is None:
-        raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")
-    return _switch(activation._hub, ("perform", (clause, args, kwargs, getcurrent())))
+def _release(activation: Any) -> None:
+    activation._holds -= 1
+    if activation._holds == 0 and activation.alive:
+        end(activation)
 
 
-def run(activation: Any, f: Callable[[], Any]) -> Any:
-    """Run a handled computation that may be captured, to its handled result."""
-    activation._body = _Task(activation, activation._frame, lambda: _core._returned(activation, f))
-    return _drive(activation, activation._body, "start", None)
+def continuation(suspended: _Suspended) -> Callable[..., Any]:
+    """The rest of a computation as a function: `k(value)` resumes it and returns the handled result."""
+
+    # A default takes less memory than a closure.
+    def k(value: Any = None, error: BaseException | None = None, suspended: _Suspended = suspended) -> Any:
+        stack = getcurrent()
+        if type(stack) is Stack and stack.last is suspended:
+            return _Resume(suspended, value, error)
+        if type(stack) is not Stack or stack.depth >= DEPTH:
+            return for_stack(stack, on_new_stack(continuation(suspended), value, error))
+        run, target, value, error = suspended.take(value, error)
+        pending: Any = [] if run.activation._deferring else ()
+        result: Any = None
+        failure: BaseException | None = None
+        stack.depth += 1
+        try:
+            result = run.drive(stack, target, value, error, pending)
+            while result is run:
+                # One argument is written out, since in Python 3.11 a call with * takes C stack.
+                if len(run.args) == 1 and not run.kwargs:
+                    result = run.clause(run.activation, run.rest(stack), run.argument())
+                else:
+                    result = run.clause(run.activation, run.rest(stack), *run.args, **run.kwargs)
+                if type(result) is _Resume and pending:
+                    stack.last = None
+                    result = continuation(result.suspended)(result.value, result.error)
+                elif type(result) is _Resume:
+                    run, target, value, error = result.instead_of(run)
+                    pending = [] if run.activation._deferring else ()
+                    result = run.drive(stack, target, value, error, pending)
+        except BaseException as raised:
+            failure = raised
+        stack.depth, stack.last = stack.depth - 1, None
+        try:
+            return for_stack(stack, unwind(run.activation, pending, result, failure))
+        finally:
+            del failure  # whose traceback refers to this frame
+            _release(run.activation)
+
+    k.throw = suspended  # type: ignore[attr-defined]
+    return k
 
 
-def _switch(target: Any, message: Any) -> Any:
-    kind, value = target.switch(message)
-    if kind == "error":
-        raise value
-    return value
+# Last acts
 
 
-def _drive(activation: Any, target: Any, kind: str, value: Any) -> Any:
-    """The loop: switch to `target`, and go on as it asks, until a result is left that no clause waits for."""
-    hub, waiting, alive = activation._hub, activation._pending, activation.alive
-    activation._hub, activation._pending, activation.alive = getcurrent(), [], True
-    _relink(activation, target)
-    try:
-        while True:
-            try:
-                activation._body.parent = activation._hub
-                wish, asked = target.switch() if kind == "start" else target.switch((kind, value))
-            except (_SwitchError, ValueError) as error:  # what greenlet says of another thread
-                raise ContinuationEscaped(f"a continuation was resumed where it cannot run: {error}") from None
-            if wish == "perform":
-                clause, args, kwargs, performer = asked
-                k = Continuation(activation, performer)
-                target = _Task(activation, activation._frame.below, _Call(clause, activation, k, args, kwargs))
-                kind, value = "start", None
-                del k, asked, performer
-            elif wish == "resume":
-                clause, target, kind, value = asked
-                activation._pending.append(clause)
-                _relink(activation, target)
-                del asked
-            else:
-                target = None
-                finished = _settle(activation, wish, asked)
-                if len(finished) == 2:
-                    outcome, value = finished
-                    if outcome == "error":
-                        raise value
-                    return value
-                target, kind, value = finished
-    finally:
-        activation._hub, activation._pending, activation.alive = hub, waiting, alive
-        if hub is None and activation._body.dead:
-            _core._end(activation)
+def _ends_with_k(clause: CodeType) -> bool:
+    return clause.co_argcount > 1 and _ends_with(clause, clause.co_varnames[1])
 
 
-class _Call:
-    """The call of a clause, which lets go of the continuation as soon as the clause has it."""
-
-    def __init__(self, clause: Any, activation: Any, k: Any, args: Any, kwargs: Any) -> None:
-        self.parts = clause, activation, k, args, kwargs
-
-    def __call__(self) -> Any:
-        clause, activation, k, args, kwargs = self.parts
-        del self.parts
-        arguments = [activation, k, *args]
-        del k
-        return clause(*_emptying(arguments), **kwargs)
-
-
-def _emptying(arguments: list[Any]) -> Any:
-    while arguments:
-        yield arguments.pop(0)
+def _last_act(program: Any) -> _Suspended | None:
+    """The continuation of a spent shallow handler that a program does nothing with but resume it at its end."""
+    if isinstance(program, functools.partial):
+        program = program.func
+    if not isinstance(program, FunctionType):
+        return None
+    names = zip(program.__code__.co_freevars, program.__closure__ or (), strict=True)
+    for k in [program, *[cell.cell_contents for name, cell in names if _ends_with(program.__code__, name)]]:
+        suspended = vars(k).get("throw") if isinstance(k, FunctionType) else None
+        if isinstance(suspended, _Suspended) and suspended.run is not None and suspended.run.activation._spent:
+            return suspended
+    return None
 
 
-def _settle(activation: Any, outcome: str, value: Any) -> tuple[Any, ...]:
-    """Give a result to the pending clauses, the last first: the final outcome, or the clause to switch to."""
-    pending = activation._pending
-    result, error = (value, None) if outcome == "value" else (None, value)
-    while pending:
-        if isinstance(pending[-1], _Task):
-            return pending.pop(), "value" if error is None else "error", result if error is None else error
-        result, error = _core._finish(activation, pending.pop(), result, error)
-    return ("value", result) if error is None else ("error", error)
-
-
-def _relink(activation: Any, performer: Any) -> None:
-    """What the computation does not handle goes to the handlers around the place where it is resumed."""
-    below = _core._frame.get()
-    frame = activation._frame
-    if frame.below is below or getcurrent() is performer:
-        return
-    frame.below = below
-    context = performer.gr_context
-    top = context.get(_core._frame) if context is not None else None
-    while top is not None:
-        top.found.clear()
-        top = None if top is frame else top.below
-    frame.found.clear()
+@functools.lru_cache(maxsize=1024)
+def _ends_with(code: CodeType, name: str) -> bool:
+    """Whether a function uses one of its variables for nothing but `return name(...)`, outside `try` and `with`."""
+    if code.co_exceptiontable or name in code.co_cellvars:
+        return False
+    steps = list(dis.get_instructions(code))
+    last = {
+        call.positions[::2]
+        for call, after in zip(steps, steps[1:], strict=False)
+        if call.opname.startswith("CALL") and after.opname == "RETURN_VALUE" and call.positions
+    }
+    uses = [step for step in steps if name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))]
+    return all(step.opname.startswith("LOAD") and step.positions and step.positions[::2] in last for step in uses)

@@ -15,3 +15,7 @@ class ResumedTwice(EffectError):
 
 class ContinuationEscaped(EffectError):
     """A continuation was resumed where it cannot run, such as in another thread."""
+
+
+class Diverged(EffectError):
+    """A program under a `@multi` clause performed other operations when it was run again."""

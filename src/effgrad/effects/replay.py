@@ -1,89 +1,76 @@
-"""Continuations to resume any number of times: the engine of `@multi` clauses.
+"""What a program has been answered so far, so that it can be run again to the same point.
 
-A program that performs a `@multi` operation is abandoned there. To resume it, it is run again from its start, and gets
-the answers that it was given before: those of its own handler and those of the handlers below, which are not performed
-again. Nothing but the standard library is needed; a resumption costs as much as the program up to that point.
+Python can neither copy a suspended program nor resume it twice. But a program that is run again and given the same
+answers gets to the same point. So a run under `@multi` clauses keeps the answers to all operations that leave it, those
+of its own handler and those of the handlers outside, which are then not performed again. To resume a continuation once
+more is to run the program with the answers up to there and a new one after them; it goes on from there as it is.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from effgrad.effects import _core
-from effgrad.effects._core import Abandoned, Frame
-from effgrad.effects.errors import ContinuationEscaped
+from effgrad.effects.errors import Diverged
 
-# An answer: whether it is an error, what it is, and the position after it. None stands for that of an operation which
-# runs a part of the program (a checkpoint), while that part runs: its own operations have the positions that follow.
-Answer = tuple[bool, Any, int]
+Operation = tuple[Any, str]  # an effect or an instance of one, and the name
 
 
-class _Capture(Abandoned):
-    def __init__(self, run: "_Run", clause: Any, args: Any, kwargs: Any) -> None:
-        self.run, self.clause, self.args, self.kwargs = run, clause, args, kwargs
+class Answer(NamedTuple):
+    """The answer to one operation; `end` is the position of the next one after it.
+
+    An operation may run a part of the program, whose own operations have the positions that follow. It is answered
+    when they are, so it is not among the answers of a continuation that was captured before its end.
+    """
+
+    operation: Operation
+    raised: bool
+    value: Any
+    end: int
 
 
-class _Run:
-    """One run of the program: the answers that it gets, and those that it got."""
+class Log:
+    """The answers of one run, and how many of them it has been given; an operation that has none yet stands for it."""
 
-    catches_all = True
+    __slots__ = ("answers", "position")
 
-    def __init__(self, names: tuple[Any, ...], answers: list[Answer | None]) -> None:
-        self.names, self.answers, self.position = names, answers, 0
-        self.finished = False
+    def __init__(self, answers: list[Answer | Operation]) -> None:
+        self.answers, self.position = answers, 0
 
-    def perform(self, frame: Frame, name: Any, operation: str, args: Any, kwargs: Any) -> Any:
-        clause = getattr(frame.activation, operation) if name in self.names else None
-        if getattr(clause, "_defers", False):
-            # What it does when the rest has run belongs to this run alone.
-            return _core._perform_at(frame, operation, args, kwargs)
-        if self.finished:
-            raise ContinuationEscaped(f"{name}.{operation} was performed when the program of its handler had finished")
+    def answer(self, operation: Operation, ask: Callable[[], Any]) -> Any:
+        """The answer to the next operation: the one kept, or else asked for and kept."""
         place = self.position
-        if place == len(self.answers):
-            if getattr(clause, "_engine", None) == "multi":
-                raise _Capture(self, clause, args, kwargs)
-            self.answers.append(None)
         self.position += 1
-        answer = self.answers[place]
-        if answer is None:
-            raised, value = self._answer(frame, name, operation, args, kwargs, clause)
-            answer = self.answers[place] = (raised, value, self.position)
-        raised, value, self.position = answer
-        if raised:
-            raise value
-        return value
-
-    def _answer(self, frame: Frame, name: Any, operation: str, args: Any, kwargs: Any, clause: Any) -> tuple[bool, Any]:
-        try:
-            if clause is not None:
-                return False, _core._perform_at(frame, operation, args, kwargs)
-            token = _core._frame.set(frame.below)
+        if place == len(self.answers):
+            self.answers.append(operation)
+        kept = self.answers[place]
+        if isinstance(kept, Answer):
+            answer = kept
+            _same(operation, answer.operation)
+        else:
+            _same(operation, kept)
             try:
-                return False, _core._perform(name, operation, *args, **kwargs)
-            finally:
-                _core._frame.reset(token)
-        except Exception as error:
-            return True, error
+                answer = Answer(operation, False, ask(), self.position)
+            except Exception as error:
+                answer = Answer(operation, True, error, self.position)
+            self.answers[place] = answer
+        self.position = answer.end
+        if answer.raised:
+            raise answer.value
+        return answer.value
+
+    def until(self, place: int, raised: bool, value: Any) -> "Log":
+        """The log of a run that is to go on after the operation at a place with an answer of its own."""
+        before = [
+            kept.operation if isinstance(kept, Answer) and kept.end > place else kept for kept in self.answers[:place]
+        ]
+        captured = self.answers[place]
+        operation = captured.operation if isinstance(captured, Answer) else captured
+        return Log([*before, Answer(operation, raised, value, place + 1)])
 
 
-def explore(activation: Any, program: Callable[[], Any], answers: list[Answer | None]) -> Any:
-    """Run the program with the answers given; the handled result."""
-    names = activation._frame.names
-    run = _Run(names, answers)
-    frame = Frame(activation, names, _core._frame.get(), run)
-    outer, activation._pending = activation._pending, []
-    try:
-        return _core._run(activation, frame, program)
-    except _Capture as capture:
-        if capture.run is not run:
-            raise
-        clause, args, kwargs = capture.clause, capture.args, capture.kwargs
-    finally:
-        activation._pending = outer
-        run.finished = True
-    given = run.answers
-
-    def k(value: Any = None) -> Any:
-        return explore(activation, program, [*given, (False, value, len(given) + 1)])
-
-    return clause._clause(activation, k, *args, **kwargs)
+def _same(operation: Operation, before: Any) -> None:
+    if operation != before:
+        raise Diverged(
+            f"a program that was run again performed {operation[0]}.{operation[1]} where it had performed "
+            f"{before[0]}.{before[1]}: under a @multi clause it must do the same each time, so let it ask for random "
+            "numbers, time and input by operations that are handled outside"
+        )

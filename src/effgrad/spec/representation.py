@@ -157,13 +157,14 @@ class Outside(Handler[Arithmetic]):
 
     def enter(self) -> None:
         self.arrived: list[tuple[str, Any]] = []
-        self._frame.special = self
+        self._frame.boundary = self
 
-    def perform(self, frame: Any, name: Any, operation: str, args: Any, kwargs: Any) -> Any:
-        self.arrived.append((f"{name}.{operation}", args))
-        if name is not Arithmetic:
-            raise Counterexample("effects", args, "only those of the dictionary", f"{name}.{operation}")
-        return getattr(self.dictionary, operation)(*args)
+    def perform(self, frame: Any, request: Any, clause: Any) -> Any:
+        name = f"{request.effect}.{request.operation}"
+        self.arrived.append((name, request.args))
+        if request.effect is not Arithmetic:
+            raise Counterexample("effects", request.args, "only those of the dictionary", name)
+        return getattr(self.dictionary, request.operation)(*request.args)
 
     def return_(self, value: Any) -> Any:
         return value, self.arrived

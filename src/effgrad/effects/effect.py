@@ -1,0 +1,202 @@
+"""Effects, operations, and how an operation finds its handler.
+
+The handlers around a computation are a linked list of frames, the innermost first; a context variable holds the top, so
+threads and asyncio tasks each have their own. To perform an operation is to walk down to the first frame that handles
+its effect, and to run the clause there with the frames below: a clause runs outside its own handler.
+
+Most links never change, and a frame remembers what it has found. Some do: the rest of a program can be captured and go
+on above other handlers, and a shallow handler ends after one operation. Such a frame is a *boundary*: each walk stops
+at it, it takes the operation in its own way, and passes on what it does not handle. A mask is a frame too, which lets
+the next handler of its effect be skipped. Sigal 2024, sections 3.1 and 3.2.
+"""
+
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from effgrad.effects.errors import Unhandled
+
+
+class Boundary(Protocol):
+    """Takes the operations that come to its frame: those that it has a clause for, or all."""
+
+    catches_all: bool
+
+    def perform(self, frame: "Frame", request: "Request", clause: Callable[..., Any] | None) -> Any:
+        """The answer to an operation; `clause` is the one for it at this frame."""
+
+
+class Frame:
+    """One handler, or one mask, in the current context, and what lies below it."""
+
+    __slots__ = ("activation", "names", "below", "boundary", "masked", "height", "found")
+
+    def __init__(
+        self,
+        activation: Any,
+        names: tuple[Any, ...],
+        below: "Frame | None",
+        boundary: Boundary | None = None,
+        masked: Any = None,
+    ) -> None:
+        self.activation, self.names, self.below = activation, names, below
+        self.boundary, self.masked = boundary, masked
+        self.height: int = 1 if below is None else below.height + 1
+        self.found: dict[Any, Frame | None] = {}
+
+
+frames: ContextVar[Frame | None] = ContextVar("effgrad_frames", default=None)
+
+
+class Request:
+    """An operation on its way down: `masks` counts the handlers of its effect that it still has to skip."""
+
+    __slots__ = ("effect", "operation", "args", "kwargs", "masks", "partial")
+
+    def __init__(self, effect: Any, operation: str, args: Any, kwargs: Any) -> None:
+        self.effect, self.operation, self.args, self.kwargs = effect, operation, args, kwargs
+        self.masks = 0
+        self.partial: Any = None  # a handler of the effect that has no clause for the operation
+
+    def _clause_at(self, frame: Frame) -> Callable[..., Any] | None:
+        """The clause for this request at a frame, if it is handled there; None if the operation passes it."""
+        if self.effect not in frame.names:
+            return None
+        if self.masks:
+            self.masks -= 1
+            return None
+        clause: Callable[..., Any] | None = getattr(frame.activation, self.operation, None)
+        if clause is None:
+            self.partial = frame.activation
+        return clause
+
+    def perform_at(self, frame: Frame | None) -> Any:
+        """Perform this request at the first frame from here down that takes it."""
+        while frame is not None:
+            if frame.masked is self.effect:
+                self.masks += 1
+            clause, boundary = self._clause_at(frame), frame.boundary
+            if boundary is not None and (clause is not None or boundary.catches_all):
+                return boundary.perform(frame, self, clause)
+            if clause is not None:
+                return self.call(clause, frame)
+            frame = frame.below
+        raise self._unhandled()
+
+    def call(self, clause: Callable[..., Any], frame: Frame) -> Any:
+        """Call a clause, outside its own handler."""
+        top = frames.get()
+        frames.set(frame.below)
+        try:
+            return clause(*self.args, **self.kwargs)
+        finally:
+            frames.set(top)
+
+    def _unhandled(self) -> Unhandled:
+        what = f"{self.effect}.{self.operation} was performed"
+        if self.partial is None:
+            return Unhandled(f"{what}, and no handler for it is running")
+        return Unhandled(
+            f"{what}; {type(self.partial).__name__} handles {self.effect} but has no clause {self.operation}, and no "
+            "handler outside it has one"
+        )
+
+
+def find(effect: Any) -> Frame | None:
+    """The first frame that an operation of the effect does not just pass: a handler of it, or a boundary."""
+    top = frame = frames.get()
+    if top is None:
+        return None
+    if effect in top.found:
+        return top.found[effect]
+    while frame is not None and frame.boundary is None and frame.masked is not effect and effect not in frame.names:
+        frame = frame.below
+    top.found[effect] = frame
+    return frame
+
+
+def perform(effect: Any, operation: str, *args: Any, **kwargs: Any) -> Any:
+    """Perform an operation: the answer of the nearest handler of its effect that has a clause for it."""
+    top = frames.get()
+    frame = find(effect) if top is None or effect not in top.found else top.found[effect]
+    if frame is not None and frame.boundary is None and frame.masked is None:
+        clause = getattr(frame.activation, operation, None)
+        if clause is not None:
+            # As `Request.call`, without the price of a request.
+            frames.set(frame.below)
+            try:
+                return clause(*args, **kwargs)
+            finally:
+                frames.set(top)
+    return Request(effect, operation, args, kwargs).perform_at(frame)
+
+
+def handled(effect: Any) -> bool:
+    """Whether an operation of the effect would find a handler in the current context."""
+    frame, masks = find(effect), 0
+    while frame is not None:
+        if frame.masked is effect:
+            masks += 1
+        elif effect in frame.names:
+            if not masks:
+                return True
+            masks -= 1
+        frame = frame.below
+    return False
+
+
+def mask(effect: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run `f(*args, **kwargs)` with the nearest handler of the effect skipped.
+
+    >>> class Ask(Effect):
+    ...     @operation
+    ...     def ask(self): ...
+    >>> class Answer(Handler[Ask]):
+    ...     def __init__(self, answer):
+    ...         self.answer = answer
+    ...     def ask(self):
+    ...         return self.answer
+    >>> handle(Answer(1), lambda: handle(Answer(2), lambda: (mask(Ask, Ask.ask), Ask.ask())))
+    (1, 2)
+    """
+    top = frames.get()
+    frames.set(Frame(None, (), top, masked=effect))
+    try:
+        return f(*args, **kwargs)
+    finally:
+        frames.set(top)
+
+
+class operation:  # noqa: N801 (a decorator)
+    """Declares an operation of an effect; called on the effect or on an instance of it, it is performed."""
+
+    def __init__(self, stub: Callable[..., Any]) -> None:
+        self.stub = stub
+        self.__doc__ = stub.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+        self.perform = functools.partial(perform, owner, name)
+
+    def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
+        if instance is None and owner is self.owner:
+            return self.perform
+        return functools.partial(perform, owner if instance is None else instance, self.name)
+
+
+class _EffectType(type):
+    def __repr__(cls) -> str:
+        return cls.__name__
+
+
+class Effect(metaclass=_EffectType):
+    """A named set of operations; an object of the class is a fresh instance with operations of its own."""
+
+    def __repr__(self) -> str:
+        return f"<instance of {type(self).__name__}>"
+
+
+def fresh(effect: type) -> Any:
+    """A new instance of an effect: its operations are handled only by handlers of this instance."""
+    return effect()

@@ -1,0 +1,271 @@
+"""Handlers and their activations.
+
+A handler object is a template. Handling a computation makes an *activation*, a copy of it, so what a clause keeps on
+`self` lives exactly as long as one run, and one handler may serve nested runs, threads and tasks at once. A clause
+called as a method on an activation performs the operation there; an operation performed by name (`State.get()`) finds
+the nearest activation in the current context.
+
+`handle` runs a computation under a handler to its handled result. Both the return clause and every clause run outside
+the handler, and so do those that wait for the rest of the program. Sigal 2024, section 3.1.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from typing import Any, Generic, TypeVarTuple
+
+from effgrad.effects.clauses import Abort, unwind
+from effgrad.effects.effect import Frame, Request, frames
+
+Effects = TypeVarTuple("Effects")
+
+# Of this many handlers around a program, the next goes to a new piece of the stack, if there is greenlet.
+NESTED = 24
+
+_observer: ContextVar[Callable[[Any], None] | None] = ContextVar("effgrad_observer", default=None)
+_serial = itertools.count()
+
+
+class Handler(Generic[*Effects]):
+    """A handler: a clause, named after the operation, for each operation of its effects.
+
+    An operation without a clause goes to the handlers outside.
+    """
+
+    alive = False
+    serial = -1
+    _pending: list[Any]
+    _frame: Frame
+    _template: Any
+    _run: Any = None
+    _holds = 0
+    _shallow = _spent = _deferring = False
+
+    def enter(self) -> None:
+        """Runs at the start of an activation: the place to set its state."""
+
+    def return_(self, value: Any) -> Any:
+        """The return clause: the handled result of a computation that returned `value`."""
+        return value
+
+    def finally_(self) -> None:
+        """Runs when the activation ends, however it ends."""
+
+    def _activate(self, instance: Any = None) -> Any:
+        activation = object.__new__(type(self))
+        vars(activation).update(vars(self))
+        activation._pending = []
+        activation.serial = next(_serial)
+        activation.alive = True
+        names = _effects(type(self)) if instance is None else (instance,)  # type: ignore[arg-type]
+        activation._frame = Frame(activation, names, frames.get())
+        observer = _observer.get()
+        if observer is not None:
+            observer(activation)
+        return activation
+
+    def __enter__(self) -> Any:
+        if (name := _needing_result(type(self))) is not None:  # type: ignore[arg-type]
+            raise TypeError(
+                f"{type(self).__name__}.{name} needs the result of the program, which a with block does not have: "
+                "use handle(handler, f)"
+            )
+        activation = self._activate()
+        activation._template = self
+        frames.set(activation._frame)
+        try:
+            activation.enter()
+        except BaseException:
+            frames.set(activation._frame.below)
+            end(activation)
+            raise
+        return activation
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        activation = _leave(self)
+        try:
+            unwind(activation, activation._pending, None, error)
+        finally:
+            end(activation)
+
+
+def _leave(template: Any) -> Any:
+    """Take the innermost activation that a `with` block made of a template out of the current context."""
+    above, frame = None, frames.get()
+    while frame is not None and getattr(frame.activation, "_template", None) is not template:
+        above, frame = frame, frame.below
+    if frame is None:
+        raise RuntimeError(
+            f"a with block of {type(template).__name__} is left in another context than it was entered in, such as a "
+            "generator that another thread or task goes on with"
+        )
+    if above is None:
+        frames.set(frame.below)
+    else:  # generators left their blocks in another order than they entered them
+        top = frames.get()
+        while top is not None and top is not frame:
+            top.found.clear()
+            top = top.below
+        above.below = frame.below
+    return frame.activation
+
+
+def handle(
+    handler: Handler[Any],
+    f: Callable[..., Any],
+    *args: Any,
+    instance: Any = None,
+    shallow: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Run `f(*args, **kwargs)` under a handler; returns the handled result.
+
+    `instance` restricts the handler to a fresh instance of its effect. A `shallow` one takes the first operation only:
+    the rest of the program, and a continuation, run without it.
+
+    >>> class Ask(Effect):
+    ...     @operation
+    ...     def ask(self): ...
+    >>> class Answer(Handler[Ask]):
+    ...     def ask(self):
+    ...         return 42
+    >>> handle(Answer(), lambda: Ask.ask() + 1)
+    43
+    """
+    engine = _engine(type(handler))  # type: ignore[arg-type]
+    if shallow and engine == "multi":
+        raise TypeError(f"{type(handler).__name__} has @multi clauses, which cannot be handled shallowly")
+    continuations = _continuations() if engine is not None else None
+    activation = handler._activate(instance)
+    program = functools.partial(f, *args, **kwargs) if args or kwargs else f
+    if continuations is not None:
+        begin = continuations.suspended_program(activation, program, again=engine == "multi", shallow=shallow)
+        # While a clause waits for the result, this frame waits with it: it holds nothing else.
+        del handler, f, args, kwargs, instance, activation, program
+        return begin()
+    frame = activation._frame
+    if shallow:
+        frame.boundary = _Shallow()
+    if frame.height % NESTED:
+        return _run(activation, frame, program)
+    try:
+        on_new_stack = _continuations().on_new_stack
+    except ImportError:
+        return _run(activation, frame, program)
+    return on_new_stack(_run, activation, frame, program)
+
+
+def _run(activation: Any, frame: Frame, program: Callable[[], Any]) -> Any:
+    """Run a program in a frame, and finish the clauses that it leaves pending."""
+    result: Any = None
+    failed: BaseException | None = None
+    try:
+        activation.enter()
+        frames.set(frame)
+        try:
+            result = program()
+        except Abort as abort:
+            frames.set(frame.below)
+            if abort.activation is not activation:
+                raise
+            result = abort.outcome()
+        except BaseException:
+            frames.set(frame.below)
+            raise
+        else:
+            frames.set(frame.below)
+            if not activation._spent:
+                result = activation.return_(result)
+    except BaseException as raised:
+        failed = raised
+    try:
+        return unwind(activation, activation._pending, result, failed)
+    finally:
+        del failed  # whose traceback refers to this frame
+        end(activation)
+
+
+def end(activation: Any) -> None:
+    """End an activation: its values are of no use any more."""
+    activation.alive = False
+    # Without its frame nothing refers back to the activation: what it holds is freed at once, not by the collector.
+    activation._frame.found.clear()
+    activation._frame = activation._run = None
+    activation.finally_()
+
+
+class _Shallow:
+    """Takes one operation; the rest of the program runs without the handler."""
+
+    catches_all = False
+
+    def perform(self, frame: Frame, request: Request, clause: Any) -> Any:
+        frame.names = ()
+        frame.activation._spent = True
+        return request.call(clause, frame)
+
+
+@functools.cache
+def _effects(handler: type) -> tuple[Any, ...]:
+    """The effects that a handler is declared for."""
+    for base in getattr(handler, "__orig_bases__", ()):
+        if getattr(base, "__args__", None):
+            return tuple(base.__args__)
+    return ()
+
+
+@functools.cache
+def _engine(handler: type) -> str | None:
+    """Which kind of continuation the clauses of a handler are given, if any."""
+    engines = {getattr(getattr(handler, name), "_engine", None) for name in dir(handler)} - {None}
+    if len(engines) > 1:
+        raise TypeError(f"{handler.__name__} has both @control and @multi clauses: put them into two handlers")
+    return engines.pop() if engines else None
+
+
+@functools.cache
+def defers(handler: type) -> bool:
+    """Whether a handler has clauses that wait for the rest of the program."""
+    return any(hasattr(getattr(handler, name), "_defers") for name in dir(handler))
+
+
+@functools.cache
+def _needing_result(handler: type) -> str | None:
+    """A clause of a handler that needs the handled result, if there is one."""
+    return next((name for name in dir(handler) if getattr(getattr(handler, name), "_needs_result", False)), None)
+
+
+def _continuations() -> Any:
+    try:
+        from effgrad.effects import continuations
+    except ImportError as error:
+        raise ImportError("@control and @multi clauses need greenlet: pip install 'effgrad[control]'") from error
+    return continuations
+
+
+@contextmanager
+def observed(observer: Callable[[Any], None]) -> Iterator[None]:
+    """Show every activation that is made in the block to `observer`, before anything runs under it."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+@contextmanager
+def revived(context: Context) -> Iterator[None]:
+    """Let the activations around a part of a program, captured as a context, handle operations again for a while."""
+    frame, ended = context.get(frames), []
+    while frame is not None:
+        if frame.activation is not None and not frame.activation.alive:
+            ended.append(frame.activation)
+            frame.activation.alive = True
+        frame = frame.below
+    try:
+        yield
+    finally:
+        for activation in ended:
+            activation.alive = False

@@ -1,0 +1,598 @@
+"""Where handlers stand: around a resumption, outside a return clause, under a mask, in another thread."""
+
+import gc
+import threading
+
+import pytest
+
+from effgrad import grad
+from effgrad.effects import (
+    Diverged,
+    Effect,
+    EffectError,
+    Handler,
+    ResumedTwice,
+    Unhandled,
+    around,
+    control,
+    final,
+    fresh,
+    handle,
+    handled,
+    mask,
+    multi,
+    once,
+    operation,
+)
+
+
+class Ask(Effect):
+    @operation
+    def ask(self): ...
+
+
+class New(Effect):
+    @operation
+    def new(self): ...
+
+
+class Val(Handler[Ask]):
+    def __init__(self, value):
+        self.value = value
+
+    def ask(self):
+        return self.value
+
+
+class ScopeByHandle(Handler[New]):
+    @control
+    def new(self, k):
+        return handle(Val(10.0), k, None)
+
+
+class ScopeByWith(Handler[New]):
+    @control
+    def new(self, k):
+        with Val(10.0):
+            return k(None)
+
+
+class ScopeMulti(Handler[New]):
+    @multi
+    def new(self, k):
+        first = handle(Val(5.0), k)
+        return handle(Val(10.0), k) + 0.0 * first
+
+
+class Shallow(Handler[New]):
+    @control
+    def new(self, k):
+        return handle(Val(10.0), k)
+
+
+SCOPES = [ScopeByHandle, ScopeByWith, ScopeMulti]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_handler_around_a_resumption_handles_the_resumed_program(scope):
+    """It was lost, and the derivative of the program below was wrong without a word: 1 instead of 10."""
+
+    def f(x):
+        return handle(Val(1.0), lambda: handle(scope(), lambda: (New.new(), x * Ask.ask())[1]))
+
+    assert f(3.0) == 30.0
+    assert grad(f)(3.0) == 10.0
+    assert handle(scope(), lambda: (New.new(), Ask.ask())[1]) == 10.0
+
+
+@pytest.mark.parametrize("mode", ["reverse", "continuation", "taped", "delta"])
+def test_a_derivative_around_a_resumption(mode):
+    class Differentiate(Handler[New]):
+        @control
+        def new(self, k):
+            return grad(k, mode=mode)(3.0)
+
+    assert handle(Differentiate(), lambda: New.new() ** 2) == 6.0
+
+
+def test_a_shallow_handler_around_a_resumption():
+    def program():
+        New.new()
+        first = Ask.ask()
+        New.new()
+        return first, Ask.ask()
+
+    def rest():
+        return handle(Shallow(), program, shallow=True)
+
+    # The second operation is no longer the shallow handler's, and its continuation has both.
+    assert handle(ScopeByHandle(), lambda: handle(Val(2.0), rest)) == (10.0, 10.0)
+
+
+class Cell(Effect):
+    """A reference; each instance is one."""
+
+    @operation
+    def get(self): ...
+
+    @operation
+    def set(self, value): ...
+
+
+class Holds(Handler[Cell]):
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+    def set(self, value):
+        self.value = value
+
+
+class Ref(Effect):
+    @operation
+    def ref(self, value): ...
+
+
+class Generative(Handler[Ref]):
+    @control
+    def ref(self, k, value):
+        r = fresh(Cell)
+        return handle(Holds(value), k, r, instance=r)
+
+
+@pytest.mark.parametrize("depth", [1, 40])
+def test_references_by_generative_effects(depth):
+    def program():
+        references = [Ref.ref(i) for i in range(depth)]
+        for i, r in enumerate(references):
+            r.set(r.get() + i)
+        return [r.get() for r in references]
+
+    assert handle(Generative(), program) == [2 * i for i in range(depth)]
+
+
+def test_references_are_differentiated():
+    def f(x):
+        def program():
+            r, s = Ref.ref(x), Ref.ref(1.0)
+            for _ in range(3):
+                s.set(s.get() * r.get())
+            return s.get()
+
+        return handle(Generative(), program)
+
+    assert grad(f)(2.0) == grad(f, mode="reverse")(2.0) == 12.0
+
+
+class Emit(Effect):
+    @operation
+    def emit(self, value): ...
+
+
+def test_the_return_clause_runs_outside_its_own_handler():
+    """It ran inside, and the inner clause took the operation: 4 instead of 102."""
+
+    class Inner(Handler[Emit]):
+        def emit(self, value):
+            return value
+
+        def return_(self, value):
+            return Emit.emit(value) + 1
+
+    class Outer(Handler[Emit]):
+        def emit(self, value):
+            return value + 99
+
+    assert handle(Outer(), lambda: handle(Inner(), lambda: Emit.emit(2))) == 102
+
+
+class State(Effect):
+    @operation
+    def get(self): ...
+
+    @operation
+    def put(self, value): ...
+
+
+class Kept(Handler[State]):
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+    def put(self, value):
+        self.value = value
+
+    def return_(self, value):
+        return value, self.value
+
+
+@pytest.mark.parametrize("fails, kept", [(False, 21), (True, 10)])
+def test_a_transaction_commits_in_its_return_clause(fails, kept):
+    class Transaction(Handler[State]):
+        def enter(self):
+            self.value = State.get()
+
+        def get(self):
+            return self.value
+
+        def put(self, value):
+            self.value = value
+
+        def return_(self, result):
+            State.put(self.value)
+            return result
+
+    def inside():
+        State.put(21)
+        if fails:
+            raise ValueError
+
+    def program():
+        try:
+            handle(Transaction(), inside)
+        except ValueError:
+            pass
+
+    assert handle(Kept(10), program) == (None, kept)
+
+
+class Partial(Handler[State]):
+    def get(self):
+        return 7
+
+
+def test_an_operation_without_a_clause_goes_to_the_handler_outside():
+    assert handle(Kept(1), lambda: handle(Partial(), lambda: (State.put(5), State.get())[1])) == (7, 5)
+
+
+def test_an_operation_without_a_clause_anywhere_is_named():
+    with pytest.raises(Unhandled, match="Partial handles State but has no clause put"):
+        handle(Partial(), lambda: State.put(5))
+
+
+def test_clauses_that_do_not_yield_are_named():
+    class Silent(Handler[Emit]):
+        @around
+        def emit(self, value):
+            if value:
+                yield
+
+    with pytest.raises(EffectError, match="Silent.emit ended without `yield`"):
+        handle(Silent(), lambda: Emit.emit(0))
+
+
+def test_a_program_cannot_catch_the_error_of_a_clause_that_does_not_resume_it():
+    class Failing(Handler[Emit]):
+        @final
+        def emit(self, value):
+            raise KeyError(value)
+
+    def program():
+        try:
+            Emit.emit(1)
+        except KeyError:
+            return "caught"
+
+    with pytest.raises(KeyError):
+        handle(Failing(), program)
+
+
+class Choice(Effect):
+    @operation
+    def choose(self, n): ...
+
+
+class All(Handler[Choice]):
+    @multi
+    def choose(self, k, n):
+        return [result for i in range(n) for result in k(i)]
+
+    def return_(self, value):
+        return [value]
+
+
+class Fixed(Handler[Choice]):
+    def __init__(self):
+        self.asked = 0
+
+    def choose(self, n):
+        self.asked += 1
+        return -self.asked
+
+
+def test_a_mask_through_a_multi_shot_handler():
+    """The masked operation went round the replay, and was performed again in each branch."""
+    outside = Fixed()
+
+    def program():
+        masked = mask(Choice, Choice.choose, 9)
+        return masked, Choice.choose(2)
+
+    assert handle(outside, lambda: handle(All(), program)) == [(-1, 0), (-1, 1)]
+
+
+def test_masks_nest_and_pass_through_captured_handlers():
+    def program():
+        inner = mask(Ask, lambda: mask(Ask, Ask.ask))
+        return inner, mask(Ask, Ask.ask), Ask.ask()
+
+    def captured():
+        return handle(ScopeByHandle(), lambda: handle(Val(3), program))
+
+    assert handle(Val(1), lambda: handle(Val(2), captured)) == (1, 2, 3)
+
+
+def test_a_mask_goes_with_a_captured_program():
+    def program():
+        return mask(Ask, lambda: (New.new(), Ask.ask())), Ask.ask()
+
+    # Masked is the innermost handler, the one of the program, and not the one around the resumption.
+    assert handle(ScopeByHandle(), lambda: handle(Val(3), program)) == ((None, 10.0), 3)
+    with pytest.raises(Unhandled):
+        handle(Val(1), lambda: mask(Ask, Ask.ask))
+    assert handle(Val(1), lambda: (mask(Ask, lambda: handled(Ask)), handled(Ask))) == (False, True)
+
+
+def test_one_handler_object_in_two_threads():
+    handler, barrier, results = Kept(0), threading.Barrier(2, timeout=10), {}
+
+    def work(name):
+        with handler as activation:
+            barrier.wait()
+            State.put(name)
+            barrier.wait()
+            results[name] = State.get(), activation.value
+        assert not handled(State)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {1: (1, 1), 2: (2, 2)}
+    assert vars(handler) == {"value": 0}
+
+
+def test_with_blocks_that_generators_leave_in_another_order():
+    def block(value):
+        with Val(value):
+            yield Ask.ask()
+
+    first, second = block(1), block(2)
+    assert (next(first), next(second)) == (1, 2)
+    first.close()
+    assert Ask.ask() == 2
+    second.close()
+    assert not handled(Ask)
+
+
+def test_a_program_under_a_multi_shot_clause_runs_once_if_it_is_resumed_once():
+    """Its other effects were run again at each resumption: three times here, where Eff runs them once."""
+
+    class Once(Handler[Choice]):
+        @multi
+        def choose(self, k, n):
+            return k(n)
+
+    lines = []
+
+    def program():
+        lines.append("a")
+        x = Choice.choose(1)
+        lines.append("b")
+        try:
+            return x + Choice.choose(2)
+        finally:
+            lines.append("c")
+
+    assert handle(Once(), program) == 3
+    assert lines == ["a", "b", "c"]
+    lines.clear()
+    assert handle(All(), program) == [0, 1]
+    assert lines == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_program_that_differs_when_it_is_run_again_is_named():
+    turns = []
+
+    def program():
+        turns.append(1)
+        first = Ask.ask() if len(turns) == 1 else State.get()
+        return first, Choice.choose(2)
+
+    with pytest.raises(Diverged, match="performed State.get where it had performed Ask.ask"):
+        handle(Kept(1), lambda: handle(Val(1), lambda: handle(All(), program)))
+
+
+def test_a_multi_shot_continuation_that_leaves_its_handler():
+    class Give(Handler[Choice]):
+        @multi
+        def choose(self, k, n):
+            return k
+
+        def return_(self, value):
+            return [value]
+
+    k = handle(Give(), lambda: Choice.choose(2) + Ask.ask())
+    assert handle(Val(10), k, 1) == [11]
+    assert handle(Val(20), k, 2) == [22]
+
+
+def test_a_one_shot_continuation_resumed_last_and_again():
+    class Twice(Handler[Ask]):
+        @control
+        def ask(self, k):
+            first = k(1)
+            assert first == 1
+            return k(2)
+
+    with pytest.raises(ResumedTwice):
+        handle(Twice(), Ask.ask)
+
+
+# Length and depth
+
+
+class Add(Handler[Emit]):
+    @control
+    def emit(self, k, value):
+        return value + k(None)
+
+    def return_(self, value):
+        return 0
+
+
+class AddOnce(Handler[Emit]):
+    @once
+    def emit(self, value):
+        return value + (yield)
+
+    def return_(self, value):
+        return 0
+
+
+class AddMulti(Handler[Emit]):
+    @multi
+    def emit(self, k, value):
+        return value + k(None)
+
+    def return_(self, value):
+        return 0
+
+
+def emits(n):
+    for i in range(n):
+        Emit.emit(i)
+
+
+@pytest.mark.parametrize("handler", [Add, AddOnce, AddMulti])
+def test_clauses_wait_without_recursion(handler):
+    n = 20_000
+    assert handle(handler(), emits, n) == n * (n - 1) // 2
+
+
+class PassState(Handler[State]):
+    """State as a function from the state to the result."""
+
+    @control
+    def get(self, k):
+        return lambda s: k(s)(s)
+
+    @control
+    def put(self, k, value):
+        return lambda s: k(None)(value)
+
+    def return_(self, value):
+        return lambda s: (value, s)
+
+
+def test_state_passing_is_as_long_as_the_program():
+    def program(n):
+        for _ in range(n):
+            State.put(State.get() + 1)
+        return "done"
+
+    assert handle(PassState(), program, 10_000)(5) == ("done", 10_005)
+
+
+class Wait(Effect):
+    @operation
+    def wait(self): ...
+
+
+class Source(Handler[Emit]):
+    def __init__(self, consumer):
+        self.consumer = consumer
+
+    @control
+    def emit(self, k, value):
+        return handle(Sink(lambda: k(None)), self.consumer, value, shallow=True)
+
+
+class Sink(Handler[Wait]):
+    def __init__(self, producer):
+        self.producer = producer
+
+    @control
+    def wait(self, k):
+        return handle(Source(k), self.producer, shallow=True)
+
+
+def test_mutually_shallow_pipes_of_many_elements():
+    n = 10_000
+
+    def consume():
+        return sum(Wait.wait() for _ in range(n))
+
+    assert handle(Sink(lambda: emits(n)), consume, shallow=True) == n * (n - 1) // 2
+
+
+@pytest.mark.parametrize("handler", ["last", "waits"])
+def test_a_clause_that_ends_with_its_continuation_does_not_wait(handler):
+    class Last(Handler[Emit]):
+        @control
+        def emit(self, k, value):
+            return k(value)
+
+    class Waits(Handler[Emit]):
+        @control
+        def emit(self, k, value):
+            result = k(value)
+            return result
+
+    made = []
+
+    def program(n):
+        gc.collect()
+        before = len(gc.get_objects())
+        for i in range(n):
+            assert Emit.emit(i) == i
+        gc.collect()
+        made.append(len(gc.get_objects()) - before)
+
+    handle({"last": Last, "waits": Waits}[handler](), program, 1_000)
+    assert made[0] < 100 if handler == "last" else made[0] > 1_000
+
+
+@pytest.mark.parametrize("handler", [Val, "control", "return_"])
+def test_thousands_of_nested_handlers(handler):
+    class Controlled(Handler[Ask]):
+        def __init__(self, value):
+            self.value = value
+
+        @control
+        def ask(self, k):
+            return k(self.value)
+
+    class Counting(Val):
+        def return_(self, value):
+            return value + 1
+
+    make = {"control": Controlled, "return_": Counting}.get(handler, handler)
+
+    def nest(n):
+        return Ask.ask() if n == 0 else handle(make(n), nest, n - 1)
+
+    assert nest(5_000) == (5_001 if handler == "return_" else 1)
+
+
+def test_an_error_and_an_abort_pass_thousands_of_handlers():
+    class Stop(Handler[Emit]):
+        @final
+        def emit(self, value):
+            return value
+
+    def nest(n, f):
+        return f() if n == 0 else handle(Val(n), nest, n - 1, f)
+
+    def fail():
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        nest(2_000, fail)
+    assert handle(Stop(), nest, 2_000, lambda: Emit.emit("stopped")) == "stopped"
+    assert not handled(Ask)
