@@ -1,7 +1,7 @@
 """The command line.
 
     effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
-    effgrad verify [--programs N] [--seed S] [--jobs J] [--report FILE] [--counterexample FILE]
+    effgrad verify [--programs N | --effects N] [--seed S] [--jobs J] [--report FILE] [--counterexample FILE]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from effgrad.papers.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
+from effgrad.papers.handlers.comparison import compare_many, shown, shrink
 from effgrad.papers.syntax import CalculusError, pointed
 from effgrad.papers.verify.means import MEANS, PUBLIC
 from effgrad.papers.verify.verification import shrunk, verify
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="differentiate generated programs by every means, and compare")
     verify.set_defaults(command=run_verify)
     verify.add_argument("--programs", type=int, default=1000, metavar="N")
+    verify.add_argument("--effects", type=int, metavar="N", help="compare N programs of effects and handlers instead")
     verify.add_argument("--seed", type=int, default=0, metavar="S")
     verify.add_argument("--jobs", type=int, default=1, metavar="J", help="processes")
     verify.add_argument("--size", type=int, default=12, metavar="K", help="how large the programs are")
@@ -74,6 +76,9 @@ def run_verify(options: argparse.Namespace) -> None:
         if getattr(options, name) < 1:
             raise UserError(f"--{name} must be at least 1, not {getattr(options, name)}")
     progress = _extra("rich.progress", "papers")
+    if options.effects is not None:
+        run_verify_effects(options, progress)
+        return
     with progress.Progress() as bar:
         task = bar.add_task("programs", total=options.programs)
         report = verify(options.programs, options.seed, options.jobs, options.size,
@@ -87,6 +92,22 @@ def run_verify(options: argparse.Namespace) -> None:
     if report.failures:
         options.counterexample.write_text(f"{shrunk(report.failures[0], MEANS | PUBLIC)}\n")
         raise UserError(f"the means disagree on a program: see {options.counterexample}")
+
+
+def run_verify_effects(options: argparse.Namespace, progress: Any) -> None:
+    _extra("greenlet", "control")
+    with progress.Progress() as bar:
+        task = bar.add_task("programs of effects", total=options.effects)
+        report = compare_many(options.effects, options.seed, options.jobs, options.size,
+                              lambda report: bar.update(task, completed=report.programs))  # fmt: skip
+    text = "\n".join(report.lines())
+    print(text)
+    if options.report is not None:
+        command = f"effgrad verify --effects {options.effects} --seed {options.seed} --size {options.size}"
+        options.report.write_text(f"`{command}`\n\n{text}\n")
+    if report.failures:
+        options.counterexample.write_text(shown(shrink(report.failures[0])))
+        raise UserError(f"the library and the papers disagree on a program: see {options.counterexample}")
 
 
 def _extra(module: str, extra: str) -> Any:

@@ -69,7 +69,7 @@ class Run:
             if hasattr(clause, "_engine"):
                 return clause(*request.args, **request.kwargs)
             ask = functools.partial(request.call, clause, frame)
-        if self.log is None or hasattr(clause, "_defers"):
+        if self.log is None:
             return ask()
         return self.log.answer((request.effect, request.operation), ask)
 
@@ -280,7 +280,6 @@ def continuation(suspended: _Suspended) -> Callable[..., Any]:
                     result = continuation(result.suspended)(result.value, result.error)
                 elif type(result) is _Resume:
                     run, target, value, error = result.instead_of(run)
-                    pending = [] if run.activation._deferring else ()
                     result = run.drive(stack, target, value, error, pending)
         except BaseException as raised:
             failure = raised

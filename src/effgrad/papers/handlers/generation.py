@@ -1,0 +1,193 @@
+"""Programs at random from a seed, and the smaller ones that a failing program is made into."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from effgrad.papers.handlers.terms import (
+    EFFECTS,
+    OPERATIONS,
+    SLOTS,
+    Atom,
+    Clause,
+    Handle,
+    Keep,
+    Let,
+    Mask,
+    Move,
+    Num,
+    Out,
+    Perform,
+    Plus,
+    Raise,
+    Resume,
+    Term,
+    Throw,
+    Try,
+    Var,
+    parts,
+)
+
+KINDS = ("tail", "around", "once", "final", "captured", "captured", "captured", "captured")
+
+
+class Generator:
+    """Makes programs; the heap and one-shot continuations for HH, or continuations for any number of calls."""
+
+    def __init__(self, rng: random.Random, multi: bool) -> None:
+        self.rng, self.multi, self.names = rng, multi, 0
+        self.handled: list[int] = []  # the effects of the handlers around
+
+    def name(self, letter: str) -> str:
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def atom(self, scope: tuple[str, ...]) -> Atom:
+        if scope and self.rng.random() < 0.7:
+            return Var(self.rng.choice(scope[-4:]))
+        return Num(self.rng.randrange(1, 10))
+
+    def effect(self) -> int:
+        """An effect, more often than not that of the nearest handler."""
+        if self.handled and self.rng.random() < 0.5:
+            return self.handled[-1]
+        return self.rng.randrange(EFFECTS)
+
+    def term(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Term:
+        """A term with some numbers and some continuations in scope."""
+        rng = self.rng
+        if size <= 1:
+            return self.small(scope, ks)
+        kind = rng.choices(("let", "handle", "try", "mask", "move"), (10, 5, 1, 1, 0 if self.multi else 0.5))[0]
+        if kind == "let":
+            name, first = self.name("x"), rng.randrange(1, size)
+            return Let(name, self.term(first, scope, ks), self.term(size - first, (*scope, name), ks))
+        if kind == "handle":
+            return self.handle(size, scope, ks)
+        if kind == "try":
+            name, first = self.name("e"), rng.randrange(1, size)
+            return Try(self.term(first, scope, ks), name, self.term(size - first, (*scope, name), ks))
+        if kind == "mask":
+            return Mask(self.effect(), self.term(size - 1, scope, ks))
+        return Move(rng.randrange(SLOTS), self.atom(scope), self.term(size - 1, scope, ks))
+
+    def small(self, scope: tuple[str, ...], ks: tuple[str, ...]) -> Term:
+        rng = self.rng
+        kind = rng.choices(
+            ("perform", "out", "plus", "raise", "resume", "throw", "keep", "move", "atom"),
+            (8, 3, 2, 0.5, 8 if ks else 0, 0.6 if ks else 0, 1 if ks and not self.multi else 0,
+             0 if self.multi else 0.7, 1),
+        )[0]  # fmt: skip
+        atom = self.atom(scope)
+        match kind:
+            case "perform":
+                return Perform(self.effect(), rng.choice(OPERATIONS), atom)
+            case "out":
+                return Out(atom)
+            case "plus":
+                return Plus(atom, self.atom(scope))
+            case "raise":
+                return Raise(atom)
+            case "resume":
+                return Resume(rng.choice(ks), atom)
+            case "throw":
+                return Throw(rng.choice(ks), atom)
+            case "keep":
+                return Keep(rng.choice(ks), rng.randrange(SLOTS))
+            case "move":
+                return Move(rng.randrange(SLOTS), atom, self.atom(scope))
+        return atom
+
+    def handle(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Handle:
+        rng = self.rng
+        captured = "multi" if self.multi and rng.random() < 0.7 else "control"
+        kinds = [captured if kind == "captured" else kind for kind in KINDS]
+        operations = rng.choice((("a",), ("b",), ("a", "b"), ("a", "b"), ("a", "b")))
+        effect = self.effect() if rng.random() < 0.3 else rng.randrange(EFFECTS)
+        self.handled.append(effect)
+        share = max(1, size // (2 + len(operations)))
+        clauses = tuple(self.clause(operation, rng.choice(kinds), share, scope, ks) for operation in operations)
+        used = {clause.kind for clause in clauses}
+        value = self.name("v")
+        returns = self.term(max(1, share // 2), (*scope, value), ks) if rng.random() < 0.4 else None
+        simple = returns is None and used <= {"tail", "around"}
+        shallow = not self.multi and "multi" not in used and rng.random() < 0.2
+        block = simple and not shallow and effect < EFFECTS - 1 and rng.random() < 0.5
+        body = self.term(max(4, size - share * len(clauses)), scope, ks)
+        self.handled.pop()
+        return Handle(effect, clauses, body, value, returns, shallow, block)
+
+    def clause(self, operation: str, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Clause:
+        name, k = self.name("p"), self.name("k")
+        inside = (*scope, name)
+        if kind in ("tail", "final"):
+            return Clause(operation, kind, name, self.term(size, inside, ks))
+        if kind in ("control", "multi"):
+            return Clause(operation, kind, name, self.capturing(kind, size + 1, inside, ks, k), k)
+        half = max(1, size // 2)
+        result = self.name("r") if kind == "once" else ""
+        after = self.term(half, (*inside, result) if result else inside, ks)
+        body = self.term(half, inside, ks)
+        if self.rng.random() < 0.7:
+            return Clause(operation, kind, name, body, "", result, after)
+        error = self.name("e")
+        return Clause(operation, kind, name, body, "", result, after, error, self.term(half, (*inside, error), ks))
+
+    def capturing(self, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...], k: str) -> Term:
+        """The body of a control or multi clause; some of the common forms are more frequent than chance has them."""
+        draw = self.rng.random()
+        if draw < 0.2:
+            return Resume(k, self.atom(scope))
+        if draw < 0.35:  # a handler around the rest
+            around = self.handle(size, scope, ks)
+            return replace(around, body=Resume(k, self.atom(scope)))
+        if draw < 0.7 and kind == "multi":  # several calls
+            first, second = self.name("x"), self.name("x")
+            again = Let(second, Resume(k, self.atom(scope)), Plus(Var(first), Var(second)))
+            return Let(first, Resume(k, self.atom(scope)), again)
+        return self.term(size, scope, (*ks, k, k, k))
+
+
+def program(seed: str, size: int) -> Term:
+    """A program; most are under tail clauses for all operations, so that few end at one that is not handled."""
+    rng = random.Random(seed)
+    generator = Generator(rng, multi=rng.random() < 0.5)
+    term = generator.term(rng.randrange(size // 2, size + 1), (), ())
+    for effect in range(EFFECTS):
+        for _ in range(rng.choices((0, 1, 2), (1, 12, 2))[0]):  # two for a mask around the program
+            names = {operation: generator.name("p") for operation in OPERATIONS}
+            clauses = [Clause(o, "tail", name, Plus(Var(name), Num(1))) for o, name in names.items()]
+            term = Handle(effect, tuple(clauses), term)
+    return term
+
+
+def smaller(term: Term) -> Iterator[Term]:
+    """The terms that are made of a term by putting a part of it, or a number, in the place of one of its parts."""
+    if not isinstance(term, Num | Clause):
+        yield from (part for part in parts(term) if part is not term and not isinstance(part, Clause))
+        yield Num(1)
+    for field in fields(term):
+        part = getattr(term, field.name)
+        if isinstance(part, Term):
+            for instead in smaller(part):
+                if not isinstance(part, Num | Var) or isinstance(instead, Num):
+                    yield replace(term, **{field.name: instead})
+        elif isinstance(part, tuple):
+            for place, inner in enumerate(part):
+                if len(part) > 1:
+                    yield replace(term, **{field.name: part[:place] + part[place + 1 :]})
+                for instead in smaller(inner):
+                    yield replace(term, **{field.name: (*part[:place], instead, *part[place + 1 :])})
+
+
+def closed(term: Term) -> bool:
+    """Whether a term binds all that it speaks of; names are bound once."""
+    bound, used = set(), set()
+    for part in parts(term):
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(part, Var) or (field.name == "k" and isinstance(part, Resume | Throw | Keep)):
+                used.add(value)
+            elif field.name in ("name", "k", "result", "error", "value") and isinstance(value, str):
+                bound.add(value)
+    return used <= bound

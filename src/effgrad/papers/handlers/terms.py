@@ -1,0 +1,171 @@
+"""A language of effect programs on integers: what the library can do with handlers, and nothing else.
+
+There are three effects, of which the third is a fresh instance of the first, each with the operations a and b. A term
+is an expression of one integer; operands are numbers or variables, so that the order of evaluation is in the `Let`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+EFFECTS, OPERATIONS, SLOTS = 3, "ab", 2
+
+
+@dataclass(frozen=True)
+class Term:
+    pass
+
+
+@dataclass(frozen=True)
+class Num(Term):
+    value: int
+
+
+@dataclass(frozen=True)
+class Var(Term):
+    name: str
+
+
+Atom = Num | Var
+
+
+@dataclass(frozen=True)
+class Plus(Term):
+    left: Atom
+    right: Atom
+
+
+@dataclass(frozen=True)
+class Let(Term):
+    name: str
+    bound: Term
+    body: Term
+
+
+@dataclass(frozen=True)
+class Out(Term):
+    """Write a number; 0."""
+
+    argument: Atom
+
+
+@dataclass(frozen=True)
+class Perform(Term):
+    effect: int
+    operation: str
+    argument: Atom
+
+
+@dataclass(frozen=True)
+class Raise(Term):
+    argument: Atom
+
+
+@dataclass(frozen=True)
+class Try(Term):
+    """The body; if it raises a number, `rescue` with the number."""
+
+    body: Term
+    name: str
+    rescue: Term
+
+
+@dataclass(frozen=True)
+class Mask(Term):
+    effect: int
+    body: Term
+
+
+@dataclass(frozen=True)
+class Resume(Term):
+    k: str
+    argument: Atom
+
+
+@dataclass(frozen=True)
+class Throw(Term):
+    """Resume with an exception."""
+
+    k: str
+    argument: Atom
+
+
+@dataclass(frozen=True)
+class Keep(Term):
+    """Put a continuation into a slot, which is global; 0."""
+
+    k: str
+    slot: int
+
+
+@dataclass(frozen=True)
+class Move(Term):
+    """Take the continuation out of a slot and resume it here; another term if there is none."""
+
+    slot: int
+    argument: Atom
+    otherwise: Term
+
+
+@dataclass(frozen=True)
+class Clause(Term):
+    """A clause for an operation with the parameter `name`.
+
+    Its kind is tail, around, once, final, control or multi. In an around or once clause, `body` comes before the
+    `yield` and `after` follows it, with `result` bound; if the rest raises, `rescue` does, with `error` bound.
+    """
+
+    operation: str
+    kind: str
+    name: str
+    body: Term
+    k: str = ""
+    result: str = ""
+    after: Term | None = None
+    error: str = ""
+    rescue: Term | None = None
+
+
+@dataclass(frozen=True)
+class Handle(Term):
+    """A term under a handler; as a `with` block in Python if `block`. `value` is bound in the return clause."""
+
+    effect: int
+    clauses: tuple[Clause, ...]
+    body: Term
+    value: str = ""
+    returns: Term | None = None
+    shallow: bool = False
+    block: bool = False
+
+
+def parts(term: Any) -> Iterator[Term]:
+    """A term and all terms in it."""
+    yield term
+    for field in fields(term):
+        part = getattr(term, field.name)
+        for inner in part if isinstance(part, tuple) else (part,):
+            if isinstance(inner, Term):
+                yield from parts(inner)
+
+
+def in_hh(term: Term) -> bool:
+    """Whether HH can run a term: no continuation is for more than one call."""
+    return not any(isinstance(part, Clause) and part.kind == "multi" for part in parts(term))
+
+
+def in_eff(term: Term) -> bool:
+    """Whether EFF can run a term: it needs no heap, and asks for no error at a second call."""
+    for part in parts(term):
+        if isinstance(part, Keep | Move) or (isinstance(part, Handle) and part.shallow):
+            return False
+        if isinstance(part, Clause) and part.kind == "control" and uses(part.body, part.k) > 1:
+            return False
+    return True
+
+
+def uses(term: Term, k: str) -> int:
+    """How often a term speaks of a continuation."""
+    return sum(isinstance(part, Resume | Throw | Keep) and part.k == k for part in parts(term))

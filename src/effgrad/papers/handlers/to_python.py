@@ -1,0 +1,220 @@
+"""A program as Python for the library: handlers are classes, clauses are methods of their kinds."""
+
+from types import ModuleType
+from typing import Any
+
+from effgrad import effects
+from effgrad.papers.handlers.terms import (
+    EFFECTS,
+    SLOTS,
+    Clause,
+    Handle,
+    Keep,
+    Let,
+    Mask,
+    Move,
+    Num,
+    Out,
+    Perform,
+    Plus,
+    Raise,
+    Resume,
+    Term,
+    Throw,
+    Try,
+    Var,
+)
+
+PRELUDE = f"""\
+from {{library}} import *
+
+class Error(Exception): ...
+class Output(Effect):
+    @operation
+    def out(self, n): ...
+class E0(Effect):
+    @operation
+    def a(self, x): ...
+    @operation
+    def b(self, x): ...
+class E1(Effect):
+    @operation
+    def a(self, x): ...
+    @operation
+    def b(self, x): ...
+E2 = fresh(E0)
+class Written(Handler[Output]):
+    def out(self, n):
+        written.append(n)
+        return 0
+written, slots = [], [None] * {SLOTS}
+"""
+
+
+class _Writer:
+    """Writes statements; a term is given as a statement that returns its value, or as an expression for it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.indent = 0
+        self.made = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def block(self, head: str, term: Term) -> None:
+        """A statement with a body that returns the value of a term."""
+        self.line(head)
+        self.indent += 1
+        self.returned(term)
+        self.indent -= 1
+
+    def name(self, letter: str) -> str:
+        self.made += 1
+        return f"{letter}_{self.made}"
+
+    def returned(self, term: Term) -> None:
+        match term:
+            case Let(name, bound, body):
+                self.assigned(name, bound)
+                self.returned(body)
+            case Try(body, name, rescue):
+                self.block("try:", body)
+                self.line("except Error as error:")
+                self.indent += 1
+                self.line(f"{name} = error.args[0]")
+                self.indent -= 1
+                self.returned(rescue)
+            case Move(slot, argument, otherwise):
+                self.line(f"k_, slots[{slot}] = slots[{slot}], None")
+                self.line(f"if k_ is not None: return k_({atom(argument)})")
+                self.returned(otherwise)
+            case Handle(block=True):
+                self.handler(term)
+                self.block(f"with {self.last}():", term.body)
+            case _:
+                self.line(f"return {self.expression(term)}")
+
+    def assigned(self, name: str, term: Term) -> None:
+        match term:
+            case Let(inner, bound, body):
+                self.assigned(inner, bound)
+                self.assigned(name, body)
+            case Try() | Move() | Handle(block=True):
+                function = self.name("f")
+                self.block(f"def {function}():", term)
+                self.line(f"{name} = {function}()")
+            case _:
+                self.line(f"{name} = {self.expression(term)}")
+
+    def expression(self, term: Term) -> str:
+        """An expression for a term, after the statements that it needs."""
+        match term:
+            case Num() | Var():
+                return atom(term)
+            case Plus(left, right):
+                return f"{atom(left)} + {atom(right)}"
+            case Out(argument):
+                return f"Output.out({atom(argument)})"
+            case Perform(effect, operation, argument):
+                return f"E{effect}.{operation}({atom(argument)})"
+            case Raise(argument):
+                function = self.name("f")
+                self.line(f"def {function}(): raise Error({atom(argument)})")
+                return f"{function}()"
+            case Mask(effect, body):
+                function = self.name("f")
+                self.block(f"def {function}():", body)
+                return f"mask(E{effect}, {function})"
+            case Resume(k, argument):
+                return f"{k}({atom(argument)})"
+            case Throw(k, argument):
+                return f"{k}.throw(Error({atom(argument)}))"
+            case Keep(k, slot):
+                return f"slots.__setitem__({slot}, {k}) or 0"
+            case Handle():
+                return self.handled(term)
+        name = self.name("x")
+        self.assigned(name, term)
+        return name
+
+    def handled(self, term: Handle) -> str:
+        self.handler(term)
+        handler = self.last
+        options = ", instance=E2" if term.effect == EFFECTS - 1 else ""
+        options += ", shallow=True" if term.shallow else ""
+        if isinstance(term.body, Resume):
+            return f"handle({handler}(), {term.body.k}, {atom(term.body.argument)}{options})"
+        function = self.name("f")
+        self.block(f"def {function}():", term.body)
+        return f"handle({handler}(), {function}{options})"
+
+    def handler(self, term: Handle) -> None:
+        """The class of a handler; its name is `last`."""
+        name = self.name("H")
+        effect = "E0" if term.effect == EFFECTS - 1 else f"E{term.effect}"
+        self.line(f"class {name}(Handler[{effect}]):")
+        self.indent += 1
+        for clause in term.clauses:
+            self.clause(clause)
+        if term.returns is not None:
+            self.block(f"def return_(self, {term.value}):", term.returns)
+        self.indent -= 1
+        self.last = name
+
+    def clause(self, clause: Clause) -> None:
+        if clause.kind != "tail":
+            self.line(f"@{clause.kind}")
+        if clause.kind in ("around", "once"):
+            self.deferring(clause)
+        else:
+            k = f"{clause.k}, " if clause.k else ""
+            self.block(f"def {clause.operation}(self, {k}{clause.name}):", clause.body)
+
+    def deferring(self, clause: Clause) -> None:
+        assert clause.after is not None
+        self.line(f"def {clause.operation}(self, {clause.name}):")
+        self.indent += 1
+        value, result = self.name("y"), f"{clause.result} = " if clause.result else ""
+        self.assigned(value, clause.body)
+        if clause.rescue is None:
+            self.line(f"{result}yield {value}")
+        else:
+            self.line("try:")
+            self.line(f"    {result}yield {value}")
+            self.line("except Error as error:")
+            self.indent += 1
+            self.line(f"{clause.error} = error.args[0]")
+            self.returned(clause.rescue)
+            self.indent -= 1
+        self.returned(clause.after)
+        self.indent -= 1
+
+
+def atom(term: Term) -> str:
+    return str(term.value) if isinstance(term, Num) else term.name  # type: ignore[attr-defined]
+
+
+def source(term: Term, library: str = "effgrad.effects") -> str:
+    """A program as a module that defines `main`, `written` and `Written`."""
+    writer = _Writer()
+    writer.block("def main():", term)
+    return PRELUDE.format(library=library) + "\n".join(writer.lines) + "\n"
+
+
+def run(term: Term, library: ModuleType = effects) -> tuple[str, int | None, list[int] | None]:
+    """How a program ends, its value, and the numbers that it has written."""
+    names: dict[str, Any] = {}
+    exec(compile(source(term, library.__name__), "<program>", "exec"), names)
+    value, end = None, "value"
+    try:
+        value = library.handle(names["Written"](), names["main"])
+    except names["Error"] as error:
+        value, end = error.args[0], "error"
+    except library.Unhandled:
+        end = "unhandled"
+    except library.ResumedTwice:
+        end = "resumed twice"
+    finally:
+        names["slots"].clear()
+    return end, value, names["written"]
