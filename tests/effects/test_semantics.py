@@ -326,6 +326,26 @@ def test_masks_nest_and_pass_through_captured_handlers():
     assert handle(Val(1), lambda: handle(Val(2), captured)) == (1, 2, 3)
 
 
+def test_an_abort_ends_a_program_that_goes_on_with_a_spent_continuation():
+    """The program was the rest of another's, whose handler took the abort for somebody else's."""
+
+    class First(Handler[New]):
+        @control
+        def new(self, k):
+            return handle(Final(), k, 1)
+
+    class Final(Handler[Emit, Ask]):
+        @final
+        def emit(self, value):
+            return "stopped", value
+
+        @control
+        def ask(self, k):
+            return k(None)
+
+    assert handle(First(), lambda: (New.new(), Emit.emit(5)), shallow=True) == ("stopped", 5)
+
+
 def test_a_mask_goes_with_a_captured_program():
     def program():
         return mask(Ask, lambda: (New.new(), Ask.ask())), Ask.ask()

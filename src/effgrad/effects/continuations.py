@@ -115,12 +115,14 @@ class Run:
             return self
         kind, result = answer
         if kind == "error":
+            stack.last = None
+            # Here and not in the body, which may have been another run's before.
+            if isinstance(result, Abort) and result.activation is activation:
+                return result.outcome()
             raise result
         if type(result) is _Resume:
             return self.drive(stack, *self._graft(result), pending)
         stack.last = None
-        if type(result) is _Final:
-            return result.abort.outcome()
         return result if activation._spent else activation.return_(result)
 
     def _adopt(self, target: Any, new_root: Any) -> None:
@@ -154,15 +156,6 @@ class Run:
         return performer, value, error
 
 
-class _Final:
-    """A body's message to its driver: a `@final` clause has ended it."""
-
-    __slots__ = ("abort",)
-
-    def __init__(self, abort: Abort) -> None:
-        self.abort = abort
-
-
 class _Resume:
     """A continuation to resume in the place of the function that returned this."""
 
@@ -181,12 +174,7 @@ class _Resume:
 def _body(run: Run, program: Callable[[], Any]) -> Any:
     frames.set(run.frame)
     getcurrent().last = _last_act(program)
-    try:
-        return program()
-    except Abort as abort:
-        if abort.activation is not run.activation:
-            raise
-        return _Final(abort)
+    return program()
 
 
 def suspended_program(activation: Any, program: Callable[[], Any], again: bool, shallow: bool) -> Callable[..., Any]:
