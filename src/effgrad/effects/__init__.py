@@ -1,5 +1,6 @@
 """Algebraic effects and handlers for Python. Knows nothing of derivatives; needs the standard library only."""
 
+from effgrad.effects import collector  # noqa: F401 (is told of the searches)
 from effgrad.effects.clauses import around, control, final, multi, once
 from effgrad.effects.effect import Effect, fresh, handled, mask, operation
 from effgrad.effects.errors import ContinuationEscaped, Diverged, EffectError, ResumedTwice, Unhandled

@@ -31,9 +31,11 @@ _serial = itertools.count()
 class Handler(Generic[*Effects]):
     """A handler: a clause, named after the operation, for each operation of its effects.
 
-    An operation without a clause goes to the handlers outside.
+    An operation without a clause goes to the handlers outside. A handler that `records` keeps something of every
+    operation until it ends, and Python's search for garbage does not look through it (`collector.py`).
     """
 
+    records = False
     alive = False
     serial = -1
     _pending: list[Any]
@@ -85,9 +87,13 @@ class Handler(Generic[*Effects]):
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         activation = _leave(self)
+        below = activation._frame.below
+        if activation.records:  # which the collector has to see while the record is read
+            frames.set(Frame(activation, (), below))
         try:
             unwind(activation, activation._pending, None, error)
         finally:
+            frames.set(below)
             end(activation)
 
 

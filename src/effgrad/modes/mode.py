@@ -76,7 +76,7 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
     """A mode with a reverse pass: it begins with `seed`, and `cotangents` returns those of the inputs."""
 
     constant = staticmethod(constant)  # copied, since it may be written to before the reverse pass
-    recording = True
+    records = recording = True
     paused: dict[str, Any] = {"recording": False}  # the attributes of an activation that does not record
 
     def variable(self, primal: Any, shadow: Any = None) -> Traced:

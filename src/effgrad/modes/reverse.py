@@ -32,6 +32,7 @@ class Reverse(Mode, Handler[Smooth, Checkpoint]):
     """Stateful reverse mode; a value's shadow is its cell."""
 
     constant = staticmethod(constant)
+    records = True
 
     @around
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:

@@ -1,0 +1,88 @@
+"""Python's collector does not look through what a derivative records, and does its work everywhere else."""
+
+import gc
+
+import pytest
+
+from effgrad import grad
+from effgrad.effects import Effect, Handler, handle, operation
+
+
+class Step(Effect):
+    @operation
+    def step(self): ...
+
+
+class Plain(Handler[Step]):
+    def step(self):
+        pass
+
+
+class Recording(Plain, Handler[Step]):
+    records = True
+
+
+@pytest.fixture
+def full():
+    """The full searches, counted."""
+    counts = []
+
+    def count(phase, info):
+        if phase == "stop" and info["generation"] == 2:
+            counts.append(info)
+
+    gc.collect()
+    gc.callbacks.append(count)
+    yield counts
+    gc.callbacks.remove(count)
+
+
+def allocates(n):
+    return [[i] for i in range(n)]
+
+
+@pytest.mark.parametrize("handler, searched", [(Plain, True), (Recording, False)])
+def test_full_searches_under_a_handler(full, handler, searched):
+    handle(handler(), allocates, 400_000)
+    assert bool(full) == searched
+    full.clear()
+    allocates(400_000)
+    assert full  # outside, all is as before
+
+
+@pytest.mark.parametrize("mode", ["reverse", "continuation", "taped", "delta"])
+def test_no_full_search_during_a_gradient(full, mode):
+    def f(x):
+        for _ in range(8_000):
+            x = x * 1.0001
+        return x
+
+    grad(f, mode=mode)(1.0)
+    assert not full
+
+
+def test_garbage_made_under_a_recording_handler_is_found_afterwards():
+    class Cycle:
+        pass
+
+    found = []
+
+    def program():
+        for _ in range(3_000):
+            cycle = Cycle()
+            cycle.itself = cycle
+        found.append(sum(type(o) is Cycle for o in gc.get_objects()))
+
+    handle(Recording(), program)
+    gc.collect()
+    assert not any(type(o) is Cycle for o in gc.get_objects())
+
+
+def test_objects_that_the_user_froze_stay_frozen():
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        handle(Recording(), allocates, 20_000)
+        assert gc.get_freeze_count() > before // 2
+    finally:
+        gc.unfreeze()
