@@ -254,6 +254,16 @@ def test_an_operation_without_a_clause_anywhere_is_named():
         handle(Partial(), lambda: State.put(5))
 
 
+def test_an_operation_with_the_name_of_a_part_of_handlers_is_refused():
+    with pytest.raises((TypeError, RuntimeError)) as raised:  # Python 3.11 puts a RuntimeError around it
+
+        class Scope(Effect):
+            @operation
+            def enter(self): ...
+
+    assert "an operation cannot be called enter" in str(raised.value.__cause__ or raised.value)
+
+
 def test_clauses_that_do_not_yield_are_named():
     class Silent(Handler[Emit]):
         @around

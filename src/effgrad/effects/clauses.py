@@ -43,7 +43,7 @@ def around(clause: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def once(clause: Callable[..., Any]) -> Callable[..., Any]:
-    """As `around`, but ``result = yield value`` sees the handled result, and the clause returns the new one."""
+    """A clause like one of `around`; ``result = yield value`` sees the handled result, and it returns the new one."""
 
     @functools.wraps(clause)
     def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,7 +107,7 @@ def control(clause: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def multi(clause: Callable[..., Any]) -> Callable[..., Any]:
-    """As `control`, but `k` may be called any number of times.
+    """A clause that is given the continuation, like `control`, to call any number of times.
 
     The first call goes on with the program as it is. For each further one, the program is run again with the answers
     that it has had so far: apart from its operations, it must do the same each time, and what else it does (printing,

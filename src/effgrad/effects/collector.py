@@ -1,4 +1,4 @@
-"""What Python's search for cyclic garbage does under handlers that record.
+"""Keep Python's search for cyclic garbage away from what a handler records.
 
 A reverse derivative keeps something of every operation until its end. None of that is garbage, and each of it is freed
 when its last reference goes; but the collector looks through all of it again and again, which took up to four times the

@@ -17,6 +17,9 @@ from typing import Any, Protocol
 
 from effgrad.effects.errors import Unhandled
 
+# The names that a handler has besides its clauses.
+RESERVED = ("enter", "return_", "finally_", "alive", "serial", "records")
+
 
 class Boundary(Protocol):
     """Takes the operations that come to its frame: those that it has a clause for, or all."""
@@ -176,6 +179,8 @@ class operation:  # noqa: N801 (a decorator)
         self.__doc__ = stub.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
+        if name in RESERVED:
+            raise TypeError(f"an operation cannot be called {name}, which is a part of every handler: rename it")
         self.owner, self.name = owner, name
         self.perform = functools.partial(perform, owner, name)
 

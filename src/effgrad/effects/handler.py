@@ -87,13 +87,13 @@ class Handler(Generic[*Effects]):
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         activation = _leave(self)
-        below = activation._frame.below
+        top = frames.get()
         if activation.records:  # which the collector has to see while the record is read
-            frames.set(Frame(activation, (), below))
+            frames.set(Frame(activation, (), top))
         try:
             unwind(activation, activation._pending, None, error)
         finally:
-            frames.set(below)
+            frames.set(top)
             end(activation)
 
 

@@ -22,7 +22,7 @@ Outcome = tuple[str, int | None, list[int] | None]
 
 @dataclass
 class EffectsReport:
-    """What became of the programs of a run."""
+    """The results of a run of programs."""
 
     programs: int = 0
     too_long: int = 0
