@@ -194,3 +194,56 @@ def test_two_names_of_one_array_are_one_array():
 
     x = RNG.normal(size=3)
     close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
+
+
+def test_a_view_and_its_array_used_in_one_loop_are_one_memory():
+    def f(x):
+        row = x[1]
+        s = 0.0
+        for i in range(40):
+            x[1, i % 3] = x[1, i % 3] * 0.9 + x[0, 0]
+            s = s + row[0] * row[0]
+        return s
+
+    x = RNG.normal(size=(2, 3))
+    with pytest.warns(UserWarning, match="share memory"):
+        close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
+
+
+def test_a_function_that_closes_over_a_name_of_the_loop_sees_its_values():
+    def f(x):
+        s = x * 0.0
+
+        def term():
+            return s * 0.5 + x
+
+        for _ in range(40):
+            s = term()
+        return s
+
+    with pytest.warns(UserWarning, match="closes over"):
+        assert np.isclose(effgrad.compile(effgrad.grad(f))(1.5), effgrad.grad(f)(1.5))
+
+
+def test_a_list_that_a_loop_fills_is_filled_once():
+    def f(x):
+        values = []
+        for i in range(40):
+            values.append(x * i)
+        return values[3] * len(values)
+
+    with pytest.warns(UserWarning, match="append"):
+        assert effgrad.compile(effgrad.grad(f))(1.5) == 120
+
+
+def test_an_integer_beyond_64_bits_is_an_error():
+    def f(x, n):
+        k = 1
+        for _ in range(n):
+            k = k * 3 + 1
+            x = x * 1.0
+        return x + k % 7
+
+    assert effgrad.compile(f)(1.0, 35) == f(1.0, 35)
+    with pytest.raises(OverflowError, match="64 bits"):
+        effgrad.compile(f)(1.0, 80)

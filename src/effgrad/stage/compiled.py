@@ -23,8 +23,9 @@ from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged
 from effgrad.program.control import read
 from effgrad.stage.graph import Graph, GuardFailed
+from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
-from effgrad.stage.loop.pairing import with_pairs
+from effgrad.stage.loop.pairing import compile_loops, with_pairs
 from effgrad.stage.loop.program import ROOM
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
@@ -217,12 +218,11 @@ class Compiled:
             return self.function(*args, **kwargs)
         start = time.perf_counter()
         with _collection_paused():
-            with self._settings():
-                graph, results = staged(self.read, leaves, tree, simplifier(), self._loops())
-            graph = contracted(dead(graph))
-            if self.backend == "native":
-                graph = with_pairs(graph, _native().Halves)
-            program = BACKENDS[self.backend](graph, self.flush_subnormals)
+            try:
+                graph, results, program = self._staged(leaves, tree, self._loops())
+            except NotCaptured as reason:  # the loop was captured, but not its derivative
+                warnings.warn(f"the loops of {self.__name__} are unrolled, because of {reason}", stacklevel=4)
+                graph, results, program = self._staged(leaves, tree, None)
         paths.add(Path(graph, program, time.perf_counter() - start))
         try:
             outputs = program(*inputs)
@@ -230,6 +230,16 @@ class Compiled:
             with self._settings():
                 outputs = _owned(values(results), inputs)
         return optree.tree_unflatten(graph.tree, outputs)
+
+    def _staged(self, leaves: Sequence[Any], tree: Any, loops: Loops | None) -> tuple[Graph, list[Any], Program]:
+        """The graph for these arguments, the leaves of its result, and the program."""
+        with self._settings():
+            graph, results = staged(self.read, leaves, tree, simplifier(), loops)
+        graph = contracted(dead(graph))
+        if loops is not None:
+            graph = with_pairs(graph, _native().Halves)
+            compile_loops(graph)
+        return graph, results, BACKENDS[self.backend](graph, self.flush_subnormals)
 
     def _loops(self) -> Loops | None:
         """The loops of a program in machine code; NumPy's programs have none."""

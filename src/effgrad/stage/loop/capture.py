@@ -9,7 +9,7 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class Capture(Branches):
         super().__init__(retyped)
         self.lifted: dict[int, tuple[Any, Any]] = {}
         self.calls = self.line = 0
+        # Names of the function around that the loop binds: what closes over them is not what it was.
+        self.rebound: frozenset[str] = frozenset()
         # How many steps all loops have, if that is known.
         self.steps: int | None = 0
 
@@ -83,31 +85,29 @@ class Capture(Branches):
                 self.statement(s, frame)
 
     def statement(self, s: ast.stmt, frame: Frame) -> None:
-        if isinstance(s, ast.Assign):
-            value = self.expression(s.value, frame)
-            for target in s.targets:
-                self.bind(target, value, frame)
-        elif isinstance(s, ast.AnnAssign):
-            if s.value is not None:
-                self.bind(s.target, self.expression(s.value, frame), frame)
-        elif isinstance(s, ast.AugAssign):
-            self.augmented(s, frame)
-        elif isinstance(s, ast.Expr):
-            self.expression(s.value, frame)
-        elif isinstance(s, ast.For):
-            self.for_(s, frame)
-        elif isinstance(s, ast.While):
-            self.while_(s, frame)
-        elif isinstance(s, ast.Return):
-            raise Returned(self.expression(s.value, frame) if s.value else None)
-        elif isinstance(s, ast.FunctionDef):
-            defaults = [self.expression(d, frame) for d in s.args.defaults]
-            frame.own[s.name] = Function(frame, s, defaults)
-        elif isinstance(s, ast.Assert | ast.Pass | ast.Import | ast.ImportFrom):
-            if isinstance(s, ast.Import | ast.ImportFrom):
-                raise NotCaptured("an import")
-        else:
+        run = self.STATEMENTS.get(type(s))
+        if run is None:
             raise NotCaptured(f"`{type(s).__name__.lower()}`")
+        run(self, s, frame)
+
+    def assign_names(self, s: ast.Assign, frame: Frame) -> None:
+        value = self.expression(s.value, frame)
+        for target in s.targets:
+            self.bind(target, value, frame)
+
+    def assign_annotated(self, s: ast.AnnAssign, frame: Frame) -> None:
+        if s.value is not None:
+            self.bind(s.target, self.expression(s.value, frame), frame)
+
+    def return_(self, s: ast.Return, frame: Frame) -> None:
+        raise Returned(self.expression(s.value, frame) if s.value else None)
+
+    def define(self, s: ast.FunctionDef, frame: Frame) -> None:
+        frame.own[s.name] = Function(frame, s, [self.expression(d, frame) for d in s.args.defaults])
+
+    def assert_(self, s: ast.Assert, frame: Frame) -> None:
+        if self.truth(self.expression(s.test, frame)) is not True:
+            raise NotCaptured("an `assert` of a value")
 
     def bind(self, target: ast.expr, value: Any, frame: Frame) -> None:
         if isinstance(target, ast.Name):
@@ -132,9 +132,6 @@ class Capture(Branches):
                     frame.own[name] = view
             array = view
         if not isinstance(array, View):
-            if isinstance(array, list) and isinstance(key, int) and self.depth == 0:
-                array[key] = value
-                return
             raise NotCaptured("an item of something that is not an array is assigned")
         if isinstance(key, Lazy | View) and key.shape and key.dtype == BOOL:
             chosen = value.value if isinstance(value, Masked) else value
@@ -296,6 +293,8 @@ class Capture(Branches):
     def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a user's function, whose body is read."""
         source = source_of(function)
+        if not self.rebound.isdisjoint(source.closed):
+            raise NotCaptured(f"{function.__name__!r} closes over a name that the loop binds")
         values = inspect.signature(function).bind(*args, **kwargs)
         values.apply_defaults()
         return self.run(Frame(source, dict(values.arguments)))
@@ -341,22 +340,31 @@ class Capture(Branches):
         known = RULES.get(registry.key_of(f))
         if known is not None:
             return known(self, *args, **kwargs)
-        if not symbolic([args, list(kwargs.values())]):
-            if inspect.isfunction(f) and not registry.is_library(f):
-                return self.inline(f, args, kwargs)
-            if not registry.is_pure(f):
-                raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")
-            return f(*args, **kwargs)
-        ufunc = primitive_of(f)
-        if ufunc is not None and not kwargs:
-            return self.elementwise(ufunc, *args)
+        if isinstance(f, functools.partial):
+            return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
         if inspect.isfunction(f) and not registry.is_library(f):
             return self.inline(f, args, kwargs)
-        if isinstance(f, functools.partial):
-            return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
+        if not registry.is_pure(f):
+            raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")
+        return self.applied(f, args, kwargs)
+
+    def applied(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of a library's function."""
+        if not symbolic([args, list(kwargs.values())]):
+            return f(*args, **kwargs)
+        ufunc = primitive_of(f)
+        if ufunc is not None and not kwargs:
+            return self.elementwise(ufunc, *args)
         return fancy.applied(self, f, args, kwargs)
+
+    STATEMENTS: ClassVar[dict[type, Callable[..., None]]] = {
+        ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: augmented, ast.For: for_,
+        ast.Expr: lambda self, s, frame: self.expression(s.value, frame), ast.While: while_, ast.Return: return_,
+        ast.FunctionDef: define, ast.Assert: assert_, ast.Pass: lambda self, s, frame: None,
+    }  # fmt: skip
+
 
 def cast_like(capture: Capture, value: Any, old: Lazy) -> Lazy:
     """A value in the type of the array that it is assigned to in place."""

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from effgrad.program.control import Loop
 from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
@@ -60,6 +62,7 @@ class Loops:
         """The captured loop performed, arrays written to, and the values of names."""
         changed = {b for s in capture.block for b in loop_writes(s)}
         values = {b: value for value, b in capture.inputs}
+        check_memory(values, changed)
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
         bound = [b for value in found.values() for b in _buffers(value) if b not in values]
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
@@ -94,6 +97,22 @@ class Loops:
         return value
 
 
+def check_memory(values: Mapping[Buffer, Any], changed: set[Buffer]) -> None:
+    """Raise if an array that a loop writes to shares memory with another that it uses."""
+    arrays = [(b, value) for b, value in values.items() if b.shape]
+    for number, (b, value) in enumerate(arrays):
+        for other, another in arrays[:number]:
+            if (b in changed or other in changed) and _share(value, another):
+                raise NotCaptured("two arrays in it share memory, and one is written to")
+
+
+def _share(a: Any, b: Any) -> bool:
+    handles = [getattr(x, "handle", None) for x in (a, b)]
+    if None not in handles:
+        return handles[0].storage is handles[1].storage  # type: ignore[union-attr]
+    return type(a) is type(b) is np.ndarray and np.may_share_memory(a, b)
+
+
 def writes(capture: Capture) -> bool:
     """Whether a loop writes to arrays from around."""
     changed = {b for s in capture.block for b in loop_writes(s)}
@@ -106,10 +125,16 @@ def captured_loop(
     """The capture of a loop, the frame after it, and the values of the names that it binds and that are read later."""
     retyped: dict[Any, Any] = {}
     function, statement = loop.function, loop.statement
+    names_elsewhere = {
+        n for x in ast.walk(function) if isinstance(x, ast.Global | ast.Nonlocal) for n in x.names
+    } & set(loop.bound)  # fmt: skip
+    if names_elsewhere:
+        raise NotCaptured(f"{min(names_elsewhere)!r}, a name from outside the function that it binds")
     if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
         raise NotCaptured("a `return` inside the loop")
     while True:
         capture = Capture(retyped)
+        capture.rebound = frozenset(loop.bound)
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         try:
             capture.statement(statement, frame)

@@ -79,6 +79,13 @@ def with_pairs(graph: Graph, make: Any) -> Graph:
     return _replaced(graph, new) if new else graph
 
 
+def compile_loops(graph: Graph) -> None:
+    """Compile the loops of a graph now; raises `NotCaptured` if one has no machine code."""
+    for node in graph:
+        if node.primitive is run_region:
+            assert node.params["program"].run
+
+
 def _key(args: Sequence[Any], program: Any) -> Any:
     return program, tuple([id(a) for a in args])
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.graph import INPUT, Node
-from effgrad.stage.loop.affine import Affine, NotCaptured
-from effgrad.stage.loop.ir import Buffer, Element, topological
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
+from effgrad.stage.loop.ir import Buffer, Element, index, topological
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, supported
 
 
@@ -21,6 +22,14 @@ def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
     place, stride = Affine(), 1
     for i, n in zip(reversed(indices), reversed(buffer.shape), strict=True):
         place, stride = place + i * stride, stride * n
+    return place
+
+
+def row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
+    """The number of a point in the order in which a box is walked."""
+    place, stride = Affine(), affine(1)
+    for name, n in reversed(dims):
+        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
     return place
 
 
@@ -109,6 +118,22 @@ class Elements:
         if not supported(node):
             raise NotCaptured(f"{e.op.name} of {e.args[0].dtype} has no machine code")
         return emit(self.body, node, lambda a, target: self.body.convert(by_node[a], TYPES[a.dtype], target))
+
+    def roughly(self, e: Element) -> str:
+        """An integer in floating point."""
+        if e.op == "index":
+            total = literal(float(e.args[0].constant), "double")
+            for atom, k in e.args[0].terms:
+                own = index(Affine(0, ((atom, 1),))) if type(atom) is str else atom
+                name = self.values([own])[own]
+                rough = self.body.convert(name, TYPES[own.dtype], "double")
+                rough = self.body.do(f"fmul double {rough}, {literal(float(k), 'double')}")
+                total = self.body.do(f"fadd double {total}, {rough}")
+            return total
+        if e.op in (ADD, SUBTRACT, MULTIPLY):
+            a, b = map(self.roughly, e.args)
+            return self.body.do(f"f{ {ADD: 'add', SUBTRACT: 'sub', MULTIPLY: 'mul'}[e.op]} double {a}, {b}")
+        return self.body.convert(self.values([e])[e], TYPES[e.dtype], "double")
 
     def node(self, e: Element) -> Node:
         """An expression as a node of a graph, for what knows of these."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.native import engine, products
-from effgrad.stage.native.lowering import RAISED, Function
+from effgrad.stage.native.lowering import BEYOND, RAISED, Function
 from effgrad.stage.native.storage import address_of
 
 
@@ -62,6 +62,8 @@ class Executable:
                 results, code = self.once(arguments, into)
                 if code == 0:
                     return [results[b] if b in results else self.current[b].copy() for b in self.region.outputs]
+                if code == BEYOND:
+                    raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
                 if code == RAISED:
                     assert self.error is not None
                     error, self.error = self.error, None

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, Ranges, affine
+from effgrad.stage.loop.affine import Affine, Ranges
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import (
+    INT,
     Apply,
     Block,
     Branch,
@@ -34,16 +35,17 @@ from effgrad.stage.loop.ir import (
     walk,
 )
 from effgrad.stage.native import products
-from effgrad.stage.native.element_text import Elements, memory_type
+from effgrad.stage.native.element_text import Elements, memory_type, row_major
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, legal
-from effgrad.stage.native.scalars import TYPES, Body
+from effgrad.stage.native.scalars import TYPES, Body, literal
 
 # Maps of no more points, and operations in all, are written out.
 POINTS, WRITTEN_OUT = 64, 600
 # Buffers of no more elements are in registers if all places in them are known.
 LOCAL = 64
-FULL, RAISED = 1, 2
+FULL, RAISED, BEYOND = 1, 2, 3
+LARGEST = 2**63 - 1024
 
 
 class Function(Elements):
@@ -262,11 +264,19 @@ class Function(Elements):
             writes.append([
                 (t, known[e], tuple(i.substitute(at) for i in t.indices)) for t, e in zip(m.stores, values, strict=True)
             ])  # fmt: skip
+        for t in m.stores:
+            if t.buffer.dtype == INT and not m.dims and t.value.op != "load":
+                self.check_range(t.value)
         for adds in (False, True):
             for row in writes:
                 for t, value, indices in row:
                     if t.adds is adds:
                         self.write(t.buffer, indices, value, adds)
+
+    def check_range(self, e: Element) -> None:
+        """Stop if an integer of Python's does not fit into 64 bits: its value in floating point is beyond."""
+        size = self.body.intrinsic("fabs", "double", self.roughly(e))
+        self.leave(self.body.do(f"fcmp ogt double {size}, {literal(float(LARGEST), 'double')}"), BEYOND)
 
     def write(self, buffer: Buffer, indices: Sequence[Affine], value: str, adds: bool) -> None:
         place = self.place(buffer, indices)
@@ -304,7 +314,7 @@ class Function(Elements):
             return
         size = math.prod(self.ranges.most(n) for _, n in s.dims)
         slots = Buffer("slots", (max(size, 1),), np.dtype(np.int64 if s.buffer.dtype.kind in "bi" else float))
-        place = _row_major(s.dims)
+        place = row_major(s.dims)
         there = Store(slots, (place,), cast(load(s.buffer, s.indices), slots.dtype))
         back = Store(s.buffer, s.indices, cast(load(slots, [place]), s.buffer.dtype))
         self.places[slots] = pointer
@@ -362,14 +372,6 @@ class Function(Elements):
         steps = [line.replace("%entry ]", "%start ]") for line in self.body.lines]
         body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *steps, *left, "  ret i32 0", "}"]
         return body
-
-
-def _row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
-    """The number of a point in the order in which a box is walked."""
-    place, stride = Affine(), affine(1)
-    for name, n in reversed(dims):
-        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
-    return place
 
 
 def _note_ranges(block: Block, ranges: Ranges) -> None:
