@@ -158,7 +158,7 @@ def test_random_numbers_in_a_loop_are_drawn_in_each_step():
             s = s + x * rng.normal()
         return s
 
-    with pytest.warns(UserWarning, match="normal"):
+    with pytest.warns(UserWarning, match="may do something in each step"):
         assert np.isclose(effgrad.compile(f)(2.0), f(2.0))
 
 
@@ -247,3 +247,30 @@ def test_an_integer_beyond_64_bits_is_an_error():
     assert effgrad.compile(f)(1.0, 35) == f(1.0, 35)
     with pytest.raises(OverflowError, match="64 bits"):
         effgrad.compile(f)(1.0, 80)
+
+
+def test_adding_in_place_changes_the_array_that_the_name_is_bound_to():
+    def f(x):
+        y = x
+        for _ in range(40):
+            y += 0.1 * x[0]
+        return np.sum(y * x)
+
+    x = RNG.normal(size=3)
+    assert np.isclose(effgrad.compile(f)(x.copy()), f(x.copy()))
+    close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
+
+
+def test_a_name_that_some_steps_bind_is_pythons():
+    def f(x):
+        for i in range(40):
+            if x[0] * i > 1e9:
+                r = x[1]
+                break
+        else:
+            r = x[2] * 3
+        return r
+
+    x = RNG.normal(size=3)
+    with pytest.warns(UserWarning, match="in some steps only"):
+        close([effgrad.compile(effgrad.grad(f))(x)], [effgrad.grad(f)(x.copy())])

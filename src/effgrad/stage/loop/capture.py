@@ -279,14 +279,23 @@ class Capture(Branches):
         body = [*test, *body]
         inner, outer = set(), set()
         names = bound(body) | targets | extra
-        for name in names - {"$skip"}:
+        for name in names - {"$skip"} - self.written_in_place(body, frame):
             before = name in frame.own
             after = name in extra or read_after(frame.source.body, s, name)
             if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
                 inner.add(name)
             elif after:
                 outer.add(name)
-        return Cells(self, s, frame, inner, outer, names)
+        return Cells(self, s, frame, inner, outer, names - self.written_in_place(body, frame))
+
+    def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
+        """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""
+        nodes = [x for s in body for x in ast.walk(s)]
+        augmented = {x.target.id for x in nodes if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name)}
+        targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
+        others = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x not in targets}
+        values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
+        return {name for name, value in values.items() if isinstance(value, View)}
 
     # Calls
 

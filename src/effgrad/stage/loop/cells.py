@@ -74,8 +74,9 @@ class Cells:
         values = [(name, cell, frame.own.get(name, UNBOUND)) for name, cell in self.inner.items()]
         self.check_aliases(values)
         for name in self.outer:
-            if name in frame.own:
-                self.out[name] = self.copied(frame.own[name], name)
+            if name not in frame.own:
+                raise NotCaptured(f"{name!r} is bound in some steps only")
+            self.out[name] = self.copied(frame.own[name], name)
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
         # All are read before the first is written.
         lazies = [(name, cell, self.capture.lazy(value)) for name, cell, value in pairs]

@@ -123,15 +123,9 @@ def captured_loop(
     loop: Loop, names: Mapping[str, Any], outside: Mapping[str, Any]
 ) -> tuple[Capture, Frame, dict[str, Any]]:
     """The capture of a loop, the frame after it, and the values of the names that it binds and that are read later."""
+    check_statement(loop)
     retyped: dict[Any, Any] = {}
     function, statement = loop.function, loop.statement
-    names_elsewhere = {
-        n for x in ast.walk(function) if isinstance(x, ast.Global | ast.Nonlocal) for n in x.names
-    } & set(loop.bound)  # fmt: skip
-    if names_elsewhere:
-        raise NotCaptured(f"{min(names_elsewhere)!r}, a name from outside the function that it binds")
-    if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
-        raise NotCaptured("a `return` inside the loop")
     while True:
         capture = Capture(retyped)
         capture.rebound = frozenset(loop.bound)
@@ -148,8 +142,27 @@ def captured_loop(
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line = capture.line
             raise refused from error
-        live = [n for n in loop.bound if n in frame.own and (n in names or read_after(function.body, statement, n))]
-        return capture, frame, {n: frame.own[n] for n in live if frame.own[n] is not names.get(n)}
+        return capture, frame, results_of(loop, names, frame)
+
+
+def check_statement(loop: Loop) -> None:
+    """Raise if a loop does what no region can express."""
+    function, statement = loop.function, loop.statement
+    outside = {n for x in ast.walk(function) if isinstance(x, ast.Global | ast.Nonlocal) for n in x.names}
+    if not outside.isdisjoint(loop.bound):
+        raise NotCaptured("a name from outside the function that it binds")
+    if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
+        raise NotCaptured("a `return` inside the loop")
+
+
+def results_of(loop: Loop, names: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    """The values of the names that a loop has bound, of those that may be read later."""
+    later = {n for n in loop.bound if read_after(loop.function.body, loop.statement, n)}
+    missing = later - frame.own.keys()
+    if missing:
+        raise NotCaptured(f"{min(missing)!r} is bound in some steps only")
+    live = [n for n in loop.bound if n in frame.own and (n in names or n in later)]
+    return {n: frame.own[n] for n in live if frame.own[n] is not names.get(n)}
 
 
 def _is_whole(view: View) -> bool:
