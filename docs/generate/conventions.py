@@ -1,11 +1,13 @@
 """The table of derivatives at points where a function has none, or more than one."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
-from effgrad import grad, kinks, symmetric
+from effgrad import grad, hessian, kinks, symmetric
 
 ROWS = {
     "Ties and corners": [
@@ -26,6 +28,9 @@ ROWS = {
     ],
     "Norms and distances at zero": [
         ("np.linalg.norm(x)", [0.0, 0.0]),
+        ("np.sqrt(x @ x)", [0.0, 0.0]),
+        ("np.sum(np.tril(np.sqrt((x[:, None] - x) ** 2), -1))", [0.0, 1.0, 3.0]),
+        ("np.sum((1 - np.eye(3)) * np.sqrt((x[:, None] - x) ** 2))", [0.0, 1.0, 3.0]),
         ("np.linalg.norm(x, 1)", [0.0, 1.0]),
         ("np.linalg.norm(x, np.inf)", [1.0, -1.0]),
         ("np.hypot(x[0], x[1])", [0.0, 0.0]),
@@ -91,31 +96,60 @@ ROWS = {
 
 HEAD = """# Where a function is not smooth
 
-The derivative that effgrad gives at points where there is none, or more than one. At a kink it is the element of
-least norm of the subdifferential: 0 for `abs`, the average at the ties of a maximum. `sort` keeps the order of ties,
-and `clip` counts its ends as inside. The factor 0 of an unselected branch stops an infinity behind it.
-`effgrad.kinks("left")` and `kinks("right")` choose a side instead where a column says so, `kinks("raise")` refuses, and
-`kinks("report")` counts.
+The derivative that effgrad gives at points where there is none, where there is more than one, and where the formula of
+the chain rule says zero times infinity. There is one policy for every mode and order: the right number, or NaN.
 
-A NaN says that no number is right; it stays with the argument that it belongs to.
+1. **A first derivative at a kink is the element of least norm of the subdifferential**: 0 for `abs` and for norms, the
+   average at the ties of a maximum. `sort` keeps the order of ties, and `clip` counts its ends as inside.
+   `effgrad.kinks("left")` and `kinks("right")` choose a side instead where a column says so, `kinks("raise")` refuses,
+   and `kinks("report")` counts.
+2. **A kink has no second derivative.** It is NaN, and never 0: that of `abs(x)` at 0, and the mixed one of
+   `abs(x) * abs(y)`.
+3. **A structural zero stays zero.** What `where`, indexing, `tril`, a masked or overwritten element leave out does not
+   contribute, whatever stands there. Every other product of zero and infinity is NaN in the formula.
+4. **NaN gives way to the limit.** Where a derivative of a real program comes out NaN at a point, the program runs again
+   a hair beside it: at `x + w t**2`, for an infinitesimal t, on four sides, with a series in t for every number
+   (`effgrad.modes.nearby`). There nothing is singular, so the rules hold as they stand, in every mode. Where all sides
+   agree, their value is the derivative: `norm(x)**2`, `cos(norm(x))` and `std(x)**2` have their second derivatives,
+   `sqrt(x @ x)` the gradient of a norm, `sqrt(x)**2` that of x, and distances of pairs may have zeros among them.
+   A first derivative that differs between opposite sides is their mean, as in 1. A side that leaves the domain (`sqrt`
+   of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
 
-A derivative is that of the function as NumPy and SciPy compute it, by the elements that they read. `cholesky`, `eigh`,
-`eigvalsh`, `svd(hermitian=True)` and `pinv(hermitian=True)` read one triangle of their argument (the lower one, or the
-one that `UPLO`, `upper` or `lower` names), and the derivative by the other is 0. `effgrad.symmetric(x)` before them
-gives the derivative in the space of symmetric or Hermitian matrices. Vectors of equal eigenvalues or singular values
-have no derivative: it is NaN. A smooth function of the matrix has one by `scipy.linalg.expm`, `sqrtm`, `logm` and their
-like.
+What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
+inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
+matters; and programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). The limit costs
+some hundred runs of the program, only where a NaN appears, and it runs `f` again: do not count calls in it. A branch
+of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.
+
+M. Shamseddine and M. Berz, Exception handling in derivative computation with nonarchimedean calculus (1996).
 
 This page is made by running the programs: `./dev pages`.
 """
 
+SECOND = [
+    ("np.linalg.norm(x) ** 2", [0.0, 0.0]),
+    ("np.cos(np.linalg.norm(x))", [0.0, 0.0]),
+    ("np.std(x) ** 2", [1.0, 1.0]),
+    ("np.hypot(x[0], x[1]) ** 2", [0.0, 0.0]),
+    ("np.sum(np.abs(x) ** 2)", [0.0, 0.0]),
+    ("np.sqrt((x @ x) ** 2)", [0.0, 0.0]),
+    ("np.sum(np.maximum(x, 0) ** 3)", [0.0, 0.0]),
+    ("np.sum(np.sqrt(x) ** 2)", [0.0, 1.0]),
+    ("np.sum(np.log1p(np.exp(x)))", [1000.0, 0.0]),
+    ("np.linalg.norm(x)", [0.0, 0.0]),
+    ("np.abs(x[0]) + x[1] ** 2", [0.0, 0.0]),
+    ("np.abs(x[0]) * np.abs(x[1])", [0.0, 0.0]),
+    ("np.sum(np.maximum(x, 0) ** 2)", [0.0, 1.0]),
+    ("np.sum(np.sqrt(x))", [0.0, 1.0]),
+]
 
-def gradient(program: str, point: object) -> str:
+
+def gradient(program: str, point: object, derivative: Callable[..., Any] = grad) -> str:
     f = eval(f"lambda x: {program}", {"np": np, "sp": sp, "symmetric": symmetric})
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return shown(grad(f)(np.array(point) if isinstance(point, list) else point))
+            return shown(derivative(f)(np.array(point) if isinstance(point, list) else point))
         except Exception as error:
             return f"{type(error).__name__}"
 
@@ -143,4 +177,8 @@ def page() -> str:
                 sides.append(f"`{taken}`" if taken != default else "")
             lines.append(f"| `{program}` | `{shown(point)}` | `{default}` | {sides[0]} | {sides[1]} |")
         lines.append("")
-    return "\n".join(lines)
+    lines += ["## Second derivatives", "", "| program | at | Hessian |", "|---|---|---|"]
+    for program, point in SECOND:
+        found = gradient(program, point, lambda f: lambda x: np.round(hessian(f)(x), 12))
+        lines.append(f"| `{program}` | `{shown(point)}` | `{found}` |")
+    return "\n".join([*lines, ""])

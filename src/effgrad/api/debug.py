@@ -69,7 +69,7 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> debug_nans(grad(lambda x: np.sqrt(x) * x))(0.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    effgrad.errors.NotFinite: in the reverse pass, divide(0.5, 0) made inf [E6]...
+    effgrad.errors.NotFinite: in the reverse pass, reciprocal(0) made inf [E6]...
     """
 
     def watched(*args: Any, **kwargs: Any) -> Any:

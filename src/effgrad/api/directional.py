@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import is_floating
+from effgrad.api.limits import completed
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
 from effgrad.arrays.value import ordinary, plain
@@ -45,7 +46,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         else:
             derivative = like(part, value)
         derivatives.append(derivative)
-    return outside(outputs.tree, values), outside(outputs.tree, derivatives)
+    value, derivative = outside(outputs.tree, values), outside(outputs.tree, derivatives)
+    return value, completed(derivative, lambda *x: jvp(f, x, tangents)[1], primals, lambda: value)
 
 
 def _check_shape(what: str, direction: Any, of: str, leaf: Any) -> None:
@@ -120,6 +122,12 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
 
 def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
+    value, *parts = _along_at(mode, f, x, make, *rest)
+    orders = range(1, rest[-1] + 1) or (1,)
+    return value, *completed(parts, lambda y: _along_at(mode, f, y, make, *rest)[1:], (x,), lambda: value, orders)
+
+
+def _along_at(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
     *directions, derivatives, count = rest
     (*leaves,), tree = flatten_inputs((x,))
     moved = [

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
+from effgrad.api.limits import completed, undefined
 from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
@@ -99,6 +100,10 @@ def value_and_grad(
             pulled = [conj(leaf) for leaf in pulled]
         parts = outside(tree, pulled)
         derivative = parts if isinstance(numbers, list) else parts[0]
+        if handled(Smooth) or any(map(undefined, pulled)):
+            derivative = completed(
+                derivative, lambda *x: value_and_gradient(*rebuild(x), **kwargs)[1], chosen, lambda: value
+            )
         value = value if handled(Smooth) else given_back(value)
         return ((value, release(aux[0])) if has_aux else value), derivative
 
@@ -127,6 +132,7 @@ def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any,
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         pulled: tuple[Any, ...] = _conjugated(pull(_conjugated(cotangent)))
+        pulled = completed(pulled, lambda *x: vjp(f, *x, mode=mode)[1](cotangent), primals, lambda: value)
         return pulled
 
     return value, pullback

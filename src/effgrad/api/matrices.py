@@ -10,6 +10,7 @@ import scipy
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
 from effgrad.api.directional import jvp
 from effgrad.api.gradient import grad, record_pullback
+from effgrad.api.limits import completed
 from effgrad.api.results import (
     directions,
     flatten_inputs,
@@ -50,6 +51,11 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     numbers = argument_numbers(argnums)
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
+        chosen, rebuild = split_arguments(args, numbers)
+        derivative = assembled(*args, **kwargs)
+        return completed(derivative, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: f(*args, **kwargs))
+
+    def assembled(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
         leaves, tree = flatten_inputs(chosen)
         output_tree, blocks = _blocks(lambda *inputs: f(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
@@ -233,8 +239,16 @@ def hessian(
             raise NotDifferentiable(
                 "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
             )
-        block = _push_edges(lambda value: f(*rebuild([value]), **kwargs), x)
-        return _hessian_of(block, plain(taken(x)), sparse)
+
+        def hessian_at(x: Any, sparse: bool = False) -> Any:
+            return _hessian_of(_push_edges(lambda value: f(*rebuild([value]), **kwargs), x), plain(taken(x)), sparse)
+
+        matrix = hessian_at(x, sparse)
+        if sparse and not np.isnan(matrix.data).any():
+            return matrix
+        dense = matrix.toarray().reshape(np.shape(x) * 2) if sparse else matrix
+        dense = completed(dense, hessian_at, (x,), lambda: f(*args, **kwargs), (2,))
+        return scipy.sparse.csr_array(np.reshape(dense, matrix.shape)) if sparse else dense
 
     return pushed
 

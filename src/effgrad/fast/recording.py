@@ -122,8 +122,6 @@ class FastTaped(Taped):
                 collected[name] = None
                 for source, partial in entry:
                     part, before = cotangent * partial, collected[source]
-                    if part != part:
-                        part = cotangents.product(cotangent, partial)
                     collected[source] = part if before is None else before + part
 
 

@@ -23,7 +23,7 @@ from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.forward import Forward
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import cotangents
-from effgrad.primitives.blocks import LocalBlocks, halved, is_number, plus, times, transpose_block
+from effgrad.primitives.blocks import LocalBlocks, halved, is_number, plus, pushed, transpose_block
 from effgrad.primitives.complexes import is_complex
 
 
@@ -86,14 +86,13 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         for other, block in pairs.pop(name, {}).items():
             if other != name:
                 for source, jacobian in local.jacobians():
-                    pushed = times(transpose_block(jacobian), block)
-                    _add_pair(pairs, source, other, pushed)
+                    _add_pair(pairs, source, other, pushed(jacobian, block))
             else:
                 for source, jacobian in local.jacobians():
-                    half = times(transpose_block(jacobian), block)
+                    half = transpose_block(pushed(jacobian, block))
                     for second, another in local.jacobians():
                         if second <= source:
-                            both = times(half, another)
+                            both = transpose_block(pushed(another, half))
                             _add_pair(pairs, source, second, both if second < source else halved(both))
 
 

@@ -38,7 +38,7 @@ class LocalBlocks:
 
     def _jacobian(self, index: int) -> Any:
         if self.primitive.kind == "elementwise":
-            return self._diagonal(index, self._push(index, _ones(self.primals[index]), self.primals, self.result))
+            return self._diagonal(index, self._slope(index))
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
         if self.primitive.moves and self.primitive.name != "astype":
             # Which element goes where: let the numbers of the elements move.
@@ -56,6 +56,15 @@ class LocalBlocks:
             return _matrix([_flat(row, size) for row in pulled], (size, count), transposed=True)
         pushed = [self._push(index, basis, self.primals, self.result) for basis in _basis(shape)]
         return _matrix([_flat(column, count) for column in pushed], (count, size))
+
+    def _slope(self, index: int) -> Any:
+        """The partial of an elementwise operation, NaN at a kink: there it is a convention for first derivatives."""
+        values = self._push(index, _ones(self.primals[index]), self.primals, self.result)
+        partial = self.primitive.partials[index]
+        if self.primitive.series is None or values is None or not callable(partial):
+            return values
+        bent = self._moved(index, _ones(self.primals[index]), lambda y, xs: partial(y, *xs))
+        return values if bent is None else values + 0.0 * bent
 
     def _pull(self, index: int, cotangent: Any, primals: Any, result: Any) -> Any:
         return self.primitive.pull_all([index], cotangent, result, primals, self.params)[0]
@@ -176,7 +185,23 @@ def plus(a: Any, b: Any) -> Any:
     return a + b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) + _dense(b)
 
 
-def times(a: Any, b: Any) -> Any:
+def pushed(jacobian: Any, block: Any) -> Any:
+    """The product of a transposed Jacobian and a block.
+
+    SciPy drops the zeros of a product, which an infinite entry of the Jacobian would turn to NaN: in a Jacobian itself,
+    the zeros that are not stored are zeros by construction.
+    """
+    sparse = scipy.sparse.issparse(jacobian) and scipy.sparse.issparse(block)
+    if not sparse or np.isfinite(jacobian.data.sum()):
+        return _times(transpose_block(jacobian), block)
+    entries, rows = jacobian.tocoo(), block.toarray()
+    total = np.zeros((jacobian.shape[1], block.shape[1]))
+    with np.errstate(invalid="ignore"):
+        np.add.at(total, entries.col, entries.data[:, None] * rows[entries.row])
+    return scipy.sparse.csr_array(total)
+
+
+def _times(a: Any, b: Any) -> Any:
     if is_number(a) or is_number(b):
         return a * b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) * _dense(b)
     product = a @ b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) @ _dense(b)

@@ -71,8 +71,12 @@ def _sign(x: Any) -> Any:
 
 
 def _angle(z: Any, deg: bool = False) -> Any:
-    angle = np.arctan2(np.imag(z), np.real(z)) if is_complex(z) else np.angle(plain(z))
+    angle = np.arctan2(np.imag(z), np.real(z)) if is_complex(z) else evaluated(_angle_of_real, z)
     return angle * (180 / np.pi) if deg else angle
+
+
+def _angle_of_real(x: Any) -> Any:
+    return np.arctan2(0, x)
 
 
 def _real_if_close(a: Any, tol: float = 100) -> Any:

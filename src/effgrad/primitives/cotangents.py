@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, LAYERS, OPERATORS, decided, plain, staging
+from effgrad.arrays.value import KINDS, OPERATORS, decided, staging
 
 
 class Masked:
@@ -183,38 +183,6 @@ def settled(g: Any) -> Any:
     return g if type(g) is Masked or type(g) not in FORMS else Masked(g.total(), g.known())
 
 
-def product(g: Any, partial: Any) -> Any:
-    """`g * partial`, where a scalar `partial` (going forward: tangent) that is exactly zero wins over an infinite `g`.
-
-    The function inside is flat there: the derivative of sqrt(x**2) at 0 is taken as 0.
-    """
-    if type(g) is float and type(partial) is float:
-        part = g * partial
-        return 0.0 if part != part and partial == 0 else part
-    if (type(g) in KINDS or type(partial) in KINDS) and isinstance(g, float) and isinstance(partial, float):
-        if type(g) not in KINDS and math.isfinite(g):
-            return g * partial
-        if type(g) not in LAYERS and type(partial) not in LAYERS:  # of a staged program, or a batch
-            traced: list[Any] = [value for value in (g, partial) if type(value) in KINDS]
-            inner = max(traced, key=lambda value: int(value.owner.serial))
-            if inner.by_outline:
-                return np.where(partial == 0, 0.0, g * partial)
-            return inner.owner.evaluated(flat_product, g, partial)
-    result = g * partial
-    if type(result) in KINDS and isinstance(result, float) and not decided(value := plain(result)):
-        # What an outer derivative sees of the product is only dropped where the product is undefined.
-        zero = plain(partial) == 0
-        return np.where(zero & (value != value), 0.0, result) if not decided(zero) or zero else result
-    if isinstance(result, float) and result != result and isinstance(partial, float) and partial == 0:
-        return 0.0
-    return result
-
-
-def flat_product(g: Any, partial: Any) -> Any:
-    """`product` of numbers, as one operation of a staged program."""
-    return 0.0 if partial == 0 else g * partial
-
-
 def strong(g: Any, weight: Any) -> Any:
     """`g * weight`, zero wherever the weight is."""
     if decided(weight) and np.ndim(g) == 0:
@@ -234,7 +202,7 @@ def chosen(g: Any, weight: Any, mask: Any) -> Any:
 def scale(g: Any, partial: Any) -> Any:
     """`g * partial`, keeping structural zeros."""
     if type(g) not in FORMS:
-        return product(g, partial)
+        return g * partial
     if type(g) is Block and (
         partial.shape == g.shape if type(partial) is np.ndarray else type(partial) is float and math.isfinite(partial)
     ):
@@ -267,7 +235,7 @@ def select(g: Any, weight: Any) -> Any:
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
     mask = nonzero(weight)
-    alike = type(mask) is type(value) is np.ndarray and mask.shape == value.shape
+    alike = type(mask) is type(value) is type(weight) is np.ndarray and mask.shape == value.shape
     if not alike:
         mask = np.broadcast_to(mask, np.broadcast_shapes(np.shape(weight), np.shape(value)))
     if type(g) is Masked:

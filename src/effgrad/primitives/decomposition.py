@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from effgrad.arrays import laurent
 from effgrad.arrays.value import FUNCTIONS, KINDS, composed, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import conj, is_complex
@@ -343,6 +344,9 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
 
 
 pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv")
+# Where singular values or eigenvalues meet, derivatives are conventions, and no limit.
+for _primitive in (eigh_packed, eigvalsh, eig_packed, svd_packed, svdvals, pinv_of):
+    _primitive.series = laurent.unknown
 
 
 composed({

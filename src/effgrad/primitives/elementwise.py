@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, decided, ordinary, plain
-from effgrad.primitives.kinks import kink
+from effgrad.arrays import laurent
+from effgrad.arrays.laurent import Laurent
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, OPERATORS, UFUNCS, decided, ordinary, plain
+from effgrad.primitives.kinks import differentiated, kink, nested, over, reciprocal_root, step, stepped
 from effgrad.primitives.primitive import elementwise
 
 NUMBERS = frozenset((int, float))
@@ -40,8 +42,13 @@ def _power_exponent(y: Any, a: Any, n: Any) -> Any:
         return y * np.log(safe)
 
 
-def _weight(name: str, chosen: Any, tied: Any, left: float) -> Any:
-    """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left."""
+def _weight(name: str, chosen: Any, tied: Any, left: float, ahead: Any, behind: Any) -> Any:
+    """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left.
+
+    It is chosen where `ahead` is the larger of two values, one of which is the argument.
+    """
+    if nested(ahead, tied) or nested(behind, tied):
+        return stepped(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
     if decided(chosen):
         default: Any = 0.5 if tied else float(chosen)
     else:
@@ -49,28 +56,79 @@ def _weight(name: str, chosen: Any, tied: Any, left: float) -> Any:
     return kink(name, lambda: tied, left, 1.0 - left, default)
 
 
+def _extreme(name: str, left: float, own: Any, other: Any, larger: bool) -> Any:
+    """The weight of an argument in `maximum` or `minimum`; NaN stays with the argument that it belongs to."""
+    x, z = plain(own), plain(other)
+    ahead, behind = (own, other) if larger else (other, own)
+    weight = _weight(name, x > z if larger else x < z, x == z, left, ahead, behind)
+    if type(x) is np.ndarray and (total := _sum(x, axis=None)) == total:
+        return weight
+    if type(x) not in KINDS and np.ndim(x) == 0:
+        return weight if x == x else np.nan
+    return np.where(x != x, np.nan, weight)
+
+
+# The function itself, which interception does not reach.
+_sum = np.add.reduce
+
+
 def _sign(x: Any) -> Any:
-    x = plain(x)
-    return kink("absolute", lambda: x == 0, -1.0, 1.0, np.sign(x))
+    value = plain(x)
+    if differentiated(x) and nested(x, value == 0):
+        return 2.0 * step(x, 0.5) - 1.0
+    return kink("absolute", lambda: value == 0, -1.0, 1.0, np.sign(value))
 
 
 def _inside(x: Any, low: Any, high: Any) -> Any:
-    x, low, high = plain(x), plain(low), plain(high)
-    default = kink("clip", lambda: x == low, 0.0, 1.0, ((x >= low) & (x <= high)) * 1.0)
-    return kink("clip", lambda: x == high, 1.0, 0.0, default)
+    value, least, most = plain(x), plain(low), plain(high)
+    at_low, at_high = value == least, value == most
+    weight = ((value >= least) & (value <= most)) * 1.0
+    if differentiated(x):
+        inside = weight != 0
+        for at, distance in ((at_low & inside, lambda: x - low), (at_high & inside, lambda: high - x)):
+            weight = stepped(weight, at, distance, 1.0) if nested(x, at) else weight
+    default = kink("clip", lambda: at_low, 0.0, 1.0, weight)
+    return kink("clip", lambda: at_high, 1.0, 0.0, default)
 
 
-def _hypot(y: Any, a: Any) -> Any:
-    return a / np.where(plain(y) == 0, 1.0, y)
+def _clip_series(x: Laurent, low: Laurent, high: Laurent) -> Laurent:
+    return _least(_largest(x, low), high)
 
 
-add = elementwise(operator.add, 1, 1, name="add")
-subtract = elementwise(operator.sub, 1, -1, name="subtract")
-multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply")
-divide = elementwise(operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y / b, name="divide")
-power = elementwise(operator.pow, _power_base, _power_exponent, name="power")
+def _largest(a: Laurent, b: Laurent) -> Laurent:
+    return laurent.choose(laurent.sign(laurent.subtract(a, b)) >= 0, a, b)
+
+
+def _least(a: Laurent, b: Laurent) -> Laurent:
+    return laurent.choose(laurent.sign(laurent.subtract(a, b)) <= 0, a, b)
+
+
+def _power_series(a: Laurent, n: Laurent) -> Laurent | None:
+    """The power with one number as its exponent."""
+    exponent = n.plain()
+    if np.size(exponent) != 1 or n.coefficients[1:].any() or n.start > 0 or np.iscomplexobj(a.coefficients):
+        return None
+    return laurent.power(a, float(np.ravel(exponent)[0]))
+
+
+def _hypot_series(a: Laurent, b: Laurent) -> Laurent:
+    return laurent.power(laurent.add(laurent.multiply(a, a), laurent.multiply(b, b)), 0.5)
+
+
+def _size_series(x: Laurent) -> Laurent:
+    return laurent.linear(lambda c: c * laurent.sign(x), x)
+
+
+add = elementwise(operator.add, 1, 1, name="add", series=laurent.add)
+subtract = elementwise(operator.sub, 1, -1, name="subtract", series=laurent.subtract)
+multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply)
+divide = elementwise(
+    operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y / b, name="divide",
+    series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
+)  # fmt: skip
+power = elementwise(operator.pow, _power_base, _power_exponent, name="power", series=_power_series)
 negative = elementwise(operator.neg, -1, name="negative")
-absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute")
+absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series)
 
 
 def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
@@ -83,28 +141,32 @@ fmod = elementwise(np.fmod, 1, _minus_quotient)
 
 maximum = elementwise(
     np.maximum,
-    lambda y, a, b: _weight("maximum", plain(a) > plain(b), plain(a) == plain(b), 0.0),
-    lambda y, a, b: _weight("maximum", plain(b) > plain(a), plain(a) == plain(b), 1.0),
-    selects=True,
-)
+    lambda y, a, b: _extreme("maximum", 0.0, a, b, larger=True),
+    lambda y, a, b: _extreme("maximum", 1.0, b, a, larger=True),
+    selects=True, series=_largest,
+)  # fmt: skip
 minimum = elementwise(
     np.minimum,
-    lambda y, a, b: _weight("minimum", plain(a) < plain(b), plain(a) == plain(b), 1.0),
-    lambda y, a, b: _weight("minimum", plain(b) < plain(a), plain(a) == plain(b), 0.0),
-    selects=True,
-)
+    lambda y, a, b: _extreme("minimum", 1.0, a, b, larger=False),
+    lambda y, a, b: _extreme("minimum", 0.0, b, a, larger=False),
+    selects=True, series=_least,
+)  # fmt: skip
 fmax = elementwise(
     np.fmax,
-    lambda y, a, b: _weight("fmax", (plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 0.0),
-    lambda y, a, b: _weight("fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0),
-    selects=True,
-)
+    lambda y, a, b: _weight(
+        "fmax", (plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 0.0, a, b),
+    lambda y, a, b: _weight(
+        "fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0, b, a),
+    selects=True, series=_largest,
+)  # fmt: skip
 fmin = elementwise(
     np.fmin,
-    lambda y, a, b: _weight("fmin", (plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 1.0),
-    lambda y, a, b: _weight("fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0),
-    selects=True,
-)
+    lambda y, a, b: _weight(
+        "fmin", (plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 1.0, b, a),
+    lambda y, a, b: _weight(
+        "fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0, a, b),
+    selects=True, series=_least,
+)  # fmt: skip
 where = elementwise(
     lambda c, a, b: np.asarray(np.where(c, a, b))[()],
     None,
@@ -112,14 +174,21 @@ where = elementwise(
     lambda y, c, a, b: plain(c) == 0,
     name="where",
     selects=True,
+    series=lambda c, a, b: laurent.choose(c.plain() != 0, a, b),
 )
 clip = elementwise(
     np.clip,
     lambda y, x, low, high: _inside(x, low, high),
-    lambda y, x, low, high: (plain(x) < plain(low)) * 1.0,
-    lambda y, x, low, high: (plain(x) > plain(high)) * 1.0,
+    # Where the ends are exchanged, NumPy gives the upper one.
+    lambda y, x, low, high: ((plain(x) < plain(low)) & (plain(low) <= plain(high))) * 1.0,
+    lambda y, x, low, high: ((plain(x) > plain(high)) | (plain(low) > plain(high))) * 1.0,
     selects=True,
+    series=_clip_series,
 )
+
+
+def _half_over(y: Any) -> Any:
+    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else 0.5 / y
 
 
 def _sinc_partial(y: Any, x: Any) -> Any:
@@ -151,7 +220,7 @@ _UNARY = {
     np.log2: lambda y, x: np.reciprocal(x * np.log(2.0)),
     np.log10: lambda y, x: np.reciprocal(x * np.log(10.0)),
     np.log1p: lambda y, x: np.reciprocal(1 + x),
-    np.sqrt: lambda y, x: 0.5 / y,
+    np.sqrt: lambda y, x: _half_over(y),
     np.cbrt: lambda y, x: 1 / (3 * y * y),
     np.square: lambda y, x: 2 * x,
     np.reciprocal: lambda y, x: -y * y,
@@ -174,17 +243,32 @@ _UNARY = {
     np.fabs: lambda y, x: _sign(x),
     np.absolute: lambda y, x: _sign(x),
 }
-UNARY = {function: elementwise(function, partial) for function, partial in _UNARY.items()}
+_SERIES = {
+    np.exp: laurent.exponential,
+    np.sin: laurent.sine,
+    np.cos: lambda x: laurent.sine(x, cosine=True),
+    np.log: laurent.logarithm,
+    np.sqrt: lambda x: laurent.power(x, 0.5),
+    np.square: lambda x: laurent.multiply(x, x),
+    np.reciprocal: lambda x: laurent.power(x, -1.0),
+    np.cbrt: lambda x: laurent.power(x, 1 / 3),
+    np.fabs: _size_series,
+    np.absolute: _size_series,
+    np.hypot: _hypot_series,
+}
+UNARY = {function: elementwise(function, partial, series=_SERIES.get(function)) for function, partial in _UNARY.items()}
 
 _BINARY = {
-    np.hypot: (lambda y, a, b: _hypot(y, a), lambda y, a, b: _hypot(y, b)),
+    np.hypot: (lambda y, a, b: over(a, y), lambda y, a, b: over(b, y)),
     np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
     np.nextafter: (1, None),
     np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
     np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
 }
-BINARY = {function: elementwise(function, *partials) for function, partials in _BINARY.items()}
+BINARY = {
+    function: elementwise(function, *partials, series=_SERIES.get(function)) for function, partials in _BINARY.items()
+}
 
 sinc = elementwise(np.sinc, _sinc_partial)
 

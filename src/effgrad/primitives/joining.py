@@ -27,6 +27,11 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """Where the old elements and the new ones go is what NumPy does with their numbers, the new ones' negative."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
+    dtype = np.result_type(plain(arr))
+    if dtype.kind != "c" and np.iscomplexobj(plain(values)):
+        np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
+        values = np.real(values)
+    values = values.astype(dtype) if type(values) in KINDS else np.asarray(values, dtype)
     old = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
     fresh = -1 - np.arange(np.size(plain(values))).reshape(shape_of(values))
     places = np.insert(old, obj, fresh, axis)
@@ -165,6 +170,15 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
     return tuple(np.moveaxis(x, axis, 0))
 
 
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    return np.transpose(a, _order_of_axes(np.rollaxis, a, axis, start))
+
+
+def _order_of_axes(function: Any, a: Any, *args: Any) -> Any:
+    """The order of the axes in what a function makes of an array: that of axes with their numbers as lengths."""
+    return function(np.empty(range(np.ndim(plain(a)))), *args).shape
+
+
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -203,7 +217,7 @@ FUNCTIONS.update({
     np.diagflat: _diagflat, np.vander: _VANDER, np.unstack: _unstack,
     np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], axis=2),
     np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
-    np.rollaxis: lambda a, axis, start=0: np.moveaxis(a, axis, start - (axis % a.ndim < start)),
+    np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.linspace: _linspace, np.logspace: _logspace, np.geomspace: _geomspace,

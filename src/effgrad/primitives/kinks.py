@@ -3,6 +3,11 @@
 Meeting one performs an operation of its own, `Kink.take`. Without a handler the derivative there is the documented
 default: the element of least norm of the subdifferential (0 for `abs`, the average at ties), and 1 for `clip` at its
 ends.
+
+The weight at a kink is a step of a distance: `abs` has the partial `2 step(x) - 1`, a maximum `step(a - b)`, a norm y
+of x has `x * inverse(y)`. Under a further derivative a step is an operation, and its own derivative at 0 is NaN, never
+0: `abs` has no second derivative there. That of `abs(x)**2` is the limit of those beside the point, which
+`effgrad.modes.nearby` finds; a step, a spike and an inverse have Laurent series like any operation.
 """
 
 from collections import Counter
@@ -10,8 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import laurent
+from effgrad.arrays.value import KINDS, LAYERS, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
+from effgrad.primitives.primitive import Primitive, elementwise
 
 
 class Kink(Effect):
@@ -34,6 +42,69 @@ def kink(name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
         return default
     left, right = (side() if callable(side) else side for side in (left, right))
     return Kink.take(name, points, left, right, default)
+
+
+def _spike(distance: Any) -> Any:
+    return np.where(distance == 0, np.nan, 0.0)[()]
+
+
+def _spike_series(distance: laurent.Laurent) -> laurent.Laurent:
+    # Between what a jump is multiplied by where the function is smooth (order 2 or more) and where it is not (order 0).
+    order = distance.order()
+    at = (distance.start + order >= 2) & (order < len(distance.coefficients))
+    return laurent.Laurent(-1, laurent.constant(at * 1.0).coefficients)
+
+
+def _step_series(distance: laurent.Laurent, at_zero: laurent.Laurent) -> laurent.Laurent:
+    return laurent.constant(np.heaviside(laurent.sign(distance), at_zero.plain()))
+
+
+def _inverse(y: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.where(y == 0, 0.0, np.reciprocal(y, dtype=np.result_type(y, np.float16)))[()]
+
+
+# The derivative of a step: NaN at 0, where no number is right.
+spike: Primitive = elementwise(_spike, lambda y, d: spike(d), name="spike", series=_spike_series)
+step = elementwise(np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series)
+# 1 / y, and 0 at 0: the convention for norms.
+inverse = elementwise(
+    _inverse, lambda r, y: (spike(y) - r) * r, name="inverse", series=lambda y: laurent.power(y, -1.0, of_zero=0.0)
+)
+# 1 / y, where y is the root of what may be a square, so that y has a kink at 0; only a hair beside it is that seen.
+kinked = elementwise(lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series)
+reciprocal_root = elementwise(
+    np.reciprocal,
+    lambda r, y: (kinked(y) - r) * r,
+    name="reciprocal",
+    # A root that is zero all along the path has an argument that is, and no derivative.
+    series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
+)
+
+
+def differentiated(value: Any) -> bool:
+    """Whether a derivative looks at the value that a rule is given."""
+    return type(value) in LAYERS and value.owner.serial >= 0
+
+
+def nested(distance: Any, at: Any) -> bool:
+    """Whether a weight at a kink is itself differentiated, at a place where `at` holds: then it is an operation."""
+    return differentiated(distance) and (type(at) in KINDS or bool(np.any(at))) and not handled(Kink)
+
+
+def stepped(weight: Any, at: Any, distance: Any, at_zero: Any) -> Any:
+    """A weight as it is, or, where it is differentiated too, as a step of a distance where `at` holds.
+
+    `distance` is a function without arguments, which is called if the weight is differentiated.
+    """
+    return np.where(at, step(distance(), at_zero), weight)
+
+
+def over(a: Any, y: Any) -> Any:
+    """`a / y`, and 0 where y is 0."""
+    if differentiated(y):
+        return a * inverse(y)
+    return a / np.where(plain(y) == 0, 1.0, y)
 
 
 class Kinks(Handler[Kink]):

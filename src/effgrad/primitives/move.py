@@ -142,8 +142,20 @@ def _rows(m: Any) -> Any:
     return m if np.ndim(plain(m)) != 1 else np.broadcast_to(m, (np.size(plain(m)),) * 2)
 
 
-tril = linear(lambda x, k: np.tril(x, k), lambda g, x, k: np.tril(g, k), name="tril")
-triu = linear(lambda x, k: np.triu(x, k), lambda g, x, k: np.triu(g, k), name="triu")
+
+
+def _triangle(name: str) -> Any:
+    """One triangle of matrices; in a cotangent the other elements are zero by construction."""
+    part: Any = getattr(np, name)
+    ones = np.ones
+
+    def transpose(g: Any, x: Any, k: int) -> Any:
+        return cotangents.Masked(part(g, k), part(ones(np.shape(plain(g)), bool), k))
+
+    return linear(lambda x, k: part(x, k), transpose, name=name)
+
+
+tril, triu = _triangle("tril"), _triangle("triu")
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
@@ -154,6 +166,8 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    shape = tuple(map(int, np.atleast_1d(shape))) if np.ndim(shape) or np.size(shape) else ()
+
     def step(value: Any) -> Any:
         return broadcast_to(value, shape=shape)
 

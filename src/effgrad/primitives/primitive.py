@@ -37,7 +37,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "read", "kept_of",
+        "push_jointly", "pull_jointly", "read", "kept_of", "series",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -52,6 +52,8 @@ class Primitive:
         self.pull_jointly: Any = None
         # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
         self.read: tuple[Any, ...] = ()
+        # The result's Laurent series from those of the arguments; None where no singular point has one.
+        self.series: Any = None
         # What `kept` has answered.
         self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
@@ -124,11 +126,14 @@ class Primitive:
         return f"<primitive {self.name}>"
 
 
-def elementwise(function: Function, *partials: Any, name: str = "", selects: bool = False) -> Primitive:
+def elementwise(
+    function: Function, *partials: Any, name: str = "", selects: bool = False, series: Any = None
+) -> Primitive:
     """A primitive that acts element by element with broadcasting, from its partials.
 
     A partial is a function ``(y, *args)``, a number, or None. With `selects`, partials are weights that choose among
     the arguments (`where`, `maximum`): a weight of zero excludes its argument strongly, infinities and NaNs included.
+    `series` is the rule for Laurent series (`effgrad.arrays.laurent`), for a function with singular points.
     """
     primitive = Primitive(name or function.__name__, function, "elementwise", None, None)
 
@@ -156,7 +161,7 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
             return push_selected, pull_selected
 
         def push_partial(t: Any, y: Any, *args: Any) -> Any:
-            return cotangents.broadcast_like(cotangents.product(partial(y, *args), t), y)
+            return cotangents.broadcast_like(partial(y, *args) * t, y)
 
         def pull_partial(g: Any, y: Any, *args: Any) -> Any:
             return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
@@ -169,7 +174,7 @@ def elementwise(function: Function, *partials: Any, name: str = "", selects: boo
     if not selects:
         primitive.number_pulls = tuple(map(_number_pull, partials))
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
-    primitive.partials, primitive.selects = partials, selects
+    primitive.partials, primitive.selects, primitive.series = partials, selects, series
     primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
     return primitive
 
@@ -192,11 +197,7 @@ def _number_pull(partial: Any) -> Any:
 
     def pull(g: float, y: Any, *args: Any) -> Any:
         factor = partial(y, *args)
-        if type(factor) in NUMBERS:
-            part = g * float(factor)
-            if part == part:
-                return part
-        return cotangents.product(g, factor)
+        return g * (float(factor) if type(factor) in NUMBERS else factor)
 
     return pull
 
@@ -307,7 +308,7 @@ def _zeros_like(value: Any) -> Any:
     return np.zeros(np.shape(value), np.result_type(value))
 
 
-def general(function: Function, jvp: Any, vjp: Any, name: str = "") -> Primitive:
+def general(function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None) -> Primitive:
     """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     vjps = vjp if isinstance(vjp, tuple) else (vjp,)
@@ -315,4 +316,7 @@ def general(function: Function, jvp: Any, vjp: Any, name: str = "") -> Primitive
     def make_pull(rule: Any) -> Any:
         return rule and (lambda g, y, *args, **params: rule(cotangents.dense(g), y, *args, **params))
 
-    return Primitive(name or function.__name__, function, "general", jvps, tuple(make_pull(rule) for rule in vjps))
+    pulls = tuple(make_pull(rule) for rule in vjps)
+    primitive = Primitive(name or function.__name__, function, "general", jvps, pulls)
+    primitive.series = series
+    return primitive

@@ -94,11 +94,32 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) ->
             widened.append(x)
         terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
         operands, output = tuple(widened), output.replace("...", batch)
+    terms, operands = _without_broadcast(terms, operands)
     subscripts = ",".join(terms) + "->" + output
     result = einsum(*operands, subscripts=subscripts)
-    if len(operands) == 1:  # a diagonal or a transpose is a view
-        return view(result, operands[0], lambda value: einsum(value, subscripts=subscripts))
-    return result
+    # A diagonal or a transpose is a view.
+    return result if len(operands) > 1 else view(result, operands[0], lambda x: einsum(x, subscripts=subscripts))
+
+
+def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]:
+    """Terms and operands without the axes of length one that are broadcast against longer ones of the same letter."""
+    shapes = [np.shape(plain(x)) for x in operands]
+    longest: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, size in zip(term, shape, strict=False):
+            longest[letter] = max(size, longest.get(letter, 0))
+    short = [
+        [n == 1 < longest[letter] for letter, n in zip(term, shape, strict=False)]
+        for term, shape in zip(terms, shapes, strict=True)
+    ]
+    if not any(map(any, short)):
+        return terms, operands
+    kept = [
+        "".join(s for s, drop in zip(term, drops, strict=False) if not drop)
+        for term, drops in zip(terms, short, strict=True)
+    ]
+    places = [tuple(0 if drop else slice(None) for drop in drops) for drops in short]
+    return kept, tuple(x[place] if 0 in place else x for x, place in zip(operands, places, strict=True))
 
 
 def _matmul_left(g: Any, a: Any, b: Any) -> Any:

@@ -1,15 +1,17 @@
 """Reductions: sum, prod, max, min, cumsum as primitives; mean, var, std and logsumexp written with them."""
 
+import operator
 from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import laurent
 from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.given import given
-from effgrad.primitives.kinks import first_of_ties, kink
+from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
 from effgrad.primitives.move import PLAIN, reshape
-from effgrad.primitives.primitive import general, linear
+from effgrad.primitives.primitive import elementwise, general, linear
 
 
 def _expand(g: Any, x: Any, axis: Any) -> Any:
@@ -28,11 +30,16 @@ def _against(g: Any, x: Any, axis: Any) -> Any:
 
 def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
     """The weight of each element in a maximum or minimum: equal among ties."""
-    y = plain(y)
+    top, y = y, plain(y)
     chosen = plain(x) == _against(y, x, axis)
     if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
         return chosen  # one in each group
     count = np.sum(chosen, axis=axis, keepdims=True)
+    tied = chosen & (count > 1)
+    if nested(x, tied):
+        ahead = -1.0 if name == "min" else 1.0
+        weight = stepped(chosen * 1.0, tied, lambda: ahead * (x - _against(top, x, axis)), 1.0)
+        return weight / np.sum(weight, axis=axis, keepdims=True)
     return kink(
         name,
         at=lambda: chosen & (count > 1),
@@ -80,7 +87,22 @@ def _extremum(function: Any, name: str) -> Any:
         jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
         vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
         name=name,
+        series=lambda x, axis: _extremum_series(x, axis, -1 if name == "min" else 1),
     )
+
+
+def _extremum_series(x: laurent.Laurent, axis: Any, ahead: int) -> laurent.Laurent:
+    """The series that is the largest (smallest) just beside the point: the first in the order of its coefficients."""
+    c = x.coefficients
+    reduced = range(c.ndim - 1) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [a % (c.ndim - 1) for a in reduced]
+    kept = [a for a in range(c.ndim - 1) if a not in axes]
+    groups = np.transpose(c, [0, *[a + 1 for a in (*kept, *axes)]])
+    groups = groups.reshape(*groups.shape[: 1 + len(kept)], -1)
+    rank = np.empty(groups[0].size, int)
+    rank[np.lexsort(ahead * groups.reshape(len(c), -1)[::-1])] = np.arange(rank.size)
+    place = np.argmax(rank.reshape(groups.shape[1:]), axis=-1)
+    return laurent.Laurent(x.start, np.take_along_axis(groups, place[None, ..., None], -1)[..., 0])
 
 
 def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
@@ -110,6 +132,9 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
     def rule(
         a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
     ) -> Any:
+        if axis is not None and not np.ndim(plain(a)):
+            np.sum(0.0, axis=axis)  # NumPy lets a number be reduced along an axis 0, and no other
+            axis = None
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
@@ -173,13 +198,33 @@ def _std(a: Any, *args: Any, **options: Any) -> Any:
     return root(_var(a, *args, **options))
 
 
-def root(square: Any) -> Any:
-    """The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice)."""
-    zero = plain(square) == 0
+def _half_over(y: Any) -> Any:
+    value = plain(y)
+    zero = value == 0
     kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
+    if differentiated(y):
+        return 0.5 * inverse(y)
     if decided(zero):
-        return square * 0.0 if zero else np.sqrt(square)
-    return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
+        return 0.0 if zero else 0.5 / value
+    return 0.5 * ~zero / np.where(zero, 1.0, value)
+
+
+# The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice).
+root = elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5))
+
+
+def root_of(total: Any, power: float) -> Any:
+    """The sum of powers that a norm is a root of, to that power, with derivative 0 where it is 0."""
+    return root(total) if power == 0.5 else _power_root(total, power)
+
+
+_power_root = elementwise(
+    operator.pow,
+    lambda y, x, n: n * over(y, x),
+    None,
+    name="power",
+    series=lambda x, n: laurent.power(x, float(n.plain())),
+)
 
 
 def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:

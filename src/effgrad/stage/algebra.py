@@ -42,7 +42,7 @@ def _add(node: Node, add: Add) -> Any:
 def _doubled(node: Node, add: Add) -> Any:
     """Twice `w * c * x`, as the derivative of `c * x * x` adds it, where c is a number: `w * (2 * c) * x`."""
     (product, _) = node.args
-    if product.primitive.name not in ("multiply", "flat_product"):
+    if product.primitive is not multiply:
         return None
     scaled, x = product.args
     if type(scaled) is not Node or scaled.primitive is not multiply:
@@ -71,13 +71,6 @@ def _multiply(node: Node, add: Add) -> Any:
         if type(one) is float and other.primitive is negative:
             return node.changed(args=(other.args[0], -one))
     return None
-
-
-def _flat_product(node: Node, add: Add) -> Any:
-    g, partial = node.args
-    if type(partial) is Node:
-        return partial if _is(g, 1) else None
-    return g if partial == 1 else node.changed(primitive=multiply) if partial else 0.0
 
 
 def _divide(node: Node, add: Add) -> Any:
@@ -160,7 +153,7 @@ def _unequal(node: Node, add: Add) -> Any:
 
 ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "flat_product": _flat_product, "where": _where, "ne": _unequal,
+    "negative": _negative, "where": _where, "ne": _unequal,
     "and_": _both, "bitwise_and": _both, "logical_and": _both,
     "or_": _either, "bitwise_or": _either, "logical_or": _either,
 }  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad.api.limits import undefined
 from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged
 from effgrad.program.control import read
@@ -110,10 +111,10 @@ def _collection_paused() -> Iterator[None]:
 class Path:
     """One path: its program, what the guards answer on it, and what makes the result."""
 
-    __slots__ = ("answers", "graph", "program", "result", "seconds")
+    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds")
 
     def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
-        self.graph, self.program, self.seconds = graph, program, seconds
+        self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
         # What makes the result of the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
@@ -211,7 +212,10 @@ class Compiled:
         found = paths.run(inputs)
         if found is not None:
             path, outputs = found
+            if path.differentiated and any(map(undefined, outputs)):
+                return self._at_limit(leaves, tree)
             return path.result(outputs)
+        given = leaves, tree
         leaves, tree = (leaves, tree) if tree is not None else flatten((leaves, {}))
         if paths.exhausted():
             args, kwargs = optree.tree_unflatten(tree, leaves)
@@ -229,21 +233,32 @@ class Compiled:
         except GuardFailed:  # where rounding decides, the program may not take the path that NumPy takes
             with self._settings():
                 outputs = _owned(values(results), inputs)
+        if graph.differentiated and any(map(undefined, outputs)):
+            return self._at_limit(*given)
         return optree.tree_unflatten(graph.tree, outputs)
 
     def _staged(self, leaves: Sequence[Any], tree: Any, loops: Loops | None) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
             graph, results = staged(self.read, leaves, tree, simplifier(), loops)
+        differentiated = graph.differentiated
         graph = contracted(dead(graph))
         if loops is not None:
             graph = with_pairs(graph, _native().Halves)
             compile_loops(graph)
+        graph.differentiated = differentiated
         return graph, results, BACKENDS[self.backend](graph, self.flush_subnormals)
 
     def _loops(self) -> Loops | None:
         """The loops of a program in machine code; NumPy's programs have none."""
         return Loops(_native().Executable, self.memory) if self.backend == "native" else None
+
+    def _at_limit(self, leaves: Sequence[Any], tree: Any) -> Any:
+        """The result by the function itself, whose derivatives have limits where the program has NaN."""
+        if tree is None:
+            return self.function(*leaves)
+        args, kwargs = optree.tree_unflatten(tree, leaves)
+        return self.function(*args, **kwargs)
 
     def _settings(self) -> contextlib.AbstractContextManager[None]:
         """The floating-point settings of the program, for its first run, by NumPy."""

@@ -112,6 +112,8 @@ class Graph:
 
     def __init__(self, inputs: list[Node], nodes: list[Node], outputs: list[Any], tree: Any = None) -> None:
         self.inputs, self.nodes, self.outputs, self.tree = inputs, nodes, outputs, tree
+        # Whether the program that was staged takes a derivative.
+        self.differentiated = False
 
     def with_nodes(self, nodes: list[Node], outputs: list[Any]) -> "Graph":
         """The same program in other words."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from effgrad.api import jvp, vjp
 from effgrad.arrays.value import CONSTANT, example
-from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import flat_product
 from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
@@ -55,9 +53,7 @@ def replay(graph: Graph, leaves: Sequence[Any]) -> list[Any]:
         args = [values[a] if type(a) is Node else a for a in node.args]
         params = fill(node.params, [values[s] for s in node.slots])
         function = node.primitive.function
-        if function is flat_product:
-            values[node] = cotangents.product(*args)
-        elif function is float:
+        if function is float:
             (values[node],) = args
         elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
             values[node] = (node.primitive if node.primitive.kind == "elementwise" else function)(*args, **params)

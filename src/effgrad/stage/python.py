@@ -28,7 +28,7 @@ _INFIX = {
 }  # fmt: skip
 
 # Forms that put their arguments next to an operator.
-_OPERANDS = {"negative", "getitem", "flat_product"}
+_OPERANDS = {"negative", "getitem"}
 
 Form = Callable[..., str]
 
@@ -40,7 +40,6 @@ def _listed(items: tuple[str, ...]) -> str:
 _FORMS: dict[str, Form] = {
     "float": lambda x: f"float({x})",
     "where": lambda condition, yes, no: f"np.where({condition}, {yes}, {no})",
-    "flat_product": lambda g, partial: f"(0.0 if {partial} == 0 else {g} * {partial})",
     "negative": lambda x: f"(-{x})",
     "absolute": lambda x: f"abs({x})",
     "reshape": lambda x, shape: f"np.reshape({x}, {shape})",

@@ -236,6 +236,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
         recorder = self.recorder or Simplifier()
         self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
+        # Whether a derivative is taken in the program.
+        self.differentiated = False
         self.constants: dict[int, tuple[Any, Any, Any]] = {}
 
     def variable(self, example: Any) -> Staged:
@@ -445,6 +447,7 @@ def staged(
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
+        graph.differentiated = stage.differentiated
         leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
     return graph, leaves
 

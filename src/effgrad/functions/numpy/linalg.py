@@ -10,7 +10,7 @@ from effgrad.primitives.decomposition import pinv_of
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.reduction import root
+from effgrad.primitives.reduction import root, root_of
 
 
 def symmetric(a: Any) -> Any:
@@ -136,9 +136,7 @@ def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
         return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
     if ord == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
-    total = np.sum(size**ord, axis=axis, keepdims=keepdims)
-    zero = plain(total) == 0
-    return np.where(zero, 0.0, np.where(zero, 1.0, total) ** (1.0 / ord))
+    return root_of(np.sum(size**ord, axis=axis, keepdims=keepdims), 1.0 / ord)
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

@@ -64,6 +64,7 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 
 def _cumulative(function: Any, first: float) -> Any:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        x = np.atleast_1d(x)
         axis = 0 if axis is None else axis
         result = function(x, axis=axis, dtype=dtype)
         if not include_initial:

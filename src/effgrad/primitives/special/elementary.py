@@ -324,7 +324,7 @@ enter({
     sp.radian: (DEGREE, DEGREE / 60, DEGREE / 3600),
     # entropies, losses and transformations of statistics
     sp.xlogy: (lambda y, a, b: np.log(b), _xlogy_second),
-    sp.xlog1py: (lambda y, a, b: np.log1p(b), lambda y, a, b: a / (1 + b)),
+    sp.xlog1py: (lambda y, a, b: np.log1p(b), lambda y, a, b: _xlogy_second(y, a, 1 + b)),
     sp.entr: lambda y, x: -np.log(x) - 1,
     sp.rel_entr: (lambda y, a, b: np.log(a / b) + 1, lambda y, a, b: -a / b),
     sp.kl_div: (lambda y, a, b: np.log(a / b), lambda y, a, b: 1 - a / b),

@@ -13,7 +13,6 @@ import numpy as np
 
 from effgrad.arrays.value import CONSTANT, UFUNCS
 from effgrad.primitives import elementwise as rows
-from effgrad.primitives.cotangents import flat_product
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import GUARD, Graph, Node
 from effgrad.stage.loop.affine import Affine, NotCaptured
@@ -227,9 +226,6 @@ def from_graph(graph: Graph, arguments: Sequence[Element]) -> list[Element]:
 
 def _of_node(node: Node, args: list[Element]) -> Element:
     primitive = node.primitive
-    if primitive.function is flat_product:
-        zero = constant(0, node.dtype)
-        return element(WHERE, element(EQUAL, args[1], constant(0, args[1].dtype)), zero, element(MULTIPLY, *args))
     if primitive.function is float:
         return cast(args[0], FLOAT)
     if node.params or primitive.kind not in ("elementwise", "constant"):

@@ -169,11 +169,6 @@ def _xlogy(body: Body, kind: str, a: str, b: str) -> str:
     return body.select(flat, kind, zero, product)
 
 
-def _flat_product(body: Body, kind: str, g: str, partial: str) -> str:
-    zero = literal(0, kind)
-    return body.select(body.compare("eq", kind, partial, zero), kind, zero, body.do(f"fmul {kind} {g}, {partial}"))
-
-
 def _isinf(body: Body, kind: str, x: str) -> str:
     return body.compare("eq", kind, body.intrinsic("fabs", kind, x), literal(np.inf, kind))
 
@@ -217,7 +212,7 @@ FLOATING: dict[str, Emitter] = {
     "ceil": _intrinsic("ceil"), "trunc": _intrinsic("trunc"), "rint": _intrinsic("rint"), "sign": _sign,
     "deg2rad": _scaled(np.pi / 180), "radians": _scaled(np.pi / 180), "rad2deg": _scaled(180 / np.pi),
     "degrees": _scaled(180 / np.pi), "erf": _library("erf"), "erfc": _library("erfc"), "expit": _expit,
-    "xlogy": _xlogy, "flat_product": _flat_product,
+    "xlogy": _xlogy,
 }  # fmt: skip
 
 # Computed in the type of the result, any but bool.

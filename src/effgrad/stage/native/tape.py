@@ -33,9 +33,7 @@ COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(NAMES), le
 # Two operations at once: the name of the first, that of the second, and which argument of the second the first is.
 JOINED = {
     (first, second, place): STOP + 1 + number
-    for number, (first, second, place) in enumerate(
-        itertools.product(("multiply", "flat_product"), ("add", "subtract"), (0, 1))
-    )
+    for number, (first, second, place) in enumerate(itertools.product(("multiply",), ("add", "subtract"), (0, 1)))
 }
 _FIRST, _SECOND = {first for first, _, _ in JOINED}, {second for _, second, _ in JOINED}
 INTERPRETER = "effgrad_tape"

@@ -1,0 +1,126 @@
+"""The limit of a derivative at a singular point, in place of NaN.
+
+A rule gives NaN where no number follows from the formula: zero times infinity, or the derivative of a kink's weight. If
+the program is smooth there all the same (`norm(x)**2` at 0), the derivative is its own limit, which the mode
+`effgrad.modes.nearby` computes. The paths come from four sides. Where all agree, their value is the derivative; a first
+derivative with opposite values on opposite sides has their mean, as everywhere the element of least norm; anything else
+is NaN. A side that leaves the domain of the program (`sqrt` of a negative number) is left out.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import KINDS, LAYERS, Smooth, depends
+from effgrad.effects import handled
+from effgrad.modes.nearby import Beside, Nearby
+from effgrad.primitives.kinks import Kink
+from effgrad.trees import flatten
+
+_sum, _isnan = np.add.reduce, np.isnan
+# Sides that differ by more than this, relative to the largest number, do not agree.
+AGREEMENT = 1e-8
+
+
+def completed(
+    derivative: Any, compute: Callable[..., Any], point: Sequence[Any], value: Callable[[], Any],
+    orders: Sequence[int] = (1,),
+) -> Any:  # fmt: skip
+    """A derivative with its limit in place of each NaN, unless the program's value is NaN.
+
+    Arguments:
+        derivative: a pytree, the result of `compute(*point)`.
+        compute: the derivative as a function of the point.
+        point: pytrees.
+        value: gives the value of the program there.
+        orders: of the derivative in the program, or of each of several in a list, to which the derivatives that the
+            program itself takes are added.
+    """
+    leaves, tree = flatten(derivative)
+    inputs, structure = flatten(tuple(point))
+    if handled(Smooth):
+        _note(inputs, max(orders))
+        return derivative
+    if not any(map(undefined, leaves)) or not all(map(_is_real, inputs)):
+        return derivative
+    if any(map(undefined, flatten(value())[0])):
+        return derivative
+    # Where a side is chosen, opposite sides have no mean.
+    sides, around = [], int(handled(Kink))
+    for signs in _directions(inputs):
+        with Nearby() as nearby:
+            beside = [nearby.variable(x, w) for x, w in zip(inputs, signs, strict=True)]
+            try:
+                found = flatten(compute(*structure.unflatten(beside)))[0]
+            except Exception:  # the program does not run there: no limit, and the derivative stays as it is
+                return derivative
+            sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
+            around = max(around, nearby.order - max(orders))
+    each = len(leaves) // len(orders)
+    return tree.unflatten([
+        _replaced(leaf, [side and side[place] for side in sides], orders[place // each] + around)
+        for place, leaf in enumerate(leaves)
+    ])  # fmt: skip
+
+
+def _note(inputs: list[Any], order: int) -> None:
+    """Note the order of a derivative inside a limit, its own and that of those around it, or that there is one."""
+    for value in inputs:
+        around = 0
+        while type(value) in LAYERS and type(value) is not Beside:
+            value, around = value.primal, around + 1
+        if type(value) is Beside:
+            value.owner.order = max(value.owner.order, around + order)
+            return
+        if type(value) in KINDS and hasattr(value.owner, "differentiated"):  # a staged program
+            value.owner.differentiated = True
+
+
+def undefined(leaf: Any) -> bool:
+    if type(leaf) is float or type(leaf) is np.float64:
+        return bool(leaf != leaf)
+    if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
+        return False
+    total = _sum(leaf, axis=None)
+    return bool(total != total) and bool(_isnan(leaf).any())
+
+
+def _is_real(leaf: Any) -> bool:
+    kind = getattr(getattr(leaf, "dtype", None), "kind", None)
+    return not depends(leaf) and (isinstance(leaf, float) or isinstance(leaf, np.ndarray) and kind == "f")
+
+
+def _directions(inputs: list[Any]) -> list[list[Any]]:
+    """Two directions in general position, each with its opposite; the first has positive elements."""
+    result = []
+    for mixed in (False, True):
+        start, direction = 0, []
+        for leaf in inputs:
+            place = np.arange(start, start + np.size(leaf)).reshape(np.shape(leaf))
+            start += np.size(leaf)
+            size = 0.6 + (1 - 2 * mixed) * (place + 1) * 0.6180339887498949 % 1.0
+            direction.append((size * np.where(mixed & (place % 2 == 1), -1.0, 1.0))[()])
+        result += [direction, [-one for one in direction]]
+    return result
+
+
+def _replaced(leaf: Any, sides: list[Any], order: int) -> Any:
+    """A leaf with the limits from all sides in place of each NaN."""
+    if not undefined(leaf) or all(side is None for side in sides):
+        return leaf
+    pairs: list[Any] = []
+    for one, other in (sides[:2], sides[2:]):
+        if one is not None and other is not None and order == 1:
+            pairs.append((np.asarray(one) + other) / 2)
+        else:
+            pairs += [np.asarray(side) for side in (one, other) if side is not None]
+    with np.errstate(invalid="ignore"):
+        mean = sum(pairs) / len(pairs)
+        finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in pairs]
+        agree = np.all([(np.abs(one - mean) <= AGREEMENT * max(finite)) | (one == mean) for one in pairs], axis=0)
+    # An infinite second derivative may be that of a kink; at the end of a domain, one that the formula gives stays.
+    ended = order == 1 or (np.isinf(leaf) & any(side is None for side in sides))
+    agree &= np.isfinite(mean) | ended
+    limit = np.where(np.isfinite(leaf), leaf, np.where(agree, mean, np.nan))
+    return np.asarray(limit, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(limit)

@@ -1,0 +1,248 @@
+"""Laurent series in an infinitesimal t, whose coefficients are plain arrays.
+
+A series is `coefficients[0] t**start + coefficients[1] t**(start + 1) + ...`, known up to the last coefficient. Each
+element of the arrays has a series of its own, whose *order* is the exponent of its first coefficient that is not zero.
+A series whose known coefficients are all zero is taken for zero: along a path in general position, a function that
+vanishes to so high an order vanishes. Zero times an infinite number is then zero, and every other product is computed.
+These are the finite expansions of the Levi-Civita field: Shamseddine and Berz 1996, Exception handling in derivative
+computation with nonarchimedean calculus.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+Function = Callable[..., Any]
+
+# The functions themselves, which interception does not reach.
+_array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
+
+# How many coefficients a series has at most: four more than the second derivatives of a norm take.
+TERMS = 12
+# The order that stands for a number above the largest.
+OVERFLOW = -3
+# A coefficient of a negative order this much smaller than the standard part is rounding.
+ROUNDING = 1e-9
+
+
+class Laurent:
+    """A series: the exponent of the first of its coefficients, which lie along axis 0."""
+
+    __slots__ = ("start", "coefficients")
+
+    def __init__(self, start: int, coefficients: Array) -> None:
+        filled = coefficients.reshape(len(coefficients), -1).any(axis=1)
+        first = int(filled.argmax()) if filled.any() else 0
+        self.start, self.coefficients = start + first, coefficients[first : first + TERMS]
+
+    @property
+    def end(self) -> int:
+        """The exponent of the first term that is not known."""
+        return self.start + len(self.coefficients)
+
+    def order(self) -> Array:
+        """The place of each element's first coefficient that is not zero, or of the end."""
+        nonzero = self.coefficients != 0
+        return np.where(nonzero.any(axis=0), nonzero.argmax(axis=0), len(self.coefficients))
+
+    def leading(self) -> Array:
+        """The first coefficient that is not zero, which has the sign of the element."""
+        place = np.minimum(self.order(), len(self.coefficients) - 1)
+        first: Array = np.take_along_axis(self.coefficients, place[None], 0)[0]
+        return first
+
+    def standard(self) -> Any:
+        """The value that is infinitely near, infinite where the series is; NaN where it is not known."""
+        before = self.coefficients[: max(-self.start, 0)]
+        shape = self.coefficients.shape[1:]
+        if self.start > 0:
+            value = _zeros(shape, self.coefficients.dtype)
+        elif self.end <= 0:
+            value = np.full(shape, np.nan)
+        else:
+            value = self.coefficients[-self.start]
+        with np.errstate(invalid="ignore"):
+            infinite = ~(np.abs(before) <= ROUNDING * np.abs(value)).all(axis=0)
+            leading = self.leading()
+        return np.where(infinite, np.where(np.isfinite(leading), leading * np.inf, np.nan), value)[()]
+
+    def plain(self) -> Any:
+        """The value at t = 0, infinite where the series is."""
+        order = self.order() + self.start
+        at_zero = self.coefficients[-self.start] if self.start <= 0 < self.end else np.zeros(order.shape)
+        with np.errstate(invalid="ignore"):
+            return np.where(order < 0, self.leading() * np.inf, at_zero)[()]
+
+
+def constant(value: Any) -> Laurent:
+    """A constant as a series, all of whose coefficients are known; what is not finite is above every order."""
+    value = np.asarray(value)
+    coefficients = _zeros((TERMS, *value.shape), np.result_type(value, float))
+    finite = np.isfinite(value)
+    if finite.all():
+        coefficients[0] = value
+        return Laurent(0, coefficients)
+    coefficients[0], coefficients[-1] = np.where(finite, 0.0, value), np.where(finite, value, 0.0)
+    return Laurent(1 - TERMS, coefficients)
+
+
+def unknown(*arguments: Laurent, **_: Any) -> Laurent:
+    """The result of a function whose derivative is a convention where it is singular: nothing is known of it."""
+    shape = np.broadcast_shapes(*[a.coefficients.shape[1:] for a in arguments])
+    return Laurent(0, np.full((1, *shape), np.nan))
+
+
+def aligned(series: list[Laurent]) -> tuple[int, list[Array]]:
+    """Coefficients of several series from one exponent on to the first that one of them does not know."""
+    start, end = min(s.start for s in series), min(s.end for s in series)
+    return start, [
+        _concatenate([_zeros((s.start - start, *s.coefficients.shape[1:]), s.coefficients.dtype), s.coefficients])[
+            : max(end - start, 1)
+        ]
+        for s in series
+    ]
+
+
+def linear(function: Function, *series: Laurent) -> Laurent:
+    """A function that is linear in all its arguments together."""
+    start, rows = aligned(list(series))
+    return Laurent(start, _stack([np.asarray(function(*row)) for row in zip(*rows, strict=True)]))
+
+
+def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
+    """A function that is linear in each of two arguments, as a product is."""
+    terms = min(len(a.coefficients), len(b.coefficients))
+    rows = [
+        sum((function(a.coefficients[j], b.coefficients[k - j]) for j in range(1, k + 1)),
+            start=function(a.coefficients[0], b.coefficients[k]))
+        for k in range(terms)
+    ]  # fmt: skip
+    return Laurent(a.start + b.start, _stack([np.asarray(row) for row in rows]))
+
+
+def multiply(a: Laurent, b: Laurent) -> Laurent:
+    """The product, in which a zero is stronger than an infinite or undefined factor."""
+    terms = min(len(a.coefficients), len(b.coefficients))
+    x, y = _level(a.coefficients[:terms], b.coefficients[:terms])
+    result = x[0] * y
+    for j in range(1, terms):
+        result[j:] += x[j] * y[: terms - j]
+    zero = (a.order() == len(a.coefficients)) | (b.order() == len(b.coefficients))
+    return Laurent(a.start + b.start, np.where(zero, 0.0, result))
+
+
+def _level(a: Array, b: Array) -> tuple[Array, Array]:
+    """Coefficients with as many axes, which broadcast against each other."""
+    rank = max(a.ndim, b.ndim)
+    a, b = (c.reshape(len(c), *(1,) * (rank - c.ndim), *c.shape[1:]) for c in (a, b))
+    return a, b
+
+
+def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
+    """`a**n` for a number `n`, by the recurrence of J. C. P. Miller; infinite where an exponent is not an integer.
+
+    `of_zero` is the value where `a` is zero and `n` is below 0.
+    """
+    terms = len(a.coefficients)
+    order = a.order()
+    zero = order == terms
+    order = np.where(zero, 0, order)
+    exponent = (a.start + order) * n
+    odd = (exponent != np.rint(exponent)) & ~zero
+    exponent = np.where(zero, 0, np.floor(exponent)).astype(int)
+    base = _shifted(a.coefficients, order)[: max(terms - int(order.max(initial=0)), 1)]
+    base[0] = np.where(zero, 1.0, base[0])
+    result = [np.sqrt(base[0]) if n == 0.5 else base[0] ** n]
+    for k in range(1, len(base)):
+        weights = np.arange(1, k + 1) * (n + 1) - k
+        total = np.einsum("j,j...,j...->...", weights, base[1 : k + 1], _stack(result[::-1]))
+        result.append(total / (k * base[0]))
+    # A power between two orders: what is known is the lower one.
+    value = np.where(odd, np.inf, _stack(result))
+    first = int(np.where(zero, exponent.max(initial=0), exponent).min(initial=TERMS)) if exponent.size else 0
+    value = _shifted(value, first - exponent)
+    nothing = of_zero if n < 0 else float(n == 0)
+    value = np.where(zero, nothing, value)
+    if n == 0 and first <= 0 < first + len(value):
+        value[np.arange(len(value)) != -first] *= ~zero
+    return Laurent(first, value)
+
+
+def exponential(a: Laurent) -> Laurent | None:
+    """`exp(a)`; where it overflows, an infinite number of an order that no other has. None of an infinite series."""
+    if a.start < 0 or a.end <= 0:
+        return None
+    _, (h, value) = aligned([a, constant(np.exp(a.plain()))])
+    over = np.isinf(value[0])
+    result = [np.where(over, 1.0, value[0])]
+    for k in range(1, len(h)):
+        result.append(_derived(h, result, k))
+    if not over.any():
+        return Laurent(0, _stack(result))
+    return Laurent(OVERFLOW, _shifted(_stack(result), np.where(over, 0, OVERFLOW)))
+
+
+def sine(a: Laurent, cosine: bool = False) -> Laurent | None:
+    """`sin(a)`, or `cos(a)`; None of an infinite series."""
+    if a.start < 0 or a.end <= 0:
+        return None
+    _, (h, _) = aligned([a, constant(0.0 * a.plain())])
+    sines, cosines = [np.sin(h[0])], [np.cos(h[0])]
+    for k in range(1, len(h)):
+        s, c = _derived(h, cosines, k), -_derived(h, sines, k)
+        sines.append(s)
+        cosines.append(c)
+    return Laurent(0, _stack(cosines if cosine else sines))
+
+
+def logarithm(a: Laurent) -> Laurent | None:
+    """`log(a)`; where `a` is infinitely small, an infinite number that is only known to be of an order above -1."""
+    if a.start < 0 or a.end <= 0:
+        return None
+    _, (h, _) = aligned([a, constant(0.0 * a.plain())])
+    small = h[0] == 0
+    first = np.where(small, 1.0, h[0])
+    result = [np.log(first)]
+    for k in range(1, len(h)):
+        weights = np.arange(1, k)
+        known = np.einsum("j,j...,j...->...", weights, _stack(result[1:]), h[k - 1 : 0 : -1]) if k > 1 else 0.0
+        result.append((h[k] - known / k) / first)
+    if not small.any():
+        return Laurent(0, _stack(result))
+    return Laurent(-1, np.where(small, np.inf, _shifted(_stack(result), np.full(small.shape, -1))))
+
+
+def _derived(h: Array, known: list[Any], k: int) -> Any:
+    """The coefficient k of y where y' is h' times a series of which the coefficients up to k - 1 are known."""
+    return np.einsum("j,j...,j...->...", np.arange(1, k + 1), h[1 : k + 1], _stack(known[::-1])) / k
+
+
+def _shifted(coefficients: Array, by: Array) -> Array:
+    """Coefficients moved down by some places (up, if it is negative), with zeros for those that come in."""
+    terms = len(coefficients)
+    places = np.arange(terms).reshape(-1, *(1,) * (coefficients.ndim - 1)) + by
+    inside = (places >= 0) & (places < terms)
+    moved = np.take_along_axis(coefficients, np.clip(places, 0, terms - 1), 0)
+    return np.where(inside, moved, 0.0)
+
+
+def choose(condition: Any, a: Laurent, b: Laurent) -> Laurent:
+    """The series of `a` where the condition holds, and of `b` elsewhere."""
+    return linear(lambda x, y: np.where(condition, x, y), a, b)
+
+
+def add(a: Laurent, b: Laurent) -> Laurent:
+    start, (x, y) = aligned([a, b])
+    return Laurent(start, np.add(*_level(x, y)))
+
+
+def subtract(a: Laurent, b: Laurent) -> Laurent:
+    start, (x, y) = aligned([a, b])
+    return Laurent(start, np.subtract(*_level(x, y)))
+
+
+def sign(a: Laurent) -> Array:
+    signs: Array = np.sign(a.leading())
+    return signs

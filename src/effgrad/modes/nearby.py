@@ -1,0 +1,118 @@
+"""Evaluation a hair beside a point: the limit of a derivative where its formula gives NaN.
+
+The program, with whatever derivatives it takes, runs at x + w t**2 for an infinitesimal t and a direction w in general
+position. There the functions that have a singular point at x are smooth, so every rule holds as it stands, and the
+result is a series in t. Its standard part is the limit of the derivative along the path, which is the derivative if
+there is one; paths on several sides have to agree. The path is quadratic, so that `sqrt` of a coordinate has a series.
+Shamseddine and Berz 1996, Exception handling in derivative computation with nonarchimedean calculus.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.laurent import TERMS, Laurent, bilinear, constant, linear
+from effgrad.arrays.value import KINDS, Smooth, Traced, plain
+from effgrad.effects import Handler
+from effgrad.modes.taylor import Taylor
+from effgrad.primitives.primitive import Primitive
+
+LARGEST = 100_000  # the size of an array from which on a series for each element takes too much memory
+
+
+class Beside(Traced):
+    """A value at a point; its shadow is its series a hair beside it."""
+
+    __slots__ = ()
+
+
+class Nearby(Handler[Smooth]):
+    """Evaluate at a point, and as a Laurent series in the distance from it."""
+
+    def enter(self) -> None:
+        # Whether the path has left the domain of an operation; the order of the derivatives taken.
+        self.outside, self.order = False, 0
+
+    def apply(self, primitive: Primitive, *args: Any, **params: Any) -> Traced:
+        primals = [self.primal(a) for a in args]
+        series = [a.shadow if type(a) is Beside else None for a in args]
+        with np.errstate(all="ignore"):
+            result = primitive.function(*primals, **params)
+            if np.size(result) > LARGEST:
+                raise OverflowError("an array is too large for series")
+            found = _result(primitive, series, primals, params)
+            known = [result, *[s.coefficients for s in series if s]]
+            if np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
+                self.outside = True
+            return Beside(self, result, found)
+
+    def primal(self, value: Any) -> Any:
+        """A value at the point itself."""
+        return plain(value)
+
+    def variable(self, primal: Any, direction: Any) -> Traced:
+        """An input of the program, which moves along a direction."""
+        coefficients = np.zeros((TERMS, *np.shape(primal)), np.result_type(primal))
+        coefficients[0], coefficients[2] = primal, direction
+        return Beside(self, primal, Laurent(0, coefficients))
+
+    def standard(self, value: Any) -> Any:
+        """The limit of a value on the way to the point; NaN where there is none."""
+        return value.shadow.standard() if type(value) is Beside else plain(value)
+
+
+def _result(primitive: Primitive, series: list[Any], primals: list[Any], params: dict[str, Any]) -> Laurent:
+    """The series of a result, by the primitive's own rule, by linearity, or by its derivative."""
+    if primitive.series is not None:
+        given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
+        result: Laurent | None = primitive.series(*given, **params)
+        if result is not None:
+            return result
+    moving = [place for place, s in enumerate(series) if s is not None]
+    sums = primitive.kind == "elementwise" and not any(callable(p) for p in primitive.partials)
+    jointly = primitive.moves or primitive.push_jointly is not None or sums
+    if jointly or (primitive.kind == "linear" and len(moving) == 1):
+        return _linear(primitive, series, primals, params, jointly)
+    if primitive.kind == "linear" and len(moving) == 2:
+        first, second = moving
+
+        def product(x: Any, y: Any) -> Any:
+            args = list(primals)
+            args[first], args[second] = x, y
+            return primitive.function(*args, **params)
+
+        return bilinear(product, series[first], series[second])
+    return _by_derivative(primitive, series, primals, params)
+
+
+def _linear(primitive: Primitive, series: list[Any], primals: list[Any], params: Any, jointly: bool) -> Laurent:
+    given = [s or (constant(p) if jointly else None) for s, p in zip(series, primals, strict=True)]
+
+    def each(*rows: Any) -> Any:
+        row = iter(rows)
+        args = [p if s is None else next(row) for s, p in zip(given, primals, strict=True)]
+        return primitive.function(*args, **params)
+
+    return linear(each, *[s for s in given if s is not None])
+
+
+def _by_derivative(primitive: Primitive, series: list[Any], primals: list[Any], params: dict[str, Any]) -> Laurent:
+    """The series of a function that is smooth at the point, by Taylor mode; NaN of what is infinite."""
+    end = min(s.end for s in series if s is not None)
+    if end <= 0 or any(s is not None and s.start < 0 for s in series):
+        value = np.asarray(primitive.function(*primals, **params))
+        return Laurent(0, np.full((1, *value.shape), np.nan))
+    inputs: list[Any] = []
+    with Taylor(end - 1) as taylor:
+        for s, p in zip(series, primals, strict=True):
+            if s is None:
+                inputs.append(p)
+                continue
+            lead = np.zeros((s.start, *s.coefficients.shape[1:]), s.coefficients.dtype)
+            inputs.append(taylor.variable(list(np.concatenate([lead, s.coefficients])[:end])))
+        result = primitive(*inputs, **params)
+        if type(result) not in KINDS:
+            return constant(result)
+        rows = [np.asarray(plain(result.shadow[k])) for k in range(end)]
+    shape = np.broadcast_shapes(*[row.shape for row in rows])
+    return Laurent(0, np.stack([np.broadcast_to(row, shape) for row in rows]))

@@ -1,0 +1,226 @@
+"""Derivatives at singular points: kinks, infinite partials, zero times infinity.
+
+The right numbers are those of the formula of the function, written beside it, or NaN where there is none; central
+differences in extended precision check the formulas. Every mode and order has to give them.
+"""
+
+import numpy as np
+import pytest
+
+from effgrad import compile, grad, hessian, hvp, jacobian, jvp, second_order, taylor, vjp
+from effgrad.modes import REVERSE
+
+ZERO, EYE, NAN = np.zeros(2), np.eye(2), np.nan
+DIRECTION = np.array([1.0, 0.5])
+norm = np.linalg.norm
+
+# Smooth at 0, by way of a function that is not: the program, and its Hessian. The gradients are 0.
+SMOOTH = {
+    "norm squared": (lambda x: norm(x) ** 2, 2 * EYE),
+    "product of norms": (lambda x: norm(x) * norm(x), 2 * EYE),
+    "abs squared": (lambda x: np.sum(np.abs(x) ** 2), 2 * EYE),
+    "hypot squared": (lambda x: np.hypot(x[0], x[1]) ** 2, 2 * EYE),
+    "std squared": (lambda x: np.std(x) ** 2, np.array([[0.5, -0.5], [-0.5, 0.5]])),
+    "cos of a norm": (lambda x: np.cos(norm(x)), -EYE),
+    "cosh of a norm": (lambda x: np.exp(norm(x)) + np.exp(-norm(x)), 2 * EYE),
+    "Gaussian of a norm": (lambda x: np.exp(-(norm(x) ** 2)), -2 * EYE),
+    "drop wave": (lambda x: -(1 + np.cos(12 * norm(x))) / (0.5 * norm(x) ** 2 + 2), 72.5 * EYE),
+    "fourth power of a norm": (lambda x: norm(x) ** 4, 0 * EYE),
+    "root of a fourth power": (lambda x: np.sqrt((x @ x) ** 2), 2 * EYE),
+    "1.5th power of a sum of squares": (lambda x: np.sum(x**2) ** 1.5, 0 * EYE),
+    "1.77th power of a sum of squares": (lambda x: np.sum(x**2) ** 1.77, 0 * EYE),
+    "square of a root of a square": (lambda x: np.sum(np.sqrt(x**2) ** 2), 2 * EYE),
+    "abs cubed": (lambda x: np.sum(np.abs(x) ** 3), 0 * EYE),
+    "square of a maximum of x and -x": (lambda x: np.sum(np.maximum(x, -x) ** 2), 2 * EYE),
+    "cube of a positive part": (lambda x: np.sum(np.maximum(x, 0.0) ** 3), 0 * EYE),
+    "Frobenius norm of an outer product": (lambda x: norm(np.outer(x, x)), 2 * EYE),
+    "fourth power of a 4-norm": (lambda x: norm(x, 4) ** 4, 0 * EYE),
+    "complex abs squared": (lambda x: np.sum(np.abs(x + 0j) ** 2), 2 * EYE),
+    "log of the cosine of a norm": (lambda x: np.log(np.cos(norm(x))), -EYE),
+}
+# Not twice differentiable at 0: the second derivatives are NaN, and other numbers where they exist. Gradients are 0.
+KINKED = {
+    "norm": (norm, NAN * EYE + NAN),
+    "root of x @ x": (lambda x: np.sqrt(x @ x), NAN * EYE + NAN),
+    "root of a sum of squares": (lambda x: np.sqrt(x[0] ** 2 + x[1] ** 2), NAN * EYE + NAN),
+    "abs": (lambda x: np.sum(np.abs(x)), np.diag([NAN, NAN])),
+    "roots of squares": (lambda x: np.sum(np.sqrt(x**2)), np.diag([NAN, NAN])),
+    "abs of one": (lambda x: np.abs(x[0]) + x[1] ** 2, np.diag([NAN, 2])),
+    "x abs(x)": (lambda x: np.sum(x * np.abs(x)), np.diag([NAN, NAN])),
+    "product of abs": (lambda x: np.abs(x[0]) * np.abs(x[1]), np.array([[0, NAN], [NAN, 0]])),
+    "square of a sum of abs": (lambda x: np.sum(np.abs(x)) ** 2, np.array([[2, NAN], [NAN, 2]])),
+    "homogeneous of order 2": (lambda x: x[0] ** 4 / (x @ x), NAN * EYE + NAN),
+    "square of a positive part": (lambda x: np.sum(np.maximum(x, 0.0) ** 2), np.diag([NAN, NAN])),
+    "largest abs": (lambda x: np.max(np.abs(x)), NAN * EYE + NAN),
+    "3-norm squared": (lambda x: norm(x, 3) ** 2, NAN * EYE + NAN),
+}
+TABLE = {**SMOOTH, **KINKED}
+
+SECOND = {
+    "hessian": lambda f: hessian(f)(ZERO),
+    "jacobian of grad": lambda f: jacobian(grad(f))(ZERO),
+    "jacobian of grad, by rows": lambda f: jacobian(grad(f), mode="reverse")(ZERO),
+    "jacobian of jacobian": lambda f: jacobian(jacobian(f, mode="forward"), mode="forward")(ZERO),
+    "edge pushing": lambda f: hessian(f, mode="hessian")(ZERO),
+    "edge pushing, sparse": lambda f: hessian(f, sparse=True)(ZERO).toarray(),
+    "compiled": lambda f: compile(hessian(f))(ZERO),
+}
+# Products with a direction, which are NaN as a whole where an element is.
+ALONG = {
+    "hvp": lambda f: hvp(f, ZERO, DIRECTION),
+    "reverse over reverse": lambda f: grad(lambda x: grad(f)(x) @ DIRECTION)(ZERO),
+    "reverse over forward": lambda f: grad(lambda x: jvp(f, (x,), (DIRECTION,))[1])(ZERO),
+}
+TWICE = {
+    "forward over forward": lambda f: jvp(lambda x: jvp(f, (x,), (DIRECTION,))[1], (ZERO,), (DIRECTION,))[1],
+    "second order": lambda f: second_order(f, ZERO, DIRECTION)[2],
+    "taylor": lambda f: 2 * taylor(f, [ZERO, DIRECTION], order=2)[2],
+}
+
+
+def assert_near(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("row", SMOOTH)
+def test_the_formulas_are_those_of_differences(row):
+    f, wanted = SMOOTH[row]
+    h = np.longdouble(1e-4)
+    steps = np.eye(2, dtype=np.longdouble) * h
+    found = [[(f(a + b) - f(a - b) - f(b - a) + f(-a - b)) / (4 * h * h) for a in steps] for b in steps]
+    np.testing.assert_allclose(np.array(found, float), wanted, atol=2e-3)
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", ["norm squared", "norm", "hypot squared", "abs of one", "square of a positive part"])
+def test_hessians_at_a_singular_point(row):
+    f, wanted = TABLE[row]
+    assert_near(hessian(f)(ZERO), wanted)
+    assert_near(hessian(f, mode="hessian")(ZERO), wanted)
+    assert_near(2 * taylor(f, [ZERO, DIRECTION], order=2)[2], DIRECTION @ wanted @ DIRECTION)
+
+
+@pytest.mark.sweep
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", TABLE)
+def test_second_derivatives_at_a_singular_point(row):
+    f, wanted = TABLE[row]
+    for name, second in SECOND.items():
+        if "complex" not in row or "edge" not in name:
+            assert_near(second(f), wanted)
+    for along in ALONG.values():
+        assert_near(along(f), wanted @ DIRECTION)
+    for twice in TWICE.values():
+        assert_near(twice(f), DIRECTION @ wanted @ DIRECTION)
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", ["norm squared", "root of x @ x", "roots of squares", "abs", "largest abs"])
+def test_gradients_at_a_singular_point(row):
+    f, _ = TABLE[row]
+    for mode in REVERSE:
+        assert_near(grad(f, mode=mode)(ZERO), 0.0)
+    assert_near(jacobian(f, mode="forward")(ZERO), 0.0)
+    assert_near(vjp(f, ZERO)[1](1.0)[0], 0.0)
+    assert_near(jvp(f, (ZERO,), (DIRECTION,))[1], 0.0)
+    assert_near(second_order(f, ZERO, DIRECTION)[1], 0.0)
+    assert_near(taylor(f, [ZERO, DIRECTION])[1], 0.0)
+    assert_near(compile(grad(f))(ZERO), 0.0)
+
+
+def distances(x):
+    return np.sqrt((x[:, None] - x[None]) ** 2)
+
+
+def without(mask_of):
+    def f(x):
+        d = distances(x)
+        mask_of(d)
+        return np.sum(d)
+
+    return f
+
+
+def overwrite(d):
+    d[np.diag_indices(3)] = 0.0
+
+
+def overwrite_each(d):
+    for i in range(3):
+        d[i, i] = 7.0
+
+
+def add_nothing(d):
+    d *= 1 - np.eye(3)
+
+
+PAIRS = {
+    "tril": lambda x: 2 * np.sum(np.tril(distances(x), -1)),
+    "triu": lambda x: 2 * np.sum(np.triu(distances(x), 1)),
+    "a masked write": without(overwrite),
+    "element by element": without(overwrite_each),
+    "fill_diagonal": without(lambda d: np.fill_diagonal(d, 0.0)),
+    "a product with zeros": lambda x: np.sum((1 - np.eye(3)) * distances(x)),
+    "a product in place": without(add_nothing),
+    "all": lambda x: np.sum(distances(x)),
+    "einsum": lambda x: np.einsum("ij,ij->", 1 - np.eye(3), distances(x)),
+    "where": lambda x: np.sum(np.where(np.eye(3) > 0, 0.0, distances(x))),
+    "indices": lambda x: 2 * np.sum(distances(x)[np.triu_indices(3, 1)]),
+}
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", PAIRS)
+def test_distances_of_pairs(row):
+    f, x, wanted = PAIRS[row], np.array([0.0, 1.0, 3.0]), [-4.0, 0.0, 4.0]
+    for mode in ("taped", "reverse", "delta"):
+        assert_near(grad(f, mode=mode)(x), wanted)
+    assert_near(jacobian(f, mode="forward")(x), wanted)
+    assert_near(compile(grad(f))(x), wanted)
+
+
+@pytest.mark.sweep
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", PAIRS)
+def test_second_derivatives_of_distances_of_pairs(row):
+    f, x = PAIRS[row], np.array([0.0, 1.0, 3.0])
+    assert_near(hessian(f)(x), np.zeros((3, 3)))
+    assert_near(hessian(f, mode="hessian")(x), np.zeros((3, 3)))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_side_outside_of_the_domain_is_left_out():
+    assert_near(grad(lambda x: np.sqrt(x) ** 2)(0.0), 1.0)
+    assert_near(hessian(lambda x: np.sum(np.sqrt(x) ** 2))(ZERO), 0 * EYE)
+    assert grad(np.sqrt)(0.0) == np.inf and grad(grad(np.sqrt))(0.0) == -np.inf
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_exponential_that_overflows():
+    softplus = lambda x: np.log1p(np.exp(x))  # noqa: E731
+    assert_near(grad(softplus)(1000.0), 1.0)
+    assert_near(hessian(lambda x: np.sum(softplus(x)))(np.array([1000.0, 0.0])), np.diag([0.0, 0.25]))
+    assert_near(grad(lambda x: np.log(1 + np.exp(x)))(1000.0), 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_third_derivatives_are_nan():
+    third = jacobian(hessian(lambda x: norm(x[:2]) ** 2 + x[2] ** 3))(np.zeros(3))
+    assert np.isnan(third[:2, :2, :2]).all() and third[2, 2, 2] == 6.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_follow_from_the_formula_stay_as_they_are():
+    """Only NaN gives way to a limit, and a NaN that has none stays."""
+    x = np.array([0.0, 0.3])
+    found = grad(lambda x: np.sum(np.sqrt(x) ** 2) + np.sum(np.sin(x)))(x)
+    plain = grad(lambda x: np.sqrt(x[1]) ** 2 + np.sum(np.sin(x)))(x)
+    assert_near(found[0], 2.0)
+    assert found[1] == plain[1]
+    assert np.isnan(grad(lambda x: np.arctan2(x[0], x[1]))(ZERO)).all()
+    assert np.isnan(grad(np.log)(-1.0)) or grad(np.log)(-1.0) == -1.0
