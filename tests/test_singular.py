@@ -118,7 +118,7 @@ def test_second_derivatives_at_a_singular_point(row):
 
 @pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("row", ["norm squared", "root of x @ x", "roots of squares", "abs", "largest abs"])
+@pytest.mark.parametrize("row", ["norm squared", "root of x @ x", "abs"])
 def test_gradients_at_a_singular_point(row):
     f, _ = TABLE[row]
     for mode in REVERSE:

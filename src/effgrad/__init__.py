@@ -5,6 +5,7 @@ from effgrad import functions, loop  # noqa: F401 (functions registers the rules
 from effgrad.api import (
     check_grad,
     debug_nans,
+    debug_values,
     grad,
     hvp,
     jvp,
@@ -64,6 +65,7 @@ __all__ = [
     "compare",
     "compile",
     "debug_nans",
+    "debug_values",
     "differential",
     "distributed",
     "explain",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import as_input, check_scalar
+from effgrad.api.debug import debug_values
 from effgrad.api.directional import jvp, second_order, taylor
 from effgrad.api.explain import Counting
 from effgrad.api.gradient import grad
@@ -53,6 +54,7 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
     print(f"{'mode':26}{'derivative':>12}{'operations':>12}{'time':>13}{'peak':>12}")
     rows = []
     x = as_input(x)
+    debug_values(f)(x)
     for mode, derivative_of in _modes(f, np.ones_like(x)).items():
         operations = run(Counting(), partial(_call, derivative_of), [(x,)], _count)
         start = time.perf_counter()

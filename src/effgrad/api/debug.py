@@ -1,4 +1,4 @@
-"""Evaluation that looks at every result: where a NaN or an infinity first appears.
+"""Evaluation that looks at every result: where a NaN or an infinity, or a value that is not NumPy's, first appears.
 
 The handler lies below the derivatives of the function that it watches, so it sees the operations of the program and
 those of their reverse passes, which are operations like any other.
@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 
 from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
-from effgrad.arrays.value import Traced, plain, released
-from effgrad.errors import NotFinite
+from effgrad.arrays.value import Traced, plain, plain_tree, released
+from effgrad.errors import EffgradError, NotFinite
 from effgrad.modes.evaluate import Evaluate
 from effgrad.trees import Structure, flatten
 
@@ -73,20 +74,127 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten(args)
-        moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
-
-        def program(inputs: list[Any]) -> Any:
-            given = list(leaves)
-            for place, value in zip(moving, inputs, strict=True):
-                given[place] = value
-            return f(*tree.unflatten(given), **kwargs)
-
-        def finish(watch: Watch, _: list[Any], output: Any) -> tuple[Structure, list[Any]]:
-            outputs, output_tree = flattened(output)
-            return output_tree, [released(watch.primal(o)) for o in outputs]
-
         with np.errstate(all="ignore"):
-            return outside(*run(Watch(), program, [(leaves[place],) for place in moving], finish))
+            return _evaluated(Watch(), f, args, kwargs)
 
     return watched
+
+
+class Checked(Traced):
+    """A value whose NumPy functions are also called on plain values; the results have to be the same."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        expected = None if "out" in kwargs or method == "at" else _plain_result(getattr(ufunc, method), inputs, kwargs)
+        result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        _require_same(ufunc.__name__, result, expected, self.owner.exact)
+        return result
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        known = "out" not in kwargs and function.__name__ != "empty_like"
+        expected = _plain_result(function, args, kwargs) if known else None
+        result = super().__array_function__(function, types, args, kwargs)
+        _require_same(function.__name__, result, expected, self.owner.exact)
+        return result
+
+
+class CheckedEvaluation(Evaluate):
+    """Evaluate, and compare what NumPy's functions give with what they give outside."""
+
+    value = Checked
+
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+
+
+def _plain_result(function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a function on copies of the plain arguments; None where it raises, as the rule should too."""
+    copied: Any
+    options: Any
+    copied, options = optree.tree_map(
+        lambda a: np.copy(a) if isinstance(a, np.ndarray) else a, plain_tree((tuple(args), kwargs))
+    )
+    try:
+        return function(*copied, **options)
+    except Exception:  # the program meets it by itself
+        return None
+
+
+# Values that other operations compute may differ by so many units of the last place of the largest.
+ROUNDING = 64
+
+
+def _require_same(name: str, result: Any, expected: Any, exact: bool) -> None:
+    """Raise where a result is not what is expected; None says that nothing is known."""
+    if expected is None:
+        return
+    for found, wanted in zip(flatten(result)[0], flatten(expected)[0], strict=False):
+        value, wanted = np.asarray(plain(found)), np.asarray(wanted)
+        if value.dtype.kind not in "fcbiu" or wanted.dtype.kind not in "fcbiu":
+            continue
+        if (value.shape, value.dtype) != (wanted.shape, wanted.dtype):
+            raise EffgradError(
+                f"{name} gives an array of shape {value.shape} and type {value.dtype} inside a derivative, NumPy one "
+                f"of shape {wanted.shape} and type {wanted.dtype}"
+            )
+        places = np.argwhere(_differs(value, wanted, exact))
+        if len(places):
+            place = tuple(map(int, places[0]))
+            where = f" at index {place}, {len(places)} in all," if place else ""
+            raise EffgradError(f"{name} gives {value[place]}{where} inside a derivative, and NumPy {wanted[place]}")
+
+
+def _differs(value: Any, wanted: Any, exact: bool) -> Any:
+    different = (value != wanted) & ~((value != value) & (wanted != wanted))
+    if exact or value.dtype.kind not in "fc":
+        return different
+    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        return different & ~(np.abs(value - wanted) <= ROUNDING * np.finfo(value.dtype).eps * largest)
+
+
+def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
+    """A function that computes what `f` does, and raises where a value is not that of plain NumPy.
+
+    `f` runs as it runs under a derivative. Each function of NumPy that it calls is called on plain copies of the
+    arguments too, and the result of `f` is compared with that of a run without any derivative: shapes, dtypes and
+    values, up to rounding. `check_grad` and `compare` do so before anything else.
+
+    Arguments:
+        f: a function of pytrees.
+        exact: values have to be the same to the bit. Some functions (`linspace`, `vander`, `abs` of complex numbers,
+            products by `tensordot`) run other operations than NumPy's under a derivative, and round otherwise.
+
+    Raises `EffgradError` that names the function, the first place, and both values.
+
+    >>> debug_values(lambda x: np.sum(np.sin(x)), exact=True)(np.array([0.0, 1.0])).item()
+    0.8414709848078965
+    """
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten(args)
+        given = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        result = _evaluated(CheckedEvaluation(exact), f, args, kwargs)
+        _require_same("the function", result, f(*tree.unflatten(given), **kwargs), exact)
+        return result
+
+    return checked
+
+
+def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The result of `f` under a mode of evaluation."""
+    leaves, tree = flatten(args)
+    moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
+
+    def program(inputs: list[Any]) -> Any:
+        given = list(leaves)
+        for place, value in zip(moving, inputs, strict=True):
+            given[place] = value
+        return f(*tree.unflatten(given), **kwargs)
+
+    def finish(watch: Evaluate, _: list[Any], output: Any) -> tuple[Structure, list[Any]]:
+        outputs, output_tree = flattened(output)
+        return output_tree, [released(watch.primal(o)) for o in outputs]
+
+    return outside(*run(mode, program, [(leaves[place],) for place in moving], finish))

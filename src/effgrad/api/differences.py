@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.api.debug import debug_values
 from effgrad.api.gradient import grad
 from effgrad.api.results import basis_vectors
 from effgrad.arrays.namespace import of_another_library
@@ -15,7 +16,7 @@ def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, to
     """Compare `grad(f)` at `x` with central differences, in every coordinate.
 
     Returns a report. Raises `EffgradError` with the same report if a coordinate differs by more than `tolerance`,
-    relative to the larger of 1 and the derivative.
+    relative to the larger of 1 and the derivative, or if the value of `f` under a derivative is not that of NumPy.
 
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06
@@ -25,6 +26,7 @@ def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, to
     if np.asarray(x).dtype.kind not in "fiu":
         raise NotDifferentiable(f"check_grad takes differences in a real number or array, not {type(x).__name__}")
     x = np.asarray(x, float)
+    debug_values(f)(x, *args)
     exact = np.asarray(grad(f)(x, *args))
     wrong = []
     for basis, place in zip(basis_vectors(x.shape), np.ndindex(x.shape), strict=True):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import is_floating
-from effgrad.api.limits import completed
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
+from effgrad.api.singular import completed
 from effgrad.arrays.value import ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import FastForward, FastSecondOrder

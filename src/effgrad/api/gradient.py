@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
-from effgrad.api.limits import completed, undefined
 from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
+from effgrad.api.singular import completed, undefined
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
 from effgrad.arrays.value import KINDS, Smooth, constant, plain
 from effgrad.effects import handled
@@ -101,9 +101,8 @@ def value_and_grad(
         parts = outside(tree, pulled)
         derivative = parts if isinstance(numbers, list) else parts[0]
         if handled(Smooth) or any(map(undefined, pulled)):
-            derivative = completed(
-                derivative, lambda *x: value_and_gradient(*rebuild(x), **kwargs)[1], chosen, lambda: value
-            )
+            again = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+            derivative = completed(derivative, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if handled(Smooth) else given_back(value)
         return ((value, release(aux[0])) if has_aux else value), derivative
 

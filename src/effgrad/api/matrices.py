@@ -10,7 +10,6 @@ import scipy
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
 from effgrad.api.directional import jvp
 from effgrad.api.gradient import grad, record_pullback
-from effgrad.api.limits import completed
 from effgrad.api.results import (
     directions,
     flatten_inputs,
@@ -21,6 +20,7 @@ from effgrad.api.results import (
     outside,
 )
 from effgrad.api.run import run
+from effgrad.api.singular import completed
 from effgrad.arrays.namespace import LibraryArray, given_back, of_another_library, taken
 from effgrad.arrays.value import Smooth, Traced, plain
 from effgrad.effects import handled

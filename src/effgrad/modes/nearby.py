@@ -42,7 +42,8 @@ class Nearby(Handler[Smooth]):
                 raise OverflowError("an array is too large for series")
             found = _result(primitive, series, primals, params)
             known = [result, *[s.coefficients for s in series if s]]
-            if np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
+            overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
+            if overflow.any() or np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
                 self.outside = True
             return Beside(self, result, found)
 

@@ -211,6 +211,16 @@ def _one_minus_square(x: Any) -> Any:
     return np.where(np.abs(plain(x)) < 0.5, 1 - x * x, (1 - x) * (1 + x))
 
 
+def _root_of_one_plus_square(x: Any) -> Any:
+    return np.sqrt(1 + x * x) if np.iscomplexobj(plain(x)) else np.hypot(1.0, x)
+
+
+def _over_square(c: Any, a: Any, b: Any) -> Any:
+    """`c / (a**2 + b**2)`, whose square may overflow or underflow where the quotient does not."""
+    size = np.hypot(a, b)
+    return np.divide(np.divide(c, size), size)
+
+
 _UNARY = {
     np.positive: 1,
     np.exp: lambda y, x: y,
@@ -233,7 +243,7 @@ _UNARY = {
     np.sinh: lambda y, x: np.cosh(x),
     np.cosh: lambda y, x: np.sinh(x),
     np.tanh: lambda y, x: 1 - y * y,
-    np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
+    np.arcsinh: lambda y, x: 1 / _root_of_one_plus_square(x),
     np.arccosh: lambda y, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),
     np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
     np.deg2rad: np.pi / 180,
@@ -260,7 +270,7 @@ UNARY = {function: elementwise(function, partial, series=_SERIES.get(function)) 
 
 _BINARY = {
     np.hypot: (lambda y, a, b: over(a, y), lambda y, a, b: over(b, y)),
-    np.arctan2: (lambda y, a, b: np.divide(b, a * a + b * b), lambda y, a, b: np.divide(-a, a * a + b * b)),
+    np.arctan2: (lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b)),
     np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
     np.nextafter: (1, None),
     np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),

@@ -137,11 +137,11 @@ def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
 
 concatenate = moving(lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, name="concatenate")
 stack = moving(lambda *arrays, axis: np.stack(arrays, axis), _layers, name="stack")
+
+
 def _rows(m: Any) -> Any:
     """A vector as the rows of a square matrix, as its triangles are."""
     return m if np.ndim(plain(m)) != 1 else np.broadcast_to(m, (np.size(plain(m)),) * 2)
-
-
 
 
 def _triangle(name: str) -> Any:

@@ -59,7 +59,9 @@ def _others(x: Any, axis: Any) -> Any:
 def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
     if not np.size(plain(x)):
         return x
-    if np.all(plain(x) != 0) and np.isfinite(plain(y)).all():
+    size = np.abs(plain(y))
+    # The quotient has no digits where the product underflows, and is none where it overflows or has a zero.
+    if np.all((size >= np.finfo(size.dtype).tiny) & (size < np.inf)):
         return _against(y, x, axis) / x
     if axis is None:
         return np.reshape(_others(np.ravel(x), 0), x.shape)
@@ -67,7 +69,7 @@ def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
 
 
 sum_ = linear(
-    lambda x, axis: cotangents.total_over(x, axis) if type(x) is np.ndarray else np.add.reduce(x, axis=axis),
+    lambda x, axis: np.add.reduce(x, axis=axis),
     lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
 )  # fmt: skip
 cumsum = linear(
@@ -205,8 +207,8 @@ def _half_over(y: Any) -> Any:
     if differentiated(y):
         return 0.5 * inverse(y)
     if decided(zero):
-        return 0.0 if zero else 0.5 / value
-    return 0.5 * ~zero / np.where(zero, 1.0, value)
+        return 0.0 if zero else 0.5 / value if value < np.inf else np.nan  # the root has overflowed
+    return np.where(value < np.inf, 0.5 * ~zero, np.nan) / np.where(zero, 1.0, value)
 
 
 # The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice).

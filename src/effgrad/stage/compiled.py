@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from effgrad.api.limits import undefined
+from effgrad.api.singular import undefined
 from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged
 from effgrad.program.control import read
@@ -171,9 +171,7 @@ class Paths:
 class Compiled:
     """A compiled function; see `compile`."""
 
-    def __init__(
-        self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: int = ROOM
-    ) -> None:
+    def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: int = ROOM) -> None:
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
         self.flush_subnormals = flush_subnormals

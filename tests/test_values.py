@@ -1,0 +1,123 @@
+"""Values under a derivative are those of plain NumPy, and at the ends of the range derivatives are right."""
+
+import mpmath
+import numpy as np
+import numpy_cases
+import pytest
+import scipy.special as sp
+
+from effgrad import EffgradError, check_grad, compare, compile, debug_values, grad, hessian, jacobian, jvp, vjp
+
+X = np.random.default_rng(3).uniform(0.2, 1.4, (3, 4))
+A, V = np.arange(9.0).reshape(3, 3), np.array([1.0, -2.0, 3.5])
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", numpy_cases.CASES)
+def test_each_function_gives_numpys_value(row):
+    debug_values(numpy_cases.CASES[row])(X.copy())
+
+
+def test_a_value_that_differs_is_named():
+    def wrong(x):
+        return np.sum(x) + (0.0 if type(x) is np.ndarray else 1.0)
+
+    for check in (debug_values(wrong), lambda x: check_grad(wrong, x), lambda x: compare(wrong, x)):
+        with pytest.raises(EffgradError, match="the function gives"):
+            check(np.ones(3))
+
+
+SINGLE = {
+    "clip with its ends exchanged": (lambda z: np.clip(z, 3.0, 1.0), X),
+    "rollaxis": (lambda z: np.rollaxis(z, 0, -1), X),
+    "rollaxis to the end": (lambda z: np.rollaxis(z, 0, 2), X),
+    "diff of order 0": (lambda z: np.diff(z, n=0, prepend=5.0), X),
+    "variance of too few": (lambda z: np.nanvar(z, ddof=5, axis=1), X),
+    "xlog1py at 0": (lambda z: sp.xlog1py(0.0, z), np.array([-1.0, 2.0])),
+    "tril of a vector": (np.tril, V),
+    "triu of a vector": (lambda z: np.triu(z, 1), V),
+    "einsum of a column": (lambda z: np.einsum("ij,ij->i", A, z[:, None]), V),
+    "einsum of a row": (lambda z: np.einsum("ij,ij->ij", A, z[None]), V),
+    "cumulative_sum of a number": (np.cumulative_sum, 2.5),
+    "full": (lambda z: np.full(3, z), 2.5),
+    "broadcast_to a length": (lambda z: np.broadcast_to(z, 3), 2.5),
+    "angle": (np.angle, V),
+    "sum of a number": (lambda z: np.sum(z, axis=0, keepdims=True), np.array(2.5)),
+}
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", SINGLE)
+def test_values_and_derivatives_of_single_calls(row):
+    f, x = SINGLE[row]
+    ones = np.ones_like(x)
+    value = np.asarray(f(x))
+    for found in (jvp(f, (x,), (ones,))[0], vjp(f, x)[0], compile(lambda z: jvp(f, (z,), (ones,))[0])(x)):
+        if row != "variance of too few":
+            assert np.shape(found) == value.shape
+            np.testing.assert_array_equal(found, value)
+    if not np.isfinite(value).all():
+        return
+
+    def g(z):
+        return np.sum(np.sin(f(z)))
+
+    steps = 1e-6 * np.eye(np.size(x)).reshape(-1, *np.shape(x))
+    wanted = np.reshape([(g(x + h) - g(x - h)) / 2e-6 for h in steps], np.shape(x))
+    wanted = np.where(np.isfinite(wanted), wanted, 0.0)
+    for found in (grad(g)(x), jacobian(g, mode="forward")(x), compile(grad(g))(x)):
+        np.testing.assert_allclose(found, wanted, atol=1e-8)
+
+
+def test_what_numpy_rejects():
+    with pytest.raises(ValueError, match="order must be non-negative"):
+        grad(lambda x: np.sum(np.diff(x, n=-1)))(V)
+    with pytest.raises(TypeError):
+        grad(lambda x: np.sum(np.insert(x, 1, 2 + 3j)))(V)
+
+
+def test_nan_stays_with_its_argument():
+    for f in (np.maximum, np.minimum):
+        np.testing.assert_array_equal(grad(lambda a, b, f=f: f(a, b), argnums=(0, 1))(np.nan, 1.0), [np.nan, 0.0])
+
+
+SIZES = [1e-300, 1e-200, 1e-30, 0.7, 1e30, 1e150, 1e200, 1e300]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_arctan2_at_all_sizes(size):
+    for other in (1.0, 3.0):
+        a, b = size, size * other
+        square = mpmath.mpf(a) ** 2 + mpmath.mpf(b) ** 2
+        wanted = [float(b / square), float(-a / square)]
+        found = grad(lambda x: np.arctan2(x[0], x[1]))(np.array([a, b]))
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_inverse_hyperbolic_functions_at_all_sizes(size):
+    x = mpmath.mpf(size)
+    assert grad(np.arcsinh)(size) == pytest.approx(float(1 / mpmath.sqrt(1 + x * x)), rel=1e-15, abs=0)
+    if size > 1:
+        assert grad(np.arccosh)(size) == pytest.approx(float(1 / mpmath.sqrt(x * x - 1)), rel=1e-15, abs=0)
+
+
+def test_products_that_underflow_or_overflow_on_the_way():
+    np.testing.assert_allclose(grad(np.prod)(np.array([1e-200, 1e-200, 1e200])), [1.0, 1.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(grad(np.prod)(np.array([1e-160, 1e-160])), [1e-160, 1e-160], rtol=1e-15)
+
+
+def test_a_norm_that_overflows_has_no_derivative():
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isnan(grad(np.linalg.norm)(np.array([3e200, 4e200]))).all()
+    np.testing.assert_allclose(grad(np.linalg.norm)(np.array([3e150, 4e150])), [0.6, 0.8], rtol=1e-15)
+
+
+def test_logsumexp_of_a_large_value_without_weight():
+    f = lambda x: sp.logsumexp(x, b=np.array([0.0, 1.0]))  # noqa: E731
+    x = np.array([800.0, 0.0])
+    assert vjp(f, x)[0] == sp.logsumexp(x, b=[0.0, 1.0]) == 0.0
+    np.testing.assert_array_equal(grad(f)(x), [0.0, 1.0])
+    np.testing.assert_allclose(hessian(f)(x), np.zeros((2, 2)), atol=1e-15)
