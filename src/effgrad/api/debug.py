@@ -17,6 +17,7 @@ from effgrad.api.run import run
 from effgrad.arrays.value import Traced, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite
 from effgrad.modes.evaluate import Evaluate
+from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
 
@@ -72,6 +73,8 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     Traceback (most recent call last):
     effgrad.errors.NotFinite: in the reverse pass, reciprocal(0) made inf [E6]...
     """
+
+    f = read(f)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import conj, require_real
