@@ -187,6 +187,7 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
 
 def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The result of `f` under a mode of evaluation."""
+    f = read(f)
     leaves, tree = flatten(args)
     moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
 

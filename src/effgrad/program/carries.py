@@ -17,7 +17,7 @@ def carries(args: Any, kwargs: Any) -> bool:
 
 
 # Libraries whose objects hold their arrays deep inside.
-TABLES = frozenset(("pandas", "xarray"))
+TABLES = frozenset(("pandas",))
 
 
 def _carries(arg: Any) -> bool:
