@@ -185,7 +185,6 @@ REFUSED = {
     "stats.weightedtau": lambda x: scipy.stats.weightedtau(x, range(4))[0],
     "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
-    "integrate.odeint": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1])[-1],
     "sparse.linalg.svds": lambda x: scipy.sparse.linalg.svds(M * x[0], 1)[0],
     "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),
     "spatial.distance.directed_hausdorff": lambda x: scipy.spatial.distance.directed_hausdorff(M * x[0], M)[0],
@@ -200,7 +199,6 @@ THROUGH = {
     "Akima": (lambda x: scipy.interpolate.Akima1DInterpolator(np.arange(4.0), x)(np.array([0.3, 2.2])) ** 2, V**2),
     "cg": (lambda x: scipy.sparse.linalg.cg(M, x, rtol=1e-13)[0] ** 2, V),
     "lsqr": (lambda x: scipy.sparse.linalg.lsqr(M, x)[0] ** 2, V),
-    "solve_ivp": (lambda x: scipy.integrate.solve_ivp(lambda t, y: -y * y, (0, 1), x).y[:, -1], V),
 }
 
 

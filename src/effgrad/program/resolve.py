@@ -8,7 +8,6 @@ however the program has imported it. A Python function without a rule is rewritt
 import abc
 import functools
 import itertools
-import weakref
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -29,6 +28,7 @@ from effgrad.arrays.written import each_item, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
+from effgrad.program.known import Known
 from effgrad.program.methods import array_method
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
 from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems
@@ -44,23 +44,6 @@ NEVER = frozenset((
 RUNNING = frozenset(("effgrad.functions.scipy.stats",))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial))
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
-
-
-class Known:
-    """Targets of callables that were resolved before, by identity, as long as they live."""
-
-    def __init__(self) -> None:
-        self.targets: dict[int, Any] = {}
-        self.living: dict[int, Any] = {}
-
-    def keep(self, f: Any, target: Any) -> Any:
-        key = id(f)
-        try:
-            self.living[key] = weakref.ref(f, lambda _: (self.targets.pop(key, None), self.living.pop(key, None)))
-        except TypeError:  # a function of NumPy's protocols, which lives as long as NumPy
-            self.living[key] = f
-        self.targets[key] = target
-        return target
 
 
 KNOWN = Known()
@@ -221,10 +204,19 @@ def _copied(leaf: Any) -> Any:
 def closed_again(f: Any) -> Any:
     """A function of effgrad's that closes over the user's, with these read."""
     cells = f.__closure__ or ()
-    if not any(type(_content(cell)) in FUNCTIONS for cell in cells):
+    if not any(_is_users(_content(cell)) for cell in cells):
         return f
-    read_cells = [CellType(read(v)) if type(v := _content(cell)) in FUNCTIONS else cell for cell in cells]
+    read_cells = [CellType(read(v)) if _is_users(v := _content(cell)) else cell for cell in cells]
     return like(f, FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(read_cells)))
+
+
+def _is_users(value: Any) -> bool:
+    """Whether a value is a function of the user's, and not of ours or of a library."""
+    function = value.__func__ if type(value) is MethodType else value
+    if type(function) is not FunctionType:
+        return False
+    root = root_of(function.__globals__.get("__name__"))
+    return root != "effgrad" and root not in ON_DEMAND and root not in NEVER
 
 
 def _content(cell: CellType) -> Any:
