@@ -123,6 +123,29 @@ def draw_tables_and_units(axes, page):
     axes.legend(ncols=3, loc="upper center")
 
 
+def rows_of(name):
+    """The cells of a table of measured results."""
+    lines = (HERE.parents[1] / "benchmarks" / "results" / f"{name}.md").read_text().splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+
+
+def draw_memory(axes, page):
+    labels = [f"{program.split(',')[0]}, {limit}" for program, limit, *_ in rows_of("memory")]
+    peaks = [float(peak) for _, _, peak, *_ in rows_of("memory")]
+    axes.barh(labels[::-1], peaks[::-1], color=[BLUE if "none" in label else ORANGE for label in labels[::-1]])
+    axes.set(xscale="log", xlabel="peak memory, MB")
+
+
+def draw_distributed(axes, page):
+    rows = [row for row in rows_of("distributed") if len(row) == 4 and row[0].isdigit()]
+    places = range(len(rows))
+    axes.bar([p - 0.2 for p in places], [float(row[2]) for row in rows], 0.4, color=BLUE, label="measured")
+    axes.bar([p + 0.2 for p in places], [float(row[3]) for row in rows], 0.4, color=ORANGE, label="model")
+    axes.set_xticks(places, [f"{row[0]} processes\n{row[1]} blocks" for row in rows])
+    axes.set(ylabel="seconds")
+    axes.legend()
+
+
 def run(name):
     """The names after all code blocks of a page."""
     scope = {"__name__": name}

@@ -17,8 +17,6 @@ from typing import Any
 from effgrad.papers.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
 from effgrad.papers.handlers.comparison import compare_many, shown, shrink
 from effgrad.papers.syntax import CalculusError, pointed
-from effgrad.papers.verify.means import MEANS, PUBLIC
-from effgrad.papers.verify.verification import shrunk, verify
 
 
 class UserError(Exception):
@@ -79,9 +77,12 @@ def run_verify(options: argparse.Namespace) -> None:
     if options.effects is not None:
         run_verify_effects(options, progress)
         return
+    _extra("lark", "papers")  # which these modules need when they are imported
+    means = importlib.import_module("effgrad.papers.verify.means")
+    verification = importlib.import_module("effgrad.papers.verify.verification")
     with progress.Progress() as bar:
         task = bar.add_task("programs", total=options.programs)
-        report = verify(options.programs, options.seed, options.jobs, options.size,
+        report = verification.verify(options.programs, options.seed, options.jobs, options.size,
                         lambda report: bar.update(task, completed=report.programs))  # fmt: skip
     text = "\n".join(report.lines())
     print(text)
@@ -90,7 +91,7 @@ def run_verify(options: argparse.Namespace) -> None:
         page = f"`{command}`\n\n{text}\n"
         options.report.write_text(report.as_json() + "\n" if options.report.suffix == ".json" else page)
     if report.failures:
-        options.counterexample.write_text(f"{shrunk(report.failures[0], MEANS | PUBLIC)}\n")
+        options.counterexample.write_text(f"{verification.shrunk(report.failures[0], means.MEANS | means.PUBLIC)}\n")
         raise UserError(f"the means disagree on a program: see {options.counterexample}")
 
 

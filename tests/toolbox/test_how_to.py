@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from effgrad import grad, jvp
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
@@ -22,6 +24,18 @@ def test_page_has_a_small_picture_and_a_place_in_the_site(page):
     pictures = re.findall(r"!\[.+?\]\((.*?)\)", page.read_text(), re.DOTALL)
     assert pictures and all(0 < (page.parent / p).stat().st_size < 80_000 for p in pictures)
     assert f"how-to/{page.name}" in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_page_on_memory():
+    page = run(ROOT / "docs" / "how-to" / "memory.md")
+    np.testing.assert_array_equal(page["gradient"], grad(page["burgers"])(page["start"]))
+
+
+def test_page_on_distributed_sums():
+    page = run(ROOT / "docs" / "how-to" / "distributed.md")
+    whole = grad(lambda w: sum(page["loss"](w, block) for block in page["blocks"]))
+    np.testing.assert_allclose(page["gradient"], whole(np.zeros(5)), rtol=1e-12)
+    np.testing.assert_allclose(page["product"], jvp(whole, (np.zeros(5),), (np.ones(5),))[1], rtol=1e-10)
 
 
 def test_page_on_batches():
