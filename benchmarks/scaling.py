@@ -4,7 +4,7 @@ The program is a logistic regression with 50 features, in blocks of rows. The mo
 here: the seconds that a worker computes on a block, the seconds that the scheduler spends on a task, and the seconds
 for a round with no work. `predicted` is checked against the runs, and then used for machines that are not here.
 
-    python benchmarks/distributed.py [--rows 50000] [--blocks 16]
+    python benchmarks/scaling.py [--rows 50000] [--blocks 16]
 """
 
 import argparse
@@ -21,21 +21,15 @@ from effgrad.toolbox.distributed import Sum
 FEATURES = 50
 
 
-def loss(w, seed_and_rows):
-    x, y = data(*seed_and_rows)
+def loss(w, block):
+    x, y = block
     z = x @ w
     return np.sum(np.logaddexp(0.0, z) - y * z)
 
 
 def data(seed, rows):
-    """The block itself is made where it is used: what is measured is the derivative, not the network."""
-    if (seed, rows) not in _MADE:
-        rng = np.random.default_rng(seed)
-        _MADE[seed, rows] = rng.normal(size=(rows, FEATURES)), rng.integers(0, 2, rows).astype(float)
-    return _MADE[seed, rows]
-
-
-_MADE = {}
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, FEATURES)), rng.integers(0, 2, rows).astype(float)
 
 
 def seconds(run, runs=5):
@@ -50,7 +44,7 @@ def seconds(run, runs=5):
 def measured(workers, blocks, rows):
     """Seconds of one value and gradient, once every worker has its blocks."""
     with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
-        total = Sum(loss, [(seed, rows) for seed in range(blocks)], client)
+        total = Sum(loss, [data(seed, rows) for seed in range(blocks)], client)
         w = np.zeros(FEATURES)
         total.value_and_grad(w)
         return seconds(lambda: total.value_and_grad(w))
@@ -67,7 +61,7 @@ def main():
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--blocks", type=int, default=16)
     options = parser.parse_args()
-    w, example = np.zeros(FEATURES), (0, options.rows)
+    w, example = np.zeros(FEATURES), data(0, options.rows)
     block = seconds(lambda: value_and_grad(loss)(w, example))
     one, many = measured(1, 1, 10), measured(1, 64, 10)
     task = max(many - one, 0.0) / (2 * 63)
