@@ -17,7 +17,6 @@ from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.reverse import Cell, Reverse
 from effgrad.primitives import cotangents
-from effgrad.program import read
 
 
 class Counting(Evaluate):
@@ -98,8 +97,6 @@ def explain(f: Callable[..., Any], *args: Any) -> None:
     derivatives
       d/dx1 = 12
     """
-
-    f = read(f)
 
     def counted(counting: Counting, _: list[Any], inputs: list[Any]) -> tuple[Explain, list[Cell]]:
         return run(Explain(counting), lambda inputs: f(*inputs), [(value,) for value in inputs], explained)

@@ -28,7 +28,6 @@ from effgrad.errors import NotDifferentiable
 from effgrad.modes.batched import Batch, run_batched
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives.complexes import is_complex
-from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
 
@@ -49,7 +48,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     """
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
-    f, numbers = read(f), argument_numbers(argnums)
+    numbers = argument_numbers(argnums)
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
@@ -230,7 +229,7 @@ def hessian(
         raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
     if mode is None and not sparse:
         return jacobian(grad(f, argnums), argnums, mode="forward")
-    f, numbers = read(f), argument_numbers(argnums)
+    numbers = argument_numbers(argnums)
     if isinstance(numbers, list):
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 

@@ -29,7 +29,6 @@ from effgrad.arrays.value import (
     outline,
     plain,
     plain_tree,
-    take_shape,
 )
 from effgrad.errors import Detached, Irreproducible
 from effgrad.primitives import cotangents
@@ -37,7 +36,7 @@ from effgrad.primitives.primitive import moving
 
 Path = tuple[Callable[[Any], Any], ...]
 
-clock = itertools.count(1)
+_clock = itertools.count(1)
 
 
 class Part:
@@ -50,7 +49,7 @@ class Part:
     latest = 0
 
     def __init__(self, again: "Part | None" = None) -> None:
-        self.begun = Part.latest = next(clock)
+        self.begun = Part.latest = next(_clock)
         self.again, self.running = again, True
         self.read: list[Handle] = []
         self.rewound: dict[Storage, Any] = {}
@@ -86,7 +85,7 @@ class Outermost:
     serial = -2
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
-        return primitive.function(*[plain(a) for a in args], **params)
+        return buffer(primitive.function(*[plain(a) for a in args], **params))
 
     def constant(self, value: Any) -> Any:
         return value.handle.shared(value.primal)
@@ -101,14 +100,19 @@ class Outermost:
 OUTERMOST = Outermost()
 
 
+def buffer(value: Any) -> Any:
+    """A fresh array as one that can absorb traced values; anything that is not an array of numbers stays as it is."""
+    if type(value) is not np.ndarray or value.dtype.kind not in "fc":
+        return value
+    result: Any = Mutable(OUTERMOST, value, None)
+    # np.ascontiguousarray would give a number an axis.
+    Handle(Storage(np.asarray(value, order="C"), PARTS.get())).attach(result)
+    return result
+
+
 def as_plain(value: Any) -> Any:
     """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
     return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
-
-
-# A read of more writes than this settles them, if a write stands for no more elements than this.
-MANY = 3
-ELEMENTS = 4096
 
 
 class Storage:
@@ -116,7 +120,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made", "settled", "history", "rewound", "raw",
+        "borrowed", "made", "settled", "history", "rewound",
     )  # fmt: skip
 
     def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
@@ -133,12 +137,10 @@ class Storage:
         # For each address, when it was last written to.
         self.written: Any = None
         # When it was made, and last settled; what it was before that, for parts that began before and run again.
-        self.made = self.settled = next(clock)
+        self.made = self.settled = next(_clock)
         self.history: Any = None
         self.rewound = False
         self.borrowed = False
-        # The memory of a plain array that it stands for.
-        self.raw: Any = None
 
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
@@ -173,13 +175,13 @@ class Storage:
     def restore(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.version = next(clock)
+        self.version = next(_clock)
 
     def rewind(self, time: int) -> None:
         """Be as at a time, apart from the writes since then."""
         while self.history is not None and self.settled > time:
             self.base, self.writes, self.writer, self.element, self.settled, self.history = self.history
-        self.version = next(clock)
+        self.version = next(_clock)
         self.rewound = self.borrowed = True
 
     def check(self, again: list[Part], addresses: Any) -> None:
@@ -203,9 +205,7 @@ class Storage:
             if view is not None:
                 become_mutable(view)
         self.unwritten = None
-        self.version = next(clock)
-        if self.raw is not None:
-            self.raw.wrote(addresses, value)
+        self.version = next(_clock)
         if self.written is None:
             self.written = np.zeros(self.addresses.size, int)
         self.written[addresses] = self.version
@@ -226,7 +226,7 @@ class Storage:
         if self.writes:
             if self.settled < Part.latest:
                 before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
-                self.settled, self.history = next(clock), before
+                self.settled, self.history = next(_clock), before
             # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element = [], None, None
@@ -246,18 +246,12 @@ class Storage:
         writers, elements = self.writer[addresses], self.element[addresses]
         if addresses.size == 0:
             return self._from_base(addresses)
-        if addresses is not self.addresses and self.settles(writers, parts):
-            self.settle()
-            return self._from_base(addresses)
         first = writers.item(0)
         if (writers == first).all():
             if first < 0:
                 return self._from_base(addresses)
             return self._cast(_elements(self.writes[first], elements, addresses.shape))
-        return self._of_several(writers.ravel(), elements.ravel(), addresses)
-
-    def _of_several(self, writers: Any, elements: Any, addresses: Any) -> Any:
-        """The values at some addresses that several writes went to."""
+        writers, elements = writers.ravel(), elements.ravel()
         order = np.argsort(writers, kind="stable")
         chosen, starts = np.unique(writers[order], return_index=True)
         places = np.split(order, starts[1:])
@@ -266,18 +260,6 @@ class Storage:
         kept = [int(at[0]) if len(at) == 1 and np.ndim(plain(v)) == 0 else at for v, at in written]
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return overwrite(start, *values, places=tuple(kept))
-
-    def settles(self, writers: Any, parts: Any) -> bool:
-        """Whether a read settles all writes: one of many writers in a memory that is not much larger.
-
-        A read of one write costs some ten microseconds, as much as thousands of elements. So the settled elements are
-        paid for by the writes that are gone afterwards, and filling an array and reading it takes linear time.
-        """
-        size, count = self.addresses.size, len(self.writes)
-        if parts or count < MANY or size > ELEMENTS * count:
-            return False
-        few = writers.ravel()[: 4 * MANY]
-        return len(np.unique(few)) > MANY
 
     def _from_base(self, addresses: Any) -> Any:
         if addresses is self.addresses:
@@ -415,7 +397,7 @@ class Mutable(Traced):
     owner = _current(_OWNER)
     primal = _current(_PRIMAL)
     shadow = _current(_SHADOW)
-    shape = property(lambda self: self.handle.outline().shape, lambda self, shape: take_shape(self, shape))
+    shape = property(lambda self: self.handle.outline().shape)
     ndim = property(lambda self: self.handle.outline().ndim)
     size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.dtype)
@@ -440,7 +422,7 @@ class Mutable(Traced):
         value = handle.elements(addresses)
         if np.ndim(addresses):
             value = value.copy("K")  # of what was written, where all is from one write
-        return value
+        return value if type(value) in KINDS else buffer(value)
 
     def plain(self) -> Any:
         """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
@@ -455,7 +437,7 @@ class Mutable(Traced):
 
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
+        return buffer(primal.copy()) if owner is OUTERMOST else held(owner, primal, shadow)
 
 
 LAYERS.discard(Mutable)
@@ -486,14 +468,10 @@ def become_mutable(array: Traced) -> None:
 
 def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
-    if type(source) not in KINDS or not (type(result) in KINDS or type(source) is Mutable):
+    if type(result) not in KINDS or type(source) not in KINDS:
         return result
     handle = _handle(source)
     half = step if type(step) is Half else handle.half
-    if type(result) not in KINDS:  # all that the array holds now is plain
-        view: Any = Mutable(None, None, None)
-        Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
-        return view
     Handle(handle.storage, (*handle.path, step), half=half).attach(result)
     handle.storage.note(result)
     return result
@@ -533,8 +511,8 @@ def write(array: Traced, index: Any, value: Any) -> None:
         value = np.broadcast_to(value, shape)
     if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
-    if isinstance(plain(value), np.ndarray):
-        value = value.copy("K")  # it may be written to later, as a view without axes, too
+    if np.ndim(plain(value)):
+        value = value.copy("K")  # it may be written to later
     handle.write(addresses, value)
 
 

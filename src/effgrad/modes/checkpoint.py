@@ -15,7 +15,6 @@ import numpy as np
 
 from effgrad.arrays.memory import PARTS, Part, memory
 from effgrad.arrays.value import KINDS, constant, example, plain
-from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.functions.numpy.draws import Replayed
@@ -94,8 +93,7 @@ class CheckpointRun:
         outside = PARTS.set((*self.around, part))
         try:
             result = self.thunk()
-            values = [plain(constant(read(leaf))) for leaf in flatten(result)[0]]
-            return result, values, values_of(self.activation, result)
+            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], values_of(self.activation, result)
         finally:
             PARTS.reset(outside)
             part.end()
@@ -106,7 +104,7 @@ class CheckpointRun:
         if told:
             Recompute.begin()
         try:
-            with intercepted(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
+            with intercepted(), revived(self.thunk.func.__self__):
                 _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:
@@ -126,7 +124,8 @@ def values_of(activation: Any, result: Any) -> list[Any]:
 
 def _values_of(activation: Any, value: Any) -> Iterator[Any]:
     # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
-    value = memory(value) if type(value) in KINDS else whole(value)
+    if type(value) in KINDS:
+        value = memory(value)
     if type(value) in KINDS:
         if value.owner is activation:
             yield value

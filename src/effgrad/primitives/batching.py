@@ -17,7 +17,8 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
 from effgrad.arrays.value import KINDS, outline, plain
 from effgrad.primitives import decomposition, move, product
 from effgrad.primitives.primitive import Primitive

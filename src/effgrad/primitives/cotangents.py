@@ -11,7 +11,8 @@ import math
 from sys import getrefcount
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
 from effgrad.arrays.value import KINDS, OPERATORS, decided, staging
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
+from effgrad.arrays.memory import buffer
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
 from effgrad.errors import NoRule
-from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
 
 
@@ -125,11 +126,10 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
         return np.reshape(
             _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
         )
-    result: Any = np.zeros_like(plain(x))
+    result = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):
-            value = f(x[condition], *args, **kw) if callable(f) else f
-            result = move.setitem(result, np.asarray(value).astype(plain(x).dtype), index=condition)
+            result[condition] = f(x[condition], *args, **kw) if callable(f) else f
     return result
 
 
@@ -160,7 +160,7 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 
 def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if not depends(x):
-        return np.vander(plain(x), N, increasing)
+        return buffer(np.vander(plain(x), N, increasing))
     n = x.size if N is None else N
     powers = np.arange(n) if increasing else np.arange(n - 1, -1, -1)
     return x[:, None] ** powers

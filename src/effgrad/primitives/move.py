@@ -3,7 +3,9 @@
 from itertools import accumulate
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
+from effgrad.arrays.memory import buffer
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
@@ -234,7 +236,7 @@ def _moved(function: Any) -> Any:
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
-        if not contiguous(a):  # what is a view depends on the order in memory
+        if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
             laid = np.empty_like(outline(a), int)
             laid[...] = numbers
             numbers = laid
@@ -336,7 +338,9 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = np.shape(plain(a)) if shape is None else shape
-    return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)))
+    result = buffer(np.zeros(shape, dtype or np.result_type(plain(a))))
+    result[...] = value
+    return result
 
 
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:

@@ -9,9 +9,9 @@ Pothen 2007, New acyclic and star coloring algorithms, SIAM Journal on Scientifi
 
 from typing import Any, TypeAlias
 
+import numpy as np
 from scipy.optimize._numdiff import group_columns
 
-from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable
 
 Pattern: TypeAlias = Any  # a sparse matrix (csr or csc) of truth values

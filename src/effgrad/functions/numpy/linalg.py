@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, composed, evaluated, plain
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.decomposition import pinv_of

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import conj, require_real

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from effgrad.arrays.reach import np
+import numpy as np
+
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.complexes import conj
