@@ -66,7 +66,7 @@ def confusing(mode):
     return lambda d, x: d.mul(x, diff(lambda inner, y: inner.add(x, y), mode)(d, d.one))
 
 
-POINT = np.array([0.3, 0.5, -0.2, 1.0])
+POINT = np.array([0.3, 0.5, -0.2, 0.9])  # no tie of the maximum, where a second derivative is NaN
 
 
 @pytest.mark.parametrize("mode", REVERSE)

@@ -92,11 +92,15 @@ class Checked(Traced):
         return result
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        known = "out" not in kwargs and function.__name__ != "empty_like"
+        known = "out" not in kwargs and function not in _OF_MEMORY
         expected = _plain_result(function, args, kwargs) if known else None
         result = super().__array_function__(function, types, args, kwargs)
         _require_same(function.__name__, result, expected, self.owner.exact)
         return result
+
+
+# What depends on the memory of its arguments, of which copies know nothing, and what has no defined value.
+_OF_MEMORY = frozenset((np.may_share_memory, np.shares_memory, np.empty_like))
 
 
 class CheckedEvaluation(Evaluate):

@@ -16,7 +16,7 @@ import scipy.special
 from effgrad.arrays import memory  # fmt: skip
 from effgrad.arrays.namespace import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype, of_another_library
 from effgrad.arrays.value import UFUNCS
-from effgrad.primitives import complexes, decomposition, elementwise, fourier, move, product, reduction
+from effgrad.primitives import complexes, decomposition, elementwise, fourier, kinks, move, product, reduction
 
 # Elementwise functions of the standard by their names there; the result of integers is a floating point number.
 _FLOATING = {
@@ -134,6 +134,20 @@ def _clip(lib: Library, x: Any, low: Any, high: Any) -> Any:
 def _sinc(xp: Any, x: Any) -> Any:
     t = xp.where(x == 0, xp.ones_like(x), x * np.pi)
     return xp.where(x == 0, xp.ones_like(x), xp.sin(t) / t)
+
+
+def _step(xp: Any, distance: Any, at_zero: Any) -> Any:
+    sided = xp.where(distance > 0, xp.ones_like(distance), xp.zeros_like(distance))
+    return xp.where(xp.isnan(distance), distance, xp.where(distance == 0, at_zero, sided))
+
+
+def _spike(xp: Any, distance: Any) -> Any:
+    zeros = xp.zeros_like(distance)
+    return xp.where(distance == 0, zeros + np.nan, zeros)
+
+
+def _inverse(xp: Any, y: Any) -> Any:
+    return xp.where(y == 0, xp.zeros_like(y), 1.0 / xp.where(y == 0, xp.ones_like(y), y))
 
 
 def _cbrt(xp: Any, x: Any) -> Any:
@@ -503,6 +517,11 @@ COUNTERPARTS.update({
     UFUNCS[scipy.special.cosm1]: _special("cosm1", lambda xp, x: -2 * xp.sin(x / 2) ** 2),
     UFUNCS[scipy.special.expit]: _special("expit", lambda xp, x: 1 / (1 + xp.exp(-x))),
     elementwise.sinc: _own("sinc", _sinc),
+    reduction.root: _elementwise("sqrt", floating=True), reduction.power_root: _operator(operator.pow),
+    kinks.step: _own("heaviside", _step),
+    kinks.spike: _own("spike", _spike),
+    kinks.inverse: _own("inverse_or_zero", _inverse), kinks.kinked: _own("kinked", lambda xp, y: 0.0 * y),
+    kinks.reciprocal_root: _own("reciprocal", lambda xp, y: 1.0 / y),
     elementwise.fmod: _fmod, elementwise.fmax: _chosen("maximum"), elementwise.fmin: _chosen("minimum"),
     elementwise.where: _where, np.where: _where, np.nonzero: _where, elementwise.clip: _clip,
     complexes.real: _elementwise("real"), complexes.imag: _elementwise("imag"),

@@ -217,10 +217,10 @@ root = elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent
 
 def root_of(total: Any, power: float) -> Any:
     """The sum of powers that a norm is a root of, to that power, with derivative 0 where it is 0."""
-    return root(total) if power == 0.5 else _power_root(total, power)
+    return root(total) if power == 0.5 else power_root(total, power)
 
 
-_power_root = elementwise(
+power_root = elementwise(
     operator.pow,
     lambda y, x, n: n * over(y, x),
     None,
