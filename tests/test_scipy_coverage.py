@@ -46,7 +46,8 @@ def test_the_pass_back_reads_what_its_rule_says(name, monkeypatch):
     laws.the_pass_back_reads_what_its_rule_says(CASES[name], X, monkeypatch)
 
 
-@pytest.mark.parametrize("name", CASES)
+# The phases of eigenvectors are LAPACK's choice, another one in single precision: refused there.
+@pytest.mark.parametrize("name", [name for name in CASES if name != "linalg.eig v"])
 def test_single_precision_stays(name):
     laws.single_precision_stays(CASES[name], X)
 

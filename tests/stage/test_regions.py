@@ -236,6 +236,24 @@ def test_overlapping_reads_and_writes_are_of_the_values_before():
     close(gradient(region, x), [effgrad.grad(f)(x.copy())])
 
 
+def test_a_lazy_value_of_one_branch_is_not_stored_in_the_other():
+    """Seed 173: the value of t was stored where the other branch wrote what it reads, and was NaN where it did not."""
+
+    def f(x, s):
+        t = 0.1 * s
+        for j in range(3):
+            if x[j] <= 0.1:
+                t = 0.5 * np.sin(x[j]) + 0.3 * t
+            else:
+                x[0] = 0.2
+        return t * t + np.sum(x)
+
+    args = [np.array([0.98, -0.09, 0.23, -1.8]), 0.3]
+    region = captured(f, *copies(args))
+    close(execute(region, args), [f(*copies(args))])
+    close(gradient(region, *args), effgrad.grad(f, argnums=(0, 1))(*copies(args)))
+
+
 def test_linear_loops_save_nothing():
     def f(a, b):
         for _ in range(5):

@@ -122,7 +122,7 @@ PROGRAMS = {
     "matrix power": (
         lambda v: sp.csr_matrix((v, (ROWS, COLUMNS))) ** 3, lambda v: np.linalg.matrix_power(dense(v), 3)),
     "functions": (
-        lambda v: abs(-csr(v)).arcsinh().tanh(), lambda v: np.tanh(np.arcsinh(np.abs(dense(v))))),
+        lambda v: abs(-csr(v)).arcsinh().tanh(), lambda v: np.tanh(np.arcsinh(dense(np.abs(v))))),
     "block_array": (
         lambda v: sp.block_array([[csr(v), None], [sp.eye_array(N) * v[0], CSR]]),
         lambda v: np.block([[dense(v), np.zeros((N, N))], [np.eye(N) * v[0], CSR.toarray()]]),

@@ -146,6 +146,11 @@ class _Text:
         return self.text
 
 
+# The types that have a text in a program's source.
+_WRITTEN = (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), np.ndarray, np.generic, np.dtype,
+            type, Node, _Text)  # fmt: skip
+
+
 class Printer:
     """Names and texts of one program; with `bound`, constants and functions are put there instead of into text."""
 
@@ -265,8 +270,8 @@ class Printer:
             return type(tree)(filled(item) for item in tree) if type(tree) in (tuple, list) else tree
 
         value = filled(value)
-        if key == "loop" and self.bound is not None:
-            self.bound[name := f"loop{len(self.bound)}"] = value
+        if self.bound is not None and not isinstance(value, _WRITTEN):  # a loop, the system of a sparse solver
+            self.bound[name := f"{key}{len(self.bound)}"] = value
             return name
         return self.index(value) if key == "index" else self.text(value)
 

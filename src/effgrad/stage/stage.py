@@ -447,7 +447,9 @@ def staged(
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        graph.differentiated = stage.differentiated
+        # A program with a loop has no second run beside a singular point: in Python, a long loop would take minutes.
+        loops = any("loop" in node.params or "program" in node.params for node in graph)
+        graph.differentiated = stage.differentiated and not loops
         leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
     return graph, leaves
 

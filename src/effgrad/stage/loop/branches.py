@@ -60,6 +60,7 @@ class Branches(Evaluator):
             frame.own = dict(before)
             with self.inside() as block:
                 run()
+                self.settle_all()  # here: a write of the other branch would store what is still lazy in its own block
             blocks.append(block)
             after.append(frame.own)
         frame.own = before
