@@ -196,8 +196,6 @@ REFUSED = {
     "stats.weightedtau": lambda x: scipy.stats.weightedtau(x, range(4))[0],
     "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
-    "integrate.solve_ivp": lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x).y[:, -1],
-    "integrate.odeint": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1])[-1],
     "sparse.linalg.lsqr": lambda x: scipy.sparse.linalg.lsqr(M, x)[0],
     "sparse.linalg.svds": lambda x: scipy.sparse.linalg.svds(M * x[0], 1)[0],
     "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),

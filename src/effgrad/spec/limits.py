@@ -35,6 +35,9 @@ Program = Callable[..., Any]
 DEFINITIONS: dict[str, Callable[..., Real]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
     "positive": operator.pos, "divide": lambda x, y: mpf(x) / y, "reciprocal": lambda x: 1 / mpf(x),
+    "inverse": lambda x: 1 / mpf(x) if x else mpf(0),
+    "step": lambda x, at_zero: mpf(x > 0) if x else mpf(at_zero), "spike": lambda x: mpf(0) if x else mpf("nan"),
+    "kinked": lambda x: mpf(0),
     "square": lambda x: x * x, "power": lambda x, y: mpf(x) ** y, "float_power": lambda x, y: mpf(x) ** y,
     "sqrt": mp.sqrt, "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)), "absolute": abs, "fabs": abs,
     "exp": mp.exp, "exp2": lambda x: mpf(2) ** x, "expm1": mp.expm1, "log": mp.log, "log2": lambda x: mp.log(x, 2),
