@@ -17,7 +17,8 @@ UNIT = ["arcsin", "arccos", "arctanh", "logit", "ellipk", "ellipe"]
 PAIRS = ["add", "subtract", "multiply", "divide", "power", "float_power", "arctan2", "hypot", "logaddexp", "logaddexp2",
          "maximum", "minimum", "xlogy", "xlog1py", "rel_entr", "kl_div", "beta", "betaln",
          "boxcox"]  # fmt: skip
-# What rules are written with, at kinks too; the order of a Bessel function and the parameters of a series have no derivative. NumPy
+# What rules are written with, at kinks too; the order of a Bessel function and the parameters of a series have no
+# derivative. NumPy
 # cannot tell whether an object is complex, which the rule of `absolute` asks. The rules of `psi` and `ellipk` are
 # written with functions that have no definition here; docs/accuracy.md has them.
 NO_RULE_ALONE = ["sign", "sici", "digamma", "where", "iv", "jv", "kv", "yv", "ive", "hyp1f1", "hyp2f1",
