@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effgrad.arrays import value as traced
-from effgrad.arrays.memory import as_plain
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, Smooth, Traced, outline, plain
-from effgrad.effects import Handler
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, Traced, outline, plain
 from effgrad.errors import NotBatched
+from effgrad.modes.mode import Mode
 from effgrad.primitives import batching, move
 from effgrad.primitives.batching import Arguments, Function, Value
 from effgrad.primitives.primitive import Primitive
@@ -168,10 +167,10 @@ def _member(batch: "Batch", tree: Value, place: int) -> Value:
         return type(tree)([_member(batch, item, place) for item in tree])
     if type(tree) is dict:
         return {name: _member(batch, item, place) for name, item in tree.items()}
-    return tree.primal[place] if batch.mine(tree) else tree
+    return tree.primal[place] if batch.owns(tree) else tree
 
 
-class Batch(Handler[Smooth]):
+class Batch(Mode):
     """Batched evaluation of `count` members."""
 
     holder = Batched
@@ -183,19 +182,12 @@ class Batch(Handler[Smooth]):
         # The functions whose rules run now.
         self.running: set[Value] = set()
 
-    def variable(self, primal: Value) -> Batched:
+    def variable(self, primal: Value, shadow: Value = None) -> Batched:
         """An input of the program: an array whose first axis counts the members."""
         return Batched(self, primal, None)
 
-    def mine(self, value: Value) -> bool:
-        return type(value) in KINDS and value.owner is self
-
-    def primal(self, value: Value) -> Value:
-        """The batch of a value, or a value that is the same for all members."""
-        return value.primal if self.mine(value) else as_plain(value)
-
     def arguments(self, args: Sequence[Value]) -> Arguments:
-        return Arguments([self.primal(a) for a in args], [self.mine(a) for a in args], self.count)
+        return Arguments([self.primal(a) for a in args], [self.owns(a) for a in args], self.count)
 
     def results(self, values: Sequence[Value]) -> list[Value]:
         """The batches of some values, also of those that are the same for all members."""
@@ -203,7 +195,7 @@ class Batch(Handler[Smooth]):
 
     def apply(self, primitive: Primitive, *args: Value, **params: Value) -> Value:
         batch = self.arguments(args)
-        if any(map(self.mine, _leaves(tuple(params.values())))):
+        if any(map(self.owns, _leaves(tuple(params.values())))):
             return self.variable(self._at_places(primitive, batch, params))
         return self.variable(batching.apply(primitive, batch, params))
 

@@ -135,10 +135,10 @@ def _result(batch: Batch, output: Value, axis: int | None) -> Value:
     if not isinstance(plain(value), float | complex | int | np.generic | np.ndarray):
         raise NotBatched(f"an output is a {type(output).__name__}: only numbers and arrays have a batch")
     if axis is None:
-        if batch.mine(output):
+        if batch.owns(output):
             raise NotBatched("out_axes is None for an output that differs among the members; name an axis for it")
         return value
-    if not batch.mine(output):
+    if not batch.owns(output):
         value = np.broadcast_to(value, (batch.count, *np.shape(plain(value)))).copy()
     if not -np.ndim(plain(value)) <= axis < np.ndim(plain(value)):
         raise NotBatched(f"out_axes names axis {axis} of an output of {np.ndim(plain(value))} axes, with the batch's")
