@@ -36,6 +36,9 @@ SMOOTH = {
     "Frobenius norm of an outer product": (lambda x: norm(np.outer(x, x)), 2 * EYE),
     "fourth power of a 4-norm": (lambda x: norm(x, 4) ** 4, 0 * EYE),
     "complex abs squared": (lambda x: np.sum(np.abs(x + 0j) ** 2), 2 * EYE),
+    "norm of a convolution, squared": (lambda x: norm(np.convolve(x, [1.0, 2.0])) ** 2, np.array([[10.0, 4], [4, 10]])),
+    "norm of a covariance": (lambda x: norm(np.cov(np.stack([x, 2 * x]))), np.array([[5.0, -5], [-5, 5]])),
+    "cosine of an inner product's root": (lambda x: np.cos(np.sqrt(np.vdot(x, x))), -EYE),
     "log of the cosine of a norm": (lambda x: np.log(np.cos(norm(x))), -EYE),
 }
 # Not twice differentiable at 0: the second derivatives are NaN, and other numbers where they exist. Gradients are 0.

@@ -592,6 +592,32 @@ def constant(value: Any) -> Any:
     return value.copy("K") if isinstance(value, np.ndarray) else value
 
 
+def memory_like(array: np.ndarray[Any, Any], dtype: Any = None) -> np.ndarray[Any, Any]:
+    """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.
+
+    Where an element stands for several, or the gaps are wide, they lie close together in the same order of axes.
+    """
+    dtype, width = np.dtype(dtype or array.dtype), array.itemsize
+    regular = array.size and all(step and step % width == 0 for step in array.strides)
+    steps = [step // width for step in array.strides] if regular else []
+    ends = [step * (n - 1) for step, n in zip(steps, array.shape, strict=False)]
+    length = 1 + sum(map(abs, ends))
+    if array.flags.forc or not regular or length > 4 * array.size:
+        return np.empty_like(array, dtype, subok=False)
+    first = -sum(end for end in ends if end < 0)
+    return np.ndarray(array.shape, dtype, np.empty(length, dtype), first * dtype.itemsize, [
+        step * dtype.itemsize for step in steps])  # fmt: skip
+
+
+def duplicate(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy whose elements lie in memory as those of the array."""
+    if array.flags.forc:
+        return array.copy("K")
+    copy = memory_like(array)
+    copy[...] = array
+    return copy
+
+
 def held(owner: Any, primal: Any, shadow: Any) -> Any:
     """A value of an activation, in the class that its values must have, if it names one."""
     return getattr(owner, "holder", Traced)(owner, primal, shadow)

@@ -17,7 +17,7 @@ from effgrad.effects import handled, mask
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import elementwise
 
-given = elementwise(lambda derived, value: value, 1, None, name="given")
+given = elementwise(lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived)
 
 
 def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from effgrad.arrays.value import (
     Traced,
     always_view,
     contiguous,
+    memory_like,
     ordinary,
     outline,
     plain,
@@ -181,6 +182,12 @@ def _reshape(a: Any, shape: Any) -> Any:
     return view(step(a), a, step)
 
 
+def _reshape_in_order(a: Any, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+    if not copy and (order == "C" or shape == np.shape(plain(a))):  # of the same shape, it is a view in any order
+        return _reshape(a, shape)
+    return _moved(np.reshape)(a, shape, order=order, copy=copy)
+
+
 def _ravel(a: Any, order: Any = "C") -> Any:
     if order != "C":
         return _moved(np.ravel)(a, order=order)
@@ -237,7 +244,7 @@ def _moved(function: Any) -> Any:
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
         if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
-            laid = np.empty_like(outline(a), int)
+            laid = memory_like(outline(a), int)
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *args, **kwargs)
@@ -395,8 +402,7 @@ def _written(target: Any, name: str) -> Any:
 
 OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out, scatter_add=scatter_add)
 FUNCTIONS.update({
-    np.reshape: lambda a, shape, order="C", *, copy=None: (
-        _reshape(a, shape) if order == "C" and not copy else _moved(np.reshape)(a, shape, order=order, copy=copy)),
+    np.reshape: _reshape_in_order,
     np.ravel: _ravel,
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,

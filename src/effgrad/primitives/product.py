@@ -152,12 +152,19 @@ def _dot(a: Any, b: Any) -> Any:
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 0 or nb == 0:
         return a * b
-    return matmul(a, b) if nb <= 2 and na <= 2 else np.tensordot(a, b, axes=(-1, -2 if nb > 1 else 0))
+    # What lies in memory with gaps, NumPy copies before it multiplies, and a product of matrices does not.
+    close = all(x.flags.forc for x in (plain(a), plain(b)) if type(x) is np.ndarray)
+    return matmul(a, b) if nb <= 2 and na <= 2 and close else _DOT_OF_OTHERS(a, b)
 
 
 def _inner(a: Any, b: Any) -> Any:
     a, b = ordinary(a), ordinary(b)
-    return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else np.tensordot(a, b, axes=(-1, -1))
+    return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else _INNER(a, b)
+
+
+# Their sums are rounded in another order than those of a product of matrices.
+_DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(np.ndim(plain(b)), 2))))
+_INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
 
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:

@@ -145,6 +145,8 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             result = a
             for one in sorted((i % a.ndim for i in axis), reverse=True):
                 result = prod(result, axis=one)
+            if type(plain(a)) is np.ndarray:  # several products round in another order than one
+                result = given(result, np.multiply.reduce(plain(a), axis=axis))
         elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
             result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
@@ -160,8 +162,10 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
 
 
 def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
-    """How many elements went into each total."""
+    """How many elements went into each total; unlike a sum, a mean of a number is not along an axis 0."""
     if where is True:
+        if axis is not None and not np.ndim(plain(a)):
+            np.lib.array_utils.normalize_axis_tuple(axis, 0)
         return a.size // max(np.size(plain(total)), 1)
     count = np.sum(np.broadcast_to(plain(where), np.shape(plain(a))), axis=axis)
     return np.reshape(count, np.shape(plain(total)))
@@ -243,7 +247,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     a = np.asarray(a)
     used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(np.shape(plain(b)), a.shape))
     size = np.real(plain(a))
-    top = np.max(size if b is None else np.where(used, size, -np.inf), axis=axis, keepdims=True)
+    least: dict[str, Any] = {} if np.size(size) else {"initial": -np.inf}  # of nothing, the sum is 0
+    top = np.max(size if b is None else np.where(used, size, -np.inf), axis=axis, keepdims=True, **least)
     total = np.sum(_weighted_exponentials(_below(a, top), b, used), axis=axis, keepdims=True)
     empty = plain(total) == 0
     magnitude = np.where(empty, 1.0, np.abs(total) if return_sign else total)

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, composed, evaluated, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, composed, evaluated, outline, plain
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.decomposition import pinv_of
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
-from effgrad.primitives.given import as_computed
+from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.reduction import root, root_of
 
 
@@ -143,7 +143,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     x = np.asarray(x)
     ndim = np.ndim(plain(x))
     if axis is None and (ord is None or ndim == 1):
-        result = _vector_norm(np.ravel(x), ord, 0, False)
+        result = _norm_of_all(x, ord)
         return np.reshape(result, (1,) * ndim) if keepdims else result
     if axis is None:
         axis = (0, 1)
@@ -154,6 +154,25 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return _vector_norm(x, ord, axes[0], keepdims)
     result = _matrix_norm(np.moveaxis(x, axes, (-2, -1)), ord, False)
     return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result
+
+
+def _norm_of_all(x: Any, ord: Any) -> Any:
+    """The norm of all elements, in the order in which they lie; NumPy multiplies them with themselves."""
+    x = np.ravel(np.transpose(x) if outline(x).flags.fnc else x)
+    value = plain(x)
+    if ord not in (None, 2) or type(value) in KINDS or value.dtype.kind == "c":
+        return _vector_norm(x, ord, 0, False)
+    return root(given(np.sum(squared(x)), np.dot(value, value)))
+
+
+def _by_numpy_if_complex(original: Any, definition: Any) -> Any:
+    """A definition with the function's own value for complex arrays, whose squares NumPy rounds in another way."""
+    computed = as_computed(original, definition)
+
+    def rule(x: Any, *args: Any, **options: Any) -> Any:
+        return (computed if np.iscomplexobj(plain(x)) else definition)(x, *args, **options)
+
+    return rule
 
 
 def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -199,7 +218,9 @@ FUNCTIONS.update({
     np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
     np.linalg.tensorinv: as_computed(np.linalg.tensorinv, _tensorinv),
     np.linalg.tensorsolve: as_computed(np.linalg.tensorsolve, _tensorsolve),
-    np.linalg.norm: _norm, np.linalg.vector_norm: _linalg_vector_norm,
-    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims),
+    np.linalg.norm: _by_numpy_if_complex(np.linalg.norm, _norm),
+    np.linalg.vector_norm: _by_numpy_if_complex(np.linalg.vector_norm, _linalg_vector_norm),
+    np.linalg.matrix_norm: _by_numpy_if_complex(
+        np.linalg.matrix_norm, lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims)),
 })  # fmt: skip
 CONSTANT.add(np.linalg.matrix_rank)

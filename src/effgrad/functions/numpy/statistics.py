@@ -477,12 +477,12 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 
 composed({
-    np.diff: _diff, np.ptp: _ptp, np.cumprod: _cumprod, np.trapezoid: _trapezoid, np.cross: _cross,
+    np.diff: _diff, np.ptp: _ptp, np.trapezoid: _trapezoid, np.cross: _cross,
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis), np.nan_to_num: _nan_to_num,
     np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
 })  # fmt: skip
 composed(all_as_computed({
-    np.ediff1d: _ediff1d, np.cumulative_sum: _cumulative(np.cumsum, 0.0),
+    np.cumprod: _cumprod, np.ediff1d: _ediff1d, np.cumulative_sum: _cumulative(np.cumsum, 0.0),
     np.cumulative_prod: _cumulative(np.cumprod, 1.0), np.average: _average, np.cov: _cov, np.corrcoef: _corrcoef,
     np.gradient: _gradient, np.median: _median, np.quantile: _quantile, np.percentile: _percentile,
     np.nansum: _without_nans(np.sum, 0.0), np.nanprod: _without_nans(np.prod, 1.0),

@@ -92,7 +92,8 @@ def _symmetric(a: Any, lower: bool) -> Any:
 def _solve(a: Any, b: Any, lower: bool = False, assume_a: Any = None, transposed: bool = False) -> Any:
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
-    if assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
+    symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
+    if symmetric and np.shape(plain(a))[-1] > 1:  # of one number SciPy reads all
         a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian(a, lower)
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))

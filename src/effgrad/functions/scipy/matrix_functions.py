@@ -140,7 +140,7 @@ def _fractional_matrix_power(A: Any, t: Any) -> Any:
         return np.linalg.matrix_power(A, int(t))
     power = ENTIRE["expm"](t * logm(A))
     real = not is_complex(A) and evaluated(_is_real_power, A, t)
-    return np.real(power) if real else power
+    return np.real(power) if real else power + 0j
 
 
 def _is_real_power(a: Any, t: Any) -> bool:

@@ -131,7 +131,7 @@ recursive: Primitive = general(
 
 def _taps(b: Any, x: Any) -> Any:
     """The causal convolution of a short filter with each row: a sum of delayed rows."""
-    n, count = shape_of(x)[-1], min(shape_of(b)[0], shape_of(x)[-1])
+    n, count = shape_of(x)[-1], max(min(shape_of(b)[0], shape_of(x)[-1]), 1)
     before = np.zeros((*shape_of(x)[:-1], count - 1))
     padded = np.concatenate([before, x], axis=-1) if count > 1 else x
     parts = [b[k] * padded[..., count - 1 - k : count - 1 - k + n] for k in range(count)]

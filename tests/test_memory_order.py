@@ -1,0 +1,91 @@
+"""Functions that read elements in the order in which they lie in memory."""
+
+import numpy as np
+import pytest
+
+from effgrad import grad, jvp, vjp
+
+RNG = np.random.default_rng(5)
+BASE = RNG.normal(size=(2, 3, 2))
+LAYOUTS = {
+    "C": BASE,
+    "Fortran": np.asfortranarray(BASE),
+    "with gaps": np.repeat(BASE, 2, -1)[..., ::2],
+    "gaps between rows": np.repeat(BASE, 2, 0)[::2],
+    "backward": BASE[::-1],
+    "each row backward": BASE[..., ::-1],
+    "Fortran backward": np.asfortranarray(BASE)[::-1],
+    "transposed": BASE.transpose(2, 1, 0),
+    "permuted": np.moveaxis(BASE, -1, 0),
+}
+INNER = {
+    "itself": lambda z: z,
+    "twice": lambda z: 2 * z,
+    "transposed": lambda z: z.T,
+    "reversed": lambda z: z[::-1],
+    "a function, transposed": lambda z: np.sin(z).T,
+    "a copy in Fortran order": lambda z: z.copy("F"),
+    "cumprod": lambda z: np.cumprod(z, axis=-1),
+    "reshaped": lambda z: np.reshape(z, z.shape[::-1], order="A"),
+}
+READ = {
+    "ravel": np.ravel,
+    "flatten": lambda z, order: z.flatten(order),
+    "reshape": lambda z, order: np.reshape(z, (-1, 2), order="F" if order == "K" else order),
+}
+
+
+def laid_as(x, values):
+    """An array with these values, whose strides are those of `x`."""
+    low = sum(min(step, 0) * (n - 1) for step, n in zip(x.strides, x.shape, strict=True))
+    high = sum(max(step, 0) * (n - 1) for step, n in zip(x.strides, x.shape, strict=True))
+    memory = np.empty((high - low) // 8 + 1)
+    result = np.lib.stride_tricks.as_strided(memory[-low // 8 :], x.shape, x.strides)
+    result[...] = values
+    return result
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("order", "CFAK")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_elements_are_read_as_numpy_reads_them(layout, order):
+    x = LAYOUTS[layout]
+    u = RNG.normal(size=x.shape)
+    for inner in INNER.values():
+        for read in READ.values():
+
+            def f(z, inner=inner, read=read):
+                return read(inner(z), order=order)
+
+            value, tangent = jvp(f, (x,), (u,))
+            np.testing.assert_array_equal(value, f(x))
+            wanted = (f(laid_as(x, x + 1e-6 * u)) - f(laid_as(x, x - 1e-6 * u))) / 2e-6
+            np.testing.assert_allclose(tangent, wanted, atol=1e-8)
+            weights = RNG.normal(size=np.shape(value))
+            pulled = vjp(f, x)[1](weights)[0]
+            np.testing.assert_allclose(np.sum(pulled * u), np.sum(weights * wanted), atol=1e-7)
+
+
+PRODUCTS = {
+    "norm": np.linalg.norm, "vector_norm": np.linalg.vector_norm, "norm of rows": lambda z: np.linalg.norm(z, axis=-1),
+    "complex norm": lambda z: np.linalg.norm(z + 1j * z[::-1], axis=0), "inner": lambda z: np.inner(z, z),
+    "dot": lambda z: np.dot(z, z.T), "dot of many axes": lambda z: np.dot(z[None], z.T[None]), "vdot":
+    lambda z: np.vdot(z, z), "cumprod": lambda z: np.cumprod(z * (1 + 1j), axis=0), "prod": lambda z: np.prod(z + 1j),
+    "prod of two axes": lambda z: np.prod(z[None] + 1j, axis=(1, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_sums_and_products_are_rounded_as_numpys(name):
+    f = PRODUCTS[name]
+    for shape in ((9, 17), (100, 3)):
+        x = RNG.normal(size=shape)
+        for laid in (x, np.asfortranarray(x), x[::-1], np.repeat(x, 2, -1)[..., ::2]):
+            u = RNG.normal(size=shape)
+            value, tangent = jvp(f, (laid,), (u,))
+            np.testing.assert_array_equal(value, f(laid))
+            wanted = (f(laid + 1e-7 * u) - f(laid - 1e-7 * u)) / 2e-7
+            np.testing.assert_allclose(tangent, wanted, rtol=1e-5, atol=1e-6 * np.max(np.abs(wanted)))
+            found = grad(lambda z: np.real(np.sum(f(z))))(laid)
+            np.testing.assert_allclose(np.sum(found * u), np.real(np.sum(tangent)), rtol=1e-9)
