@@ -36,6 +36,9 @@ SMOOTH = {
     "Frobenius norm of an outer product": (lambda x: norm(np.outer(x, x)), 2 * EYE),
     "fourth power of a 4-norm": (lambda x: norm(x, 4) ** 4, 0 * EYE),
     "complex abs squared": (lambda x: np.sum(np.abs(x + 0j) ** 2), 2 * EYE),
+    "powers of several orders": (lambda x: np.sum(np.abs(x) ** np.array([2, 3])), np.array([[2.0, 0], [0, 0]])),
+    "one size with several powers": (lambda x: np.sum(np.abs(x[0]) ** np.array([3, 3])), 0 * EYE),
+    "sum times product of sizes": (lambda x: np.sum(np.abs(x)) * np.prod(np.abs(x)), 0 * EYE),
     "norm of a convolution, squared": (lambda x: norm(np.convolve(x, [1.0, 2.0])) ** 2, np.array([[10.0, 4], [4, 10]])),
     "norm of a covariance": (lambda x: norm(np.cov(np.stack([x, 2 * x]))), np.array([[5.0, -5], [-5, 5]])),
     "cosine of an inner product's root": (lambda x: np.cos(np.sqrt(np.vdot(x, x))), -EYE),
@@ -141,6 +144,14 @@ def test_gradients_at_a_singular_point(row):
     assert_near(second_order(f, ZERO, DIRECTION)[1], 0.0)
     assert_near(taylor(f, [ZERO, DIRECTION])[1], 0.0)
     assert_near(compile(grad(f))(ZERO), 0.0)
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_sides_that_cancel_but_for_rounding():
+    """SciPy's test function Ursem04 at its optimum, a cone: the cosine of pi / 2 is 6e-17."""
+    f = lambda x: np.sin(0.5 * np.pi * x[0] + 0.5 * np.pi) * (2 - np.sqrt(x[0] ** 2 + x[1] ** 2))  # noqa: E731
+    assert_near(grad(f)(ZERO), 0.0)
 
 
 def distances(x):

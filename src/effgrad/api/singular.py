@@ -117,8 +117,10 @@ def _replaced(leaf: Any, sides: list[Any], order: int) -> Any:
             pairs += [np.asarray(side) for side in (one, other) if side is not None]
     with np.errstate(invalid="ignore"):
         mean = sum(pairs) / len(pairs)
-        finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in pairs]
-        agree = np.all([(np.abs(one - mean) <= AGREEMENT * max(finite)) | (one == mean) for one in pairs], axis=0)
+        # Opposite sides may cancel: their mean is as exact as they are.
+        known = [np.asarray(side) for side in sides if side is not None]
+        size = max(np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in known)
+        agree = np.all([(np.abs(one - mean) <= AGREEMENT * size) | (one == mean) for one in pairs], axis=0)
     # An infinite second derivative may be that of a kink; at the end of a domain, one that the formula gives stays.
     ended = order == 1 or (np.isinf(leaf) & any(side is None for side in sides))
     agree &= np.isfinite(mean) | ended

@@ -66,7 +66,8 @@ class Laurent:
         with np.errstate(invalid="ignore"):
             infinite = ~(np.abs(before) <= ROUNDING * np.abs(value)).all(axis=0)
             leading = self.leading()
-        return np.where(infinite, np.where(np.isfinite(leading), leading * np.inf, np.nan), value)[()]
+            beyond = np.where(np.isfinite(leading), leading * np.inf, np.nan)
+        return np.where(infinite, beyond, value)[()]
 
     def plain(self) -> Any:
         """The value at t = 0, infinite where the series is."""

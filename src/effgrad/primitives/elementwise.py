@@ -17,6 +17,7 @@ from effgrad.primitives.kinks import differentiated, kink, nested, over, recipro
 from effgrad.primitives.primitive import elementwise
 
 NUMBERS = frozenset((int, float))
+MOST_EXPONENTS = 50  # a power with more different ones has no series
 
 
 def _positive(x: Any) -> Any:
@@ -104,11 +105,16 @@ def _least(a: Laurent, b: Laurent) -> Laurent:
 
 
 def _power_series(a: Laurent, n: Laurent) -> Laurent | None:
-    """The power with one number as its exponent."""
+    """The power with constant exponents, by one series for each of them."""
     exponent = n.plain()
-    if np.size(exponent) != 1 or n.coefficients[1:].any() or n.start > 0 or np.iscomplexobj(a.coefficients):
+    different = np.unique(exponent)
+    constant = not n.coefficients[1:].any() and n.start <= 0
+    if not (constant and 0 < len(different) <= MOST_EXPONENTS) or np.iscomplexobj(a.coefficients):
         return None
-    return laurent.power(a, float(np.ravel(exponent)[0]))
+    result = laurent.linear(lambda c: np.broadcast_to(c, np.broadcast_shapes(np.shape(c), np.shape(exponent))), a)
+    for other in different:
+        result = laurent.choose(exponent == other, laurent.power(a, float(other)), result)
+    return result
 
 
 def _hypot_series(a: Laurent, b: Laurent) -> Laurent:

@@ -80,6 +80,7 @@ prod = general(
     lambda x, axis: np.prod(x, axis=axis),
     jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
     vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
+    series=lambda x, axis: _prod_series(x, axis),
 )  # fmt: skip
 
 
@@ -93,18 +94,30 @@ def _extremum(function: Any, name: str) -> Any:
     )
 
 
+def _lines(coefficients: Any, axis: Any) -> Any:
+    """The coefficients of series, with the axes that a reduction takes made one, the last."""
+    count = coefficients.ndim - 1
+    axes = [a % count for a in (range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
+    kept = [a for a in range(count) if a not in axes]
+    groups = np.transpose(coefficients, [0, *[a + 1 for a in (*kept, *axes)]])
+    return groups.reshape(*groups.shape[: 1 + len(kept)], -1)
+
+
 def _extremum_series(x: laurent.Laurent, axis: Any, ahead: int) -> laurent.Laurent:
     """The series that is the largest (smallest) just beside the point: the first in the order of its coefficients."""
-    c = x.coefficients
-    reduced = range(c.ndim - 1) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = [a % (c.ndim - 1) for a in reduced]
-    kept = [a for a in range(c.ndim - 1) if a not in axes]
-    groups = np.transpose(c, [0, *[a + 1 for a in (*kept, *axes)]])
-    groups = groups.reshape(*groups.shape[: 1 + len(kept)], -1)
+    groups = _lines(x.coefficients, axis)
     rank = np.empty(groups[0].size, int)
-    rank[np.lexsort(ahead * groups.reshape(len(c), -1)[::-1])] = np.arange(rank.size)
+    rank[np.lexsort(ahead * groups.reshape(len(groups), -1)[::-1])] = np.arange(rank.size)
     place = np.argmax(rank.reshape(groups.shape[1:]), axis=-1)
     return laurent.Laurent(x.start, np.take_along_axis(groups, place[None, ..., None], -1)[..., 0])
+
+
+def _prod_series(x: laurent.Laurent, axis: Any) -> laurent.Laurent:
+    groups = _lines(x.coefficients, axis)
+    result = laurent.constant(np.ones(groups.shape[1:-1]))
+    for factor in np.moveaxis(groups, -1, 0):
+        result = laurent.multiply(result, laurent.Laurent(x.start, factor))
+    return result
 
 
 def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:

@@ -1,11 +1,8 @@
-"""Other people's test suites, run on this package from a checkout of theirs that is given.
+"""HIPS autograd's test suite, with modules of ours in the place of its own.
 
-    PYTHONPATH=src:tests python -m benchmarks.conformance autograd CHECKOUT
-
-HIPS autograd's suite runs with modules of ours in the place of its own: `autograd.numpy` is NumPy itself, and
-`check_grads` compares our derivatives with Ridders differences. It prints a table of outcomes by file: tests that pass,
-calls that are refused by an error of ours, tests of autograd's own parts (its boxes, vector spaces and tracer), and
-those that fail, with their names below.
+`autograd.numpy` is NumPy itself, and `check_grads` compares our derivatives with Ridders differences. The outcomes are
+tests that pass, calls that are refused by an error of ours, tests of autograd's own parts (its boxes, vector spaces and
+tracer), and those that fail, with their names below the table.
 """
 
 import collections
@@ -174,12 +171,10 @@ class Outcomes:
 KINDS = ("pass", "refused", "autograd's own part", "fail")
 
 
-def main() -> None:
-    if len(sys.argv) != 3 or sys.argv[1] != "autograd":
-        sys.exit("usage: python -m benchmarks.conformance autograd CHECKOUT")
+def run(checkout: pathlib.Path) -> None:
     put_in_place()
     outcomes = Outcomes()
-    tests = pathlib.Path(sys.argv[2]) / "tests"
+    tests = checkout / "tests"
     sys.path.insert(0, str(tests))
     quiet = "-q --no-header --continue-on-collection-errors -p no:cacheprovider --tb=no -W ignore --noconftest".split()
     pytest.main([*quiet, "-c", "/dev/null", f"--rootdir={tests}", str(tests)], plugins=[outcomes])  # fmt: skip
@@ -189,7 +184,3 @@ def main() -> None:
     total = sum(outcomes.counts.values(), collections.Counter())
     print("| all | " + " | ".join(str(total[kind]) for kind in KINDS) + " |\n")
     print("\n".join(f"* {line}" for line in outcomes.failed))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Other people's test suites and programs, run on this package."""
