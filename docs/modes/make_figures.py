@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from effgrad import checkpoint, function, fuse, grad, hessian, jvp, second_order, taylor
-from effgrad.api.explain import Counting
+from effgrad.api.counting import Counting
 from effgrad.fast import REVERSE
 from effgrad.modes import Continuation, Reverse
 from effgrad.papers.inefficient import costs

@@ -24,13 +24,14 @@ LIBRARIES = (
 
 def user_line(traceback: TracebackType | None = None) -> str | None:
     """The innermost line that is neither ours nor a library's, as `file:line: text`: of an error, or running now."""
+    place = user_place(traceback)
+    return place and f"{place[0]}:{place[1]}: {linecache.getline(*place).strip()}"
+
+
+def user_place(traceback: TracebackType | None = None) -> tuple[str, int] | None:
+    """The file and number of that line."""
     steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in _running())
-    return next((_shown(frame, line) for frame, line in steps if not _inside(frame)), None)
-
-
-def _shown(frame: FrameType, line: int) -> str:
-    file = frame.f_code.co_filename
-    return f"{file}:{line}: {linecache.getline(file, line).strip()}"
+    return next(((frame.f_code.co_filename, line) for frame, line in steps if not _inside(frame)), None)
 
 
 def raised_by_the_program(traceback: TracebackType) -> bool:

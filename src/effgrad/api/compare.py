@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import as_input, check_scalar
+from effgrad.api.counting import Counting
 from effgrad.api.debug import debug_values
 from effgrad.api.directional import jvp, second_order, taylor
-from effgrad.api.explain import Counting
 from effgrad.api.gradient import grad
 from effgrad.api.run import run
 from effgrad.arrays.namespace import of_another_library

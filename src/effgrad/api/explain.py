@@ -1,94 +1,130 @@
-"""What a mode does to a program: the operations performed, who takes each, and the reverse pass as a program.
+"""Explain what a mode does to a program: its operations, who takes each, what is kept, and the derivatives.
 
-`Explain` is stateful reverse mode that writes down what it does. Below it, `Counting` takes the operations that its
-clause performs in turn. The reverse pass is what a source transformation would have written. Sigal 2024, listing 4.6.
+The mode runs as it is, with a listener (`effgrad.api.listening`), above an evaluation that takes the operations that
+its clauses perform in turn. The reverse pass is what a source transformation would have written.
+Sigal 2024, listing 4.6.
 """
 
-from collections.abc import Callable, Generator
-from typing import Any
+import inspect
+import linecache
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.api.checks import check_scalar
+from effgrad.api.explanation import Explanation, Shown, Source, Step
+from effgrad.api.listening import Listener
+from effgrad.api.records import shown
+from effgrad.api.results import flattened
 from effgrad.api.run import run
-from effgrad.arrays.value import Smooth, Traced, plain
-from effgrad.effects import Handler, around
-from effgrad.modes.checkpoint import Checkpoint
-from effgrad.modes.evaluate import Evaluate
-from effgrad.modes.reverse import Cell, Reverse
-from effgrad.primitives import cotangents
+from effgrad.effects.handler import observed
+from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
+from effgrad.modes.mode import Mode
+
+ORDER = 3  # of Taylor mode
 
 
-class Counting(Evaluate):
-    """Evaluation that counts the operations performed and keeps their names."""
+class Outcome(NamedTuple):
+    """The output of a program, and the derivatives by name."""
 
-    def enter(self) -> None:
-        self.performed: list[str] = []
-
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        self.performed.append(f"{primitive.name}({', '.join(_short(plain(a)) for a in args)})")
-        return super().apply(primitive, *args, **params)
+    output: list[Any]
+    derivatives: dict[str, Any]
 
 
-class Explain(Reverse, Handler[Smooth, Checkpoint]):
-    """Stateful reverse mode that writes down its passes."""
+class Row(NamedTuple):
+    """How a mode is explained: its handler, what it wants beside an input, and how its derivatives are read."""
 
-    def __init__(self, below: Counting) -> None:
-        self.below = below
-
-    def enter(self) -> None:
-        self.forward: list[str] = []
-        self.reverse: list[str] = []
-        self.names: dict[int, str] = {}
-        self.kept: list[Cell] = []
-        self.made = self.inputs = 0
-
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
-        value = super().variable(primal)
-        self.inputs += 1
-        self.name(value.shadow, f"x{self.inputs}")
-        return value
-
-    def name(self, cell: Cell, name: str) -> None:
-        self.names[id(cell)] = name
-        self.kept.append(cell)
-
-    @around
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
-        before = len(self.below.performed)
-        operation = self.perform(primitive, args, params)
-        primals, cells = operation.primals, operation.shadows
-        result = Traced(self, operation.result, Cell())
-        self.made += 1
-        self.name(result.shadow, f"r{self.made}")
-        shown = [_short(plain(p)) if c is None else self.names[id(c)] for c, p in zip(cells, primals, strict=True)]
-        own = f"{self.names[id(result.shadow)]} = {primitive.name}({', '.join(shown)})"
-        taken = ", ".join(self.below.performed[before:]) or "nothing"
-        self.forward.append(f"{own:32} = {_short(plain(result)):12} by Reverse, which performs {taken}: by Evaluate")
-        primal, cell = result.primal, result.shadow
-        yield result
-        if cell.cotangent is not None:
-            for index, target in enumerate(cells):
-                if target is not None:
-                    part = primitive.pull(index, cell.cotangent, primal, *primals, **params)
-                    target.accumulate(part)
-                    name, own = self.names[id(target)], self.names[id(cell)]
-                    values = ", ".join(_short(plain(p)) for p in primals)
-                    step = f"<{name}> := <{name}> + d{index + 1} {primitive.name}({values}) * <{own}>"
-                    now = _short(plain(cotangents.dense(target.cotangent)))
-                    self.reverse.append(f"{step:60} now {now}")
+    make: Callable[[], Mode]
+    beside: Callable[[Any], tuple[Any, ...]]
+    read: Callable[[Any, list[Any], Any], Callable[[], dict[str, Any]]]
 
 
-def explain(f: Callable[..., Any], *args: Any) -> None:
-    """Print what stateful reverse mode does to `f(*args)`: the operations, who takes each, and the reverse pass.
+def _nothing(activation: Any, shadows: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+    return dict
 
-    `f` returns one real number; its arguments are numbers and arrays, named x1, x2, ... in what is printed. `<r>` is
-    the cotangent of r, and `d2 f(a, b)` the derivative of f with respect to its second argument.
 
-    >>> explain(lambda x: x * x * 3.0, 2.0)
+def _forward(*names: str) -> Callable[..., Any]:
+    """Read the derivatives along the direction from the shadows of the outputs."""
+
+    def read(activation: Any, _: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+        found = {}
+        leaves = flattened(output)[0]
+        for place, leaf in enumerate(leaves):
+            which = f" of output {place + 1}" if len(leaves) > 1 else ""
+            shadow = leaf.shadow if activation.owns(leaf) else None
+            parts = [shadow] if len(names) == 1 else [shadow and shadow[k] for k in range(len(names))]
+            for name, part in zip(names, parts, strict=True):
+                if name:
+                    found[name + which] = 0.0 if part is None else part
+        return lambda: found
+
+    return read
+
+
+def _reverse(activation: Any, shadows: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+    check_scalar(output)
+    if activation.owns(output):
+        activation.seed(output, 1.0)
+
+    def read() -> dict[str, Any]:
+        pulled = enumerate(activation.cotangents(shadows), 1)
+        return {f"d/dx{i}": 0.0 if part is None else part for i, part in pulled}
+
+    return read
+
+
+def _hessian(activation: EdgePushing, names: list[int], output: Any) -> Callable[[], dict[str, Any]]:
+    check_scalar(output)
+    cotangents, pairs = activation.pull(output) if activation.owns(output) else ([None] * (len(names) + 1), {})
+    found = {f"d/dx{i}": cotangents[name] for i, name in enumerate(names, 1)}
+    for i, one in enumerate(names, 1):
+        for j, other in enumerate(names[:i], 1):
+            block: Any = pairs.get(one, {}).get(other)
+            found[f"d2/dx{j}dx{i}"] = block.toarray() if hasattr(block, "toarray") else block
+    return lambda: {name: 0.0 if part is None else part for name, part in found.items()}
+
+
+MODES: dict[str, Row] = {
+    "evaluate": Row(Evaluate, lambda u: (), _nothing),
+    "forward": Row(Forward, lambda u: (u,), _forward("d/dt")),
+    "second_order": Row(SecondOrder, lambda u: (u,), _forward("d/dt", "d2/dt2")),
+    "taylor": Row(lambda: Taylor(ORDER), lambda u: ((u,),), _forward("", *[f"y{k}" for k in range(1, ORDER + 1)])),
+    "hessian": Row(EdgePushing, lambda u: (), _hessian),
+    **{name: Row(mode, lambda u: (), _reverse) for name, mode in REVERSE.items()},
+}
+
+
+def explain(
+    f: Callable[..., Any], *args: Any, mode: str = "reverse", direction: Sequence[Any] | None = None
+) -> Explanation:
+    """Print what a mode does to `f(*args)`, and return it as data.
+
+    Arguments:
+        f: a function that returns one real number (of forward modes, any numbers and arrays).
+        args: numbers and arrays; what is printed calls them x1, x2, ...
+        mode: the name of a module of `effgrad.modes`: "evaluate", "forward", "second_order", "taylor" (to order 3),
+            "hessian", or a reverse mode as for `grad`.
+        direction: for forward modes, a tangent for each argument; by default, ones.
+
+    A line names an operation, its value, what the mode keeps with it (a tangent, a cell, an entry of the tape, a term,
+    a backpropagator), the handler that takes it, and what that performs in turn. `<r>` is the cotangent of r, and
+    `d2 f(a, b)` the derivative of f with respect to its second argument. Checkpoints that run again, and derivatives
+    inside `f`, have lines of their own.
+
+    Returns:
+        An `Explanation`: `text()` is what was printed, `graph()` a drawing (SVG), `steps` the list of steps, and
+        `data()` all of it for `json.dumps`.
+
+    Raises:
+        NotDifferentiable: an input is not of floating point, or the output is not one real number.
+        ValueError: the mode is unknown.
+
+    >>> steps = explain(lambda x: x * x * 3.0, 2.0).steps
     forward pass
-      r1 = multiply(x1, x1)            = 4            by Reverse, which performs multiply(2, 2): by Evaluate
-      r2 = multiply(r1, 3)             = 12           by Reverse, which performs multiply(4, 3): by Evaluate
+      x1                               = 2            cell             by Reverse
+      r1 = multiply(x1, x1)            = 4            cell             by Reverse, which performs multiply(2, 2): by Evaluate
+      r2 = multiply(r1, 3)             = 12           cell             by Reverse, which performs multiply(4, 3): by Evaluate
     reverse pass
       <r2> := 1
       <r1> := <r1> + d1 multiply(4, 3) * <r2>                      now 3
@@ -96,29 +132,62 @@ def explain(f: Callable[..., Any], *args: Any) -> None:
       <x1> := <x1> + d2 multiply(2, 2) * <r1>                      now 12
     derivatives
       d/dx1 = 12
-    """
-
-    def counted(counting: Counting, _: list[Any], inputs: list[Any]) -> tuple[Explain, list[Cell]]:
-        return run(Explain(counting), lambda inputs: f(*inputs), [(value,) for value in inputs], explained)
-
-    def explained(explaining: Explain, cells: list[Cell], output: Any) -> tuple[Explain, list[Cell]]:
-        check_scalar(output)
-        if explaining.owns(output):
-            explaining.reverse.append(f"<{explaining.names[id(output.shadow)]}> := 1")
-            explaining.seed(output, 1.0)
-        return explaining, cells
-
-    explaining, cells = run(Counting(), list, [(arg,) for arg in args], counted)
-    derivatives = [plain(cotangents.dense(cell.cotangent)) for cell in cells]
-    results = [f"d/dx{i} = {_short(0.0 if d is None else d)}" for i, d in enumerate(derivatives, 1)]
-    for title, lines in (
-        ("forward pass", explaining.forward), ("reverse pass", explaining.reverse), ("derivatives", results),
-    ):  # fmt: skip
-        print(title)
-        print("\n".join(f"  {line}" for line in lines))
+    >>> [(step.name, step.value.text, step.record) for step in steps if step.kind == "apply" and step.name]
+    [('r1', '4', 'cell'), ('r2', '12', 'cell')]
+    """  # noqa: E501
+    explanation = explained(f, args, mode, direction)
+    print(explanation.text())
+    return explanation
 
 
-def _short(value: Any) -> str:
-    if np.ndim(value) == 0:
-        return f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f"{value.dtype}{list(value.shape)}"
+def explained(
+    f: Callable[..., Any], args: Sequence[Any], mode: str = "reverse", direction: Sequence[Any] | None = None
+) -> Explanation:
+    """Return what `explain` prints."""
+    if mode not in MODES:
+        raise ValueError(f"mode is {mode!r}; the modes are {', '.join(MODES)}")
+    row, below = MODES[mode], mode != "evaluate"
+    listener = Listener(below)
+    along = [np.ones_like(arg)[()] for arg in args] if direction is None else list(direction)
+    inputs = [(arg, *row.beside(part)) for arg, part in zip(args, along, strict=True)]
+
+    def program(inputs: list[Any]) -> Any:
+        return f(*inputs)
+
+    def outcome(activation: Any, shadows: list[Any], output: Any) -> tuple[list[Shown], Any]:
+        return [shown(leaf) for leaf in flattened(output)[0]], row.read(activation, shadows, output)
+
+    def above(_: Any, __: list[Any], inner: list[Any]) -> tuple[list[Shown], dict[str, Shown]]:
+        given = [(x, *beside) for x, (_, *beside) in zip(inner, inputs, strict=True)]
+        value, read = run(row.make(), program, given, outcome)
+        return value, {name: shown(part) for name, part in read().items()}
+
+    with observed(listener.activated):
+        if below:
+            value, derivatives = run(Evaluate(), list, [(arg,) for arg in args], above)
+        else:
+            value, derivatives = above(None, [], list(args))
+    return Explanation(
+        mode, getattr(f, "__name__", repr(f)), int(below), 0 if below else None, listener.activations, listener.steps,
+        value, derivatives, _sources(f, listener.steps),
+    )  # fmt: skip
+
+
+def _sources(f: Callable[..., Any], steps: list[Step]) -> list[Source]:
+    """The lines of the program: those of the function, and what lies between the first and last lines of each file."""
+    lines: dict[str, list[int]] = {}
+    try:
+        text, first = inspect.getsourcelines(f)
+        lines[inspect.getfile(f)] = [first, first + len(text) - 1]
+    except (OSError, TypeError):  # typed in, or made by other code
+        pass
+    for step in steps:
+        if step.line is not None:
+            lines.setdefault(step.line[0], []).append(step.line[1])
+    found = []
+    for file, numbers in lines.items():
+        first, last = min(numbers), max(numbers)
+        shown_lines = [linecache.getline(file, number).rstrip() for number in range(first, last + 1)]
+        if any(shown_lines):
+            found.append(Source(file, first, shown_lines))
+    return found

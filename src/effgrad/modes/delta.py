@@ -26,8 +26,7 @@ class Scale(NamedTuple):
     name: int
 
     def pull(self, cotangent: Any) -> Any:
-        primitive, params, primals, _, result = self.operation
-        return primitive.pull_all([self.argument], cotangent, result, primals, params)[0]
+        return self.operation.shares([self.argument], cotangent)[0]
 
 
 class Add(NamedTuple):

@@ -66,7 +66,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
                 continue
             cotangent, collected[name] = cotangents.settled(collected[name]), None
             local = LocalBlocks(self.forward, operation, cotangent)
-            self._push_edges(pairs, name, local)
+            self.push_edges(pairs, name, local)
             for first, second, block in local.curvature():
                 _add_pair(pairs, first, second, block)
             for source, part in operation.pull(cotangent):
@@ -81,7 +81,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         block = self.pull(output)[1].get(variable, {}).get(variable)
         return block if block is None or not is_number(block) else np.reshape(block, (1, 1))
 
-    def _push_edges(self, pairs: Any, name: int, local: LocalBlocks) -> None:
+    def push_edges(self, pairs: Any, name: int, local: LocalBlocks) -> None:
         """Replace the pairs with `name` by pairs with the arguments of its operation."""
         for other, block in pairs.pop(name, {}).items():
             if other != name:

@@ -31,10 +31,16 @@ class Operation(NamedTuple):
 
     def pull(self, cotangent: Any) -> list[tuple[Any, Any]]:
         """Return pairs of an argument's shadow and its share of the cotangent; structural zeros are left out."""
-        primitive, params, primals, shadows, result = self
+        shadows = self.shadows
         wanted = [index for index, shadow in enumerate(shadows) if shadow is not None]
-        parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+        parts = self.shares(wanted, cotangent)
         return [(shadows[i], part) for i, part in zip(wanted, parts, strict=True) if part is not None]
+
+    def shares(self, wanted: list[int], cotangent: Any) -> list[Any]:
+        """Return the shares of a cotangent that some arguments receive (None: a structural zero)."""
+        primitive, params, primals, _, result = self
+        parts: list[Any] = primitive.pull_all(wanted, cotangent, result, primals, params)
+        return parts
 
 
 class Mode(Handler[Smooth]):

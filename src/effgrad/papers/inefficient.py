@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.api.explain import Counting
+from effgrad.api.counting import Counting
 from effgrad.arrays.value import Traced
 from effgrad.modes.delta import Delta
 from effgrad.modes.mode import Mode

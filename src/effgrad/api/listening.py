@@ -1,0 +1,320 @@
+"""One listener for every mode: it hears what an activation is asked and what it does, and writes down the steps.
+
+Each activation that is made while the listener listens is given, before it begins, a class that tells: the mode's own
+below a mixin that calls it and tells before and after. So no mode knows of explanations, nothing is computed twice, and
+derivatives inside the program are heard like the one that was asked for. The fast modes run as the readable ones that
+they are derived from, since their operators do without clauses.
+
+A value is known by what its activation keeps of it: the primal and the shadow.
+"""
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from effgrad.api.explanation import Activation, Argument, Share, Step
+from effgrad.api.records import NOT_RECORDED, parameter, plain_value, record, shown
+from effgrad.arrays.value import KINDS
+from effgrad.errors import user_place
+from effgrad.modes.checkpoint import values_of
+from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.mode import ListMode, Mode, Operation, ReverseMode
+from effgrad.modes.reverse import Reverse
+
+
+class Listener:
+    """Collects the steps of all activations that are shown to it (`effgrad.effects.handler.observed`)."""
+
+    def __init__(self, below: bool) -> None:
+        # Whether the first activation is the evaluation below all others, whose values are the plain ones.
+        self.below = below
+        self.steps: list[Step] = []
+        self.activations: list[Activation] = []
+        self.phase = "forward"
+        self.open: list[Step] = []
+        # How many reverse passes run that take derivatives themselves.
+        self.working = 0
+        self.names: dict[Any, str] = {}
+        self.kept: list[Any] = []
+        self.counts: dict[str, int] = {}
+        # The cotangents so far, by the names of their values.
+        self.totals: dict[str, Any] = {}
+
+    def activated(self, activation: Any) -> None:
+        """Listen to an activation that is about to begin."""
+        if not isinstance(activation, Mode):
+            return
+        kind = _readable(type(activation))
+        mixed: Any = _listened
+        activation.__class__ = mixed(kind)
+        number = len(self.activations)
+        vars(activation).update(listener=self, number=number)
+        before = sum(other.mode == kind.__name__ for other in self.activations[self.below :])
+        name = f"{kind.__name__} {before + 1}" if before else kind.__name__
+        self.activations.append(Activation(number, name, kind.__name__, bool(self.open) or self.working > 0))
+        self.step("begin", activation)
+
+    def step(self, kind: str, activation: Any, **fields: Any) -> Step:
+        """Write down a step."""
+        parent = self.open[-1].number if self.open else None
+        fields.setdefault("line", user_place())
+        made = Step(len(self.steps), kind, activation.number, parent, self.phase, **fields)
+        self.steps.append(made)
+        return made
+
+    @contextmanager
+    def during(self, step: Step) -> Iterator[Step]:
+        """Let what happens in the block be a part of a step."""
+        self.open.append(step)
+        try:
+            yield step
+        finally:
+            self.open.pop()
+
+    def new(self, prefix: str) -> str:
+        self.counts[prefix] = self.counts.get(prefix, 0) + 1
+        return f"{prefix}{self.counts[prefix]}"
+
+    def is_internal(self, activation: Any) -> bool:
+        """Whether what an activation does now is a part of how a clause does its work."""
+        own: bool = self.activations[activation.number].internal
+        return own or (bool(self.open) and self.open[-1].activation == activation.number)
+
+    def call(self, activation: Any, value: Any, name: str) -> str:
+        """Give a value a name."""
+        primal, shadow = value.primal, value.shadow
+        self.kept.append((primal, shadow))  # whose identity stands for the value
+        self.names[_key(activation, primal, shadow)] = name
+        return name
+
+    def name(self, value: Any) -> str | None:
+        """The name of a value, if it has one."""
+        if type(value) not in KINDS or not hasattr(value.owner, "listener"):
+            return None
+        return self.names.get(_key(value.owner, value.primal, value.shadow))
+
+    def argument(self, value: Any) -> Argument:
+        return Argument(self.name(value), shown(value))
+
+    def add(self, name: str | None, part: Any) -> Any:
+        """Add to the cotangent of a value; the sum so far."""
+        if name is None:
+            return part
+        before = self.totals.get(name)
+        self.totals[name] = part if before is None else before + part
+        return self.totals[name]
+
+
+def _key(activation: Any, primal: Any, shadow: Any) -> tuple[Any, ...]:
+    """Stands for a value: its name on the tape, or the identities of what is kept with it."""
+    return (activation.number, shadow) if type(shadow) is int else (activation.number, id(primal), id(shadow))
+
+
+class Heard(Operation):
+    """An operation that tells when a cotangent passes through it."""
+
+    telling: Any
+    step: Step
+    names: list[str | None]
+
+    def shares(self, wanted: list[int], cotangent: Any) -> list[Any]:
+        listener, step = self.telling.listener, self.step
+        listener.totals[step.name] = plain_value(cotangent)
+        pull = listener.step(
+            "pull", self.telling, name=step.name, operation=step.operation, arguments=step.arguments, line=step.line,
+            parameters=step.parameters, record=step.record, content=step.content, cotangent=shown(cotangent),
+            pairs=self.telling.pairs_held(),
+        )  # fmt: skip
+        with listener.during(pull):
+            parts = super().shares(wanted, cotangent)
+        for index, part in zip(wanted, parts, strict=True):
+            if part is not None:
+                name, value = self.names[index], plain_value(part)
+                pull.shares.append(Share(index + 1, name, shown(value), shown(listener.add(name, value))))
+        return parts
+
+
+class Listened(Mode):
+    """Goes before a mode: tells the listener what the mode is given, and what it answers."""
+
+    listener: Listener
+    number: int
+
+    def variable(self, primal: Any, *beside: Any) -> Any:
+        value = super().variable(primal, *beside)
+        if not self.is_evaluation():
+            listener = self.listener
+            name = listener.call(self, value, listener.new("s" if listener.is_internal(self) else "x"))
+            given = [listener.argument(primal)]
+            listener.step("input", self, name=name, arguments=given, value=shown(value), **self.kept(value))
+        return value
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        parent: Any = super()
+        return self.tell(parent.apply, primitive, args, params)
+
+    def tell(self, clause: Any, primitive: Any, args: Any, params: Any) -> Any:
+        listener = self.listener
+        step = listener.step("apply", self, operation=primitive.name, arguments=[*map(listener.argument, args)])
+        step.parameters = {name: parameter(value) for name, value in params.items() if value is not None}
+        with listener.during(step):
+            result = clause(primitive, *args, **params)
+        step.value = shown(result)
+        if not self.is_evaluation() and self.owns(result):
+            step.name = listener.call(self, result, listener.new("s" if listener.is_internal(self) else "r"))
+            vars(step).update(self.kept(result))
+        return result
+
+    def perform(self, primitive: Any, args: Any, params: Any) -> Operation:
+        operation = Heard(*super().perform(primitive, args, params))
+        operation.telling, operation.step = self, self.listener.open[-1]
+        operation.names = [self.listener.name(arg) for arg in args]
+        return operation
+
+    def kept(self, value: Any) -> dict[str, str]:
+        return dict(zip(("record", "content"), record(self, value.shadow), strict=True))
+
+    def pairs_held(self) -> dict[str, str]:
+        """The second derivatives that the reverse pass holds now."""
+        return {}
+
+    def is_evaluation(self) -> bool:
+        """Whether it evaluates below the others: its values are the plain ones."""
+        return self.number == 0 and self.listener.below
+
+    def finally_(self) -> None:
+        super().finally_()
+        self.listener.step("end", self)
+
+
+class ListenedReverse(Listened):
+    """Tells of checkpoints, and of the beginning of the reverse pass."""
+
+    def unrecorded(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        parent: Any = super()
+        return self.tell(parent.unrecorded, primitive, args, params)
+
+    def run(self, thunk: Any) -> Any:
+        parent: Any = super()
+        part = HeardPart(self, thunk)
+        result = parent.run(part)
+        part.recorded_as(result)
+        return result
+
+    def seed(self, value: Any, cotangent: Any) -> None:
+        self.begin_reverse(self.listener.name(value), cotangent)
+        parent: Any = super()
+        parent.seed(value, cotangent)
+
+    def begin_reverse(self, name: str | None, cotangent: Any) -> None:
+        listener = self.listener
+        if self.number == int(listener.below):
+            listener.phase = "reverse"
+        total = listener.add(name, plain_value(cotangent))
+        listener.step("seed", self, name=name, cotangent=shown(total))
+
+
+class ListenedList(ListenedReverse):
+    """Tells of the beginning of each reverse pass of a mode whose reverse pass may be repeated."""
+
+    def seed(self, value: Any, cotangent: Any) -> None:
+        parent: Any = super(ListenedReverse, self)
+        parent.seed(value, cotangent)
+
+    def pull(self, seeds: Any, shadows: Any) -> Any:
+        listener = self.listener
+        for (number, *_), name in listener.names.items():
+            if number == self.number:
+                listener.totals.pop(name, None)
+        for shadow, cotangent in seeds:
+            self.begin_reverse(listener.names.get((self.number, shadow)), cotangent)
+        parent: Any = super()
+        return parent.pull(seeds, shadows)
+
+
+class ListenedEdges(ListenedReverse):
+    """Tells of the second derivatives that edge pushing holds."""
+
+    edges: Any = None
+
+    def pull(self, output: Any) -> Any:
+        self.begin_reverse(self.listener.name(output), 1.0)
+        parent: Any = super()
+        self.listener.working += 1
+        try:
+            return parent.pull(output)
+        finally:
+            self.listener.working -= 1
+
+    def push_edges(self, pairs: Any, name: int, local: Any) -> None:
+        self.edges = pairs
+        parent: Any = super()
+        parent.push_edges(pairs, name, local)
+
+    def pairs_held(self) -> dict[str, str]:
+        names = self.listener.names
+        return {
+            f"({names.get((self.number, one))}, {names.get((self.number, other))})": _block(block)
+            for one, others in (self.edges or {}).items() for other, block in others.items()
+        }  # fmt: skip
+
+
+class HeardPart(functools.partial[Any]):
+    """The thunk of a checkpoint, which tells when it runs; it may run again."""
+
+    def __new__(cls, activation: Any, thunk: Any) -> "HeardPart":
+        made = super().__new__(cls, thunk.func, *thunk.args, **thunk.keywords)
+        made.activation, made.name = activation, activation.listener.new("checkpoint ")
+        made.runs, made.results = 0, []
+        return made
+
+    activation: Any
+    name: str
+    runs: int
+    results: list[tuple[Any, str | None]]
+
+    def __call__(self) -> Any:
+        listener, activation = self.activation.listener, self.activation
+        self.runs += 1
+        recorded = activation.recording if isinstance(activation, ReverseMode) else "apply" not in vars(activation)
+        kept = "" if recorded else NOT_RECORDED
+        listener.step("part", activation, name=self.name, run=self.runs, record=kept)
+        result = super().__call__()
+        end = listener.step("part ends", activation, name=self.name, run=self.runs)
+        values = [(value, listener.name(value)) for value in values_of(activation, result)]
+        for (_, first), (_, name) in zip(self.results, values, strict=False):
+            if first != name and first in listener.totals:
+                taken = listener.totals[first]
+                end.shares.append(Share(0, name, shown(taken), shown(listener.add(name, taken))))
+        self.results = self.results or values
+        return result
+
+    def recorded_as(self, result: Any) -> None:
+        """Name the values of the first run as they are kept now: a mode gives them other shadows."""
+        for value, name in self.results:
+            if name is not None:
+                self.activation.listener.call(self.activation, value, name)
+
+
+# The mixin for each kind of mode, the first that fits.
+_MIXINS: list[tuple[Any, type[Listened]]] = [
+    (ListMode, ListenedList), (EdgePushing, ListenedEdges), ((ReverseMode, Reverse), ListenedReverse), (Mode, Listened),
+]  # fmt: skip
+
+
+@functools.cache
+def _listened(kind: type[Mode]) -> Any:
+    """The class of an activation of a mode that tells."""
+    mixin = next(mixin for of, mixin in _MIXINS if issubclass(kind, of))
+    return type(kind.__name__, (mixin, kind), {})
+
+
+def _readable(kind: type[Mode]) -> type[Mode]:
+    """The mode itself, or the readable one that a fast one is derived from."""
+    return next(base for base in kind.__mro__ if not base.__module__.startswith("effgrad.fast"))
+
+
+def _block(block: Any) -> str:
+    dense = block.toarray() if hasattr(block, "toarray") else block
+    return str(shown(dense))
