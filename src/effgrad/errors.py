@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 LIBRARIES = (
     "numpy", "scipy", "optree", "sklearn", "pandas", "xarray", "jax", "torch", "cupy", "array_api_strict",
-    "array_api_compat",
+    "array_api_compat", "dask", "distributed",
 )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def user_line(traceback: TracebackType | None = None) -> str | None:
 
 def user_place(traceback: TracebackType | None = None) -> tuple[str, int] | None:
     """The file and number of that line."""
-    steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in _running())
+    steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in running_frames())
     return next(((frame.f_code.co_filename, line) for frame, line in steps if not _inside(frame)), None)
 
 
@@ -59,7 +59,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     `frames` are those of a traceback, outermost first; without them, those of the running program.
     """
     inside: list[FrameType] = []
-    for frame in reversed(frames) if frames is not None else _running():
+    for frame in reversed(frames) if frames is not None else running_frames():
         if _of_scipy(frame):
             inside.append(frame)
         elif inside and not _inside(frame):
@@ -76,7 +76,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
 
 def library_asks() -> str | None:
     """The public name of the library's function whose compiled code asks for a number now, if it is one that does."""
-    frame = next((f for f in _running() if not f.f_code.co_filename.startswith(_PACKAGE)), None)
+    frame = next((f for f in running_frames() if not f.f_code.co_filename.startswith(_PACKAGE)), None)
     return library_call()[0] if frame is not None and _of_scipy(frame) else None
 
 
@@ -94,7 +94,8 @@ def _public(module: str) -> str:
     return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
 
 
-def _running() -> Iterator[FrameType]:
+def running_frames() -> Iterator[FrameType]:
+    """The frames of the running program, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame

@@ -4,7 +4,6 @@ The handler lies below the derivatives of the function that it watches, so it se
 those of their reverse passes, which are operations like any other.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
 from effgrad.arrays.value import Traced, plain, plain_tree, released
-from effgrad.errors import EffgradError, NotFinite
+from effgrad.errors import EffgradError, NotFinite, running_frames
 from effgrad.modes.evaluate import Evaluate
 from effgrad.trees import Structure, flatten
 
@@ -45,10 +44,7 @@ def _new(value: Any, args: list[Any]) -> bool:
 
 
 def _in_reverse_pass() -> bool:
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name not in ("pull", "unwind"):
-        frame = frame.f_back
-    return frame is not None
+    return any(frame.f_code.co_name in ("pull", "unwind") for frame in running_frames())
 
 
 def _summary(value: Any) -> str:

@@ -174,7 +174,10 @@ def _block(rows: Any, value: Any, leaf: Any) -> Any:
     if is_complex(rows) and not is_complex(value):
         rows = rows.real
     dtype = np.result_type(plain(value) if len(rows) else leaf)
-    return np.array(np.moveaxis(rows, 0, -1), dtype, order="C").reshape(np.shape(value) + np.shape(leaf))
+    columns, shape = np.moveaxis(rows, 0, -1), np.shape(value) + np.shape(leaf)
+    if type(columns) is LibraryArray:  # of a program that takes arrays of another library from around it
+        return given_back(np.reshape(columns, shape))
+    return np.array(columns, dtype, order="C").reshape(shape)
 
 
 def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomorphic: bool) -> list[Any]:

@@ -52,6 +52,8 @@ def like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     if is_complex(derivative) and not is_complex(value):
         derivative = np.real(derivative)
     if type(inner := plain(derivative)) is LibraryArray and not depends(derivative):
+        if inner.owner.lazy:
+            return inner.owner.like(derivative, value)
         derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
     if isinstance(derivative, Traced):
         if value.__class__ is float and type(derivative) not in LAYERS:

@@ -11,7 +11,7 @@ from effgrad.arrays.value import FUNCTIONS, KINDS, composed, depends, example, p
 
 LIBRARIES = frozenset((
     "numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax", "cupy",
-    "array_api_compat", "array_api_strict",
+    "array_api_compat", "array_api_strict", "dask", "distributed",
 ))  # fmt: skip
 # Modules of libraries that fill the arrays they make with NumPy operations only.
 PURE = (

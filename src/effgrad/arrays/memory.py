@@ -26,6 +26,7 @@ from effgrad.arrays.value import (
     contiguous,
     getitem,
     held,
+    is_lazy,
     outline,
     plain,
     plain_tree,
@@ -497,6 +498,9 @@ def write(array: Traced, index: Any, value: Any) -> None:
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     if type(value) in (list, tuple):
         value = np.array(value)
+    if is_lazy(array):
+        _replace(array, OPERATORS["setitem"](array, value, index=as_index(index)))
+        return
     handle = _handle(array)
     index = plain_tree(index)
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
@@ -520,9 +524,15 @@ def assign(array: Traced, value: Any) -> None:
     """`array[...] = value`, for augmented assignment and `out=`."""
     fits = type(value) in KINDS and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
     if fits and type(array) is type(value) and getattr(array, "handle", None) is None:
-        array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
+        _replace(array, value)
     else:
         write(array, ..., value)
+
+
+def _replace(array: Traced, value: Traced) -> None:
+    array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
+    if type(array) is not type(value):
+        _CLASS.__set__(array, type(value))
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:

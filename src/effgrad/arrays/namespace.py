@@ -8,6 +8,8 @@ array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
 """
 
 import importlib
+import operator
+from collections.abc import Mapping
 from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any
@@ -22,7 +24,9 @@ from effgrad.arrays.value import (
     OPERATORS,
     UFUNCS,
     Traced,
+    asked_by_dask,
     depends,
+    foreign,
     plain,
     plain_tree,
 )
@@ -44,6 +48,8 @@ class LibraryArray(Traced):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
+        if asked_by_dask():
+            return type(self)
         return np.ndarray if self.primal.ndim else np.generic
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -58,10 +64,13 @@ class LibraryArray(Traced):
             _running.reset(token)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function in COUNTERPARTS and not _under_derivative((args, kwargs)):
+        differentiated = _under_derivative((args, kwargs))
+        if function in self.owner.counterparts and not differentiated:
             return self.owner.evaluated(function, *args, **kwargs)
         if function not in FUNCTIONS and function not in CONSTANT:
             raise self.owner.no_counterpart(function)
+        if differentiated:  # the rule may ask the same of values with one derivative less
+            return super().__array_function__(function, types, args, kwargs)
         token = self.owner.by_rule(function)
         try:
             return super().__array_function__(function, types, args, kwargs)
@@ -78,7 +87,19 @@ class LibraryArray(Traced):
         )
 
     def __bool__(self) -> bool:
-        return bool(self.primal)
+        return bool(self.owner.number(self.primal))
+
+    def __float__(self) -> float:
+        return float(self.owner.number(self.primal))
+
+    def __int__(self) -> int:
+        return int(self.owner.number(self.primal))
+
+    def __index__(self) -> int:
+        return operator.index(self.owner.number(self.primal))
+
+    def __complex__(self) -> complex:
+        return complex(self.owner.number(self.primal))
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -92,7 +113,7 @@ class LibraryArray(Traced):
         return repr(self.primal)
 
     def __format__(self, spec: str) -> str:
-        return format(_PYTHON[self.dtype.kind](self.primal) if spec and not self.ndim else self.primal, spec)
+        return format(_PYTHON[self.dtype.kind](self) if spec and not self.ndim else self.primal, spec)
 
     def __copy__(self) -> Any:
         return type(self)(self.owner, self.owner.copied(self.primal), None)
@@ -101,7 +122,7 @@ class LibraryArray(Traced):
         """What `plain` finds: to a rule, the array is plain."""
         return self
 
-    shape = property(lambda self: tuple(self.primal.shape))
+    shape = property(lambda self: self.owner.shape(self.primal))
     ndim = property(lambda self: self.primal.ndim)
     size = property(lambda self: int(np.prod(self.primal.shape)))
     dtype = property(lambda self: numpy_dtype(self.primal.dtype))
@@ -135,6 +156,10 @@ class Library:
     alive = True
     serial = -1
     holder = LibraryArray
+    # Whether its arrays are graphs, whose numbers nobody may ask for while a derivative runs.
+    lazy = False
+    of = ""
+    counterparts: Mapping[Any, Any] = COUNTERPARTS
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.xp, self.device = namespace, device
@@ -146,7 +171,7 @@ class Library:
         self.indexes = self.name in ("torch", "jax.numpy", "cupy")
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
-        counterpart = COUNTERPARTS.get(primitive)
+        counterpart = self.counterparts.get(primitive)
         if counterpart is None:
             if type(primitive) is not Primitive:  # a call of a fused function, which is a program
                 return primitive(*args, **params)
@@ -157,7 +182,7 @@ class Library:
 
     def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A function with no derivative, or of arguments that no derivative looks at."""
-        counterpart = COUNTERPARTS.get(function)
+        counterpart = self.counterparts.get(function)
         if counterpart is not None:
             return self.performed(counterpart, plain_tree(args), kwargs)
         if isinstance(function, np.ufunc):
@@ -219,6 +244,17 @@ class Library:
         """What C code sees of a value."""
         return plain(value).__array__()
 
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        return tuple(tensor.shape)
+
+    def number(self, tensor: Any) -> Any:
+        """An array that Python asks for a number."""
+        return tensor
+
+    def taken(self, tensor: Any) -> LibraryArray:
+        """A user's array as a value."""
+        return LibraryArray(self, tensor, None if self.immutable else BORROWED)
+
     def numpy(self, tensor: Any) -> Any:
         """An array of the library as one of NumPy's, which somebody asked for."""
         return np.from_dlpack(tensor, device="cpu")
@@ -263,7 +299,7 @@ class Library:
         if isinstance(value, tuple):
             parts = map(self.result, value)
             return value._make(parts) if hasattr(value, "_make") else tuple(parts)
-        return LibraryArray(self, value, None) if hasattr(value, "__dlpack__") else value
+        return LibraryArray(self, value, None) if foreign(type(value)) else value
 
     def held(self, value: Any) -> Any:
         """A plain array or number as an array of the library."""
@@ -299,6 +335,11 @@ class Library:
     def copied(self, tensor: Any) -> Any:
         return self.xp.asarray(tensor, copy=True)
 
+    def running(self) -> str | None:
+        """The name of the function that the program has called, if one is computed by its rule now."""
+        running = _running.get()
+        return f"numpy.{_name_of(running[0][0])}" if running else None
+
     def by_rule(self, function: Any, method: str = "") -> Any:
         """Note that a function is computed by its rule, which must not ask for the same of plain values."""
         running = _running.get()
@@ -307,13 +348,16 @@ class Library:
         return _running.set((*running, (function, method)))
 
     def no_counterpart(self, operation: Any) -> NoCounterpart:
-        if isinstance(operation, CodeType):  # one of ours, in the rule of a function
-            operation = operation.co_qualname.partition(".")[0].strip("_")
-        name = getattr(operation, "name", None) or getattr(operation, "__name__", str(operation))
         return NoCounterpart(
-            f"{name} is not known for arrays of {self.name}; write it with functions that are (docs/arrays.md lists "
-            "them), or give the function NumPy arrays"
+            f"{_name_of(operation)} is not known for arrays of {self.name}; write it with functions that are "
+            "(docs/arrays.md lists them), or give the function NumPy arrays"
         )
+
+
+def _name_of(operation: Any) -> str:
+    if isinstance(operation, CodeType):  # one of ours, in the rule of a function
+        return operation.co_qualname.partition(".")[0].strip("_")
+    return str(getattr(operation, "name", None) or getattr(operation, "__name__", operation))
 
 
 def _special_functions(namespace: Any) -> Any:
@@ -387,7 +431,7 @@ def numpy_dtype(dtype: Any) -> Any:
 def of_another_library(value: Any) -> bool:
     """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
     kind = type(value)
-    return hasattr(kind, "__dlpack__") and kind not in KINDS and not isinstance(value, np.ndarray | np.generic)
+    return foreign(kind) and kind not in KINDS and not isinstance(value, np.ndarray | np.generic)
 
 
 def taken(value: Any) -> Any:
@@ -403,7 +447,7 @@ def taken(value: Any) -> Any:
         if library is None:
             return value
         _libraries[key] = library
-    return LibraryArray(library, value, None if library.immutable else BORROWED)
+    return library.taken(value)
 
 
 def _library(value: Any) -> Library | None:
@@ -418,7 +462,9 @@ def _library(value: Any) -> Library | None:
 
     if not array_api_compat.is_array_api_obj(value):
         return None
-    return Library(array_api_compat.array_namespace(value), array_api_compat.device(value))
+    namespace = array_api_compat.array_namespace(value)
+    kind = next((kind for kind in Library.__subclasses__() if kind.of == namespace.__name__), Library)
+    return kind(namespace, array_api_compat.device(value))
 
 
 def _without_graph(tensor: Any) -> Any:

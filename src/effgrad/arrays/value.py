@@ -8,6 +8,7 @@ derivatives are right by construction: which derivative a value belongs to is on
 import functools
 import inspect
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,16 @@ ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
 
 
+def asked_by_dask() -> bool:
+    """Whether Dask asks if a value may be a chunk of its arrays: it leaves operations to all others."""
+    return sys._getframe(2).f_globals.get("__name__") == "dask.array.chunk_types"
+
+
+def foreign(kind: Any) -> bool:
+    """Whether a class is one of arrays: it has DLPack's protocol, or is Dask's, which has no memory to hand over."""
+    return hasattr(kind, "__dlpack__") or kind.__module__ == "dask.array.core"
+
+
 class Traced:
     """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
 
@@ -68,7 +79,7 @@ class Traced:
         # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
         # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
         kind: type = self.primal.__class__
-        return kind if issubclass(kind, NUMERIC) else type(self)
+        return kind if issubclass(kind, NUMERIC) and not asked_by_dask() else type(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
@@ -84,8 +95,8 @@ class Traced:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
                 return _written(out, function(*args, **kwargs), function)
-        if len(args) > 1 and any(type(a) not in ORDINARY and hasattr(type(a), "__dlpack__") for a in args):
-            args = [ordinary(a) if hasattr(type(a), "__dlpack__") else a for a in args]
+        if len(args) > 1 and any(type(a) not in ORDINARY and foreign(type(a)) for a in args):
+            args = [ordinary(a) if foreign(type(a)) else a for a in args]
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
@@ -137,7 +148,7 @@ class Traced:
 
     def __getitem__(self, index: Any) -> Any:
         index = as_index(index)
-        return view(OPERATORS["getitem"](self, index=index), self, lambda value: getitem(value, index))
+        return view(getitem(self, index), self, lambda value: getitem(value, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
@@ -288,6 +299,13 @@ class Traced:
         """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
         return NotJax()
 
+    def __dask_tokenize__(self) -> Any:
+        """Refuse to be part of a graph of Dask, which would run after the derivative has ended."""
+        raise Detached(
+            "a traced value was about to become part of a Dask graph, where no derivative reaches it: write the "
+            "operation with NumPy's functions or operators (np.sum(x * w)), not with those of dask.array or delayed"
+        )
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
@@ -347,7 +365,7 @@ def ordinary(value: Any) -> Any:
     """
     if type(value) in ORDINARY:
         return value
-    if hasattr(type(value), "__dlpack__"):
+    if foreign(type(value)):
         value = OPERATORS["taken"](value)
     if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
@@ -374,6 +392,12 @@ def getitem(value: Any, index: Any) -> Any:
     return OPERATORS["getitem"](value, index=index)
 
 
+def is_lazy(value: Any) -> bool:
+    """Whether a value is, under derivatives, a graph that nothing has computed: it has no memory that views share."""
+    value = plain(value)
+    return type(value) in KINDS and getattr(value.owner, "lazy", False)
+
+
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
@@ -381,7 +405,7 @@ def view(result: Any, source: Any, step: Any) -> Any:
     if type(source) in KINDS and (addresses := source.addresses()) is not None:
         # The value of an array that was written to may lie in another order than its memory.
         whole, memory = addresses, step(addresses)
-    elif type(memory) in KINDS and memory.by_outline and memory.ndim:
+    elif type(memory) in KINDS and memory.by_outline and memory.ndim and not is_lazy(memory):
         # Of another library's array, or of a batch, what NumPy would share of one array of its shape.
         whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
@@ -392,7 +416,8 @@ def view(result: Any, source: Any, step: Any) -> Any:
 
 def always_view(result: Any, source: Any, step: Any) -> Any:
     """As `view`, where NumPy shares the memory of every array."""
-    return OPERATORS["alias"](result, source, step) if isinstance(plain(source), np.ndarray) else result
+    shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
+    return OPERATORS["alias"](result, source, step) if shares else result
 
 
 def _binary(name: str) -> Any:
@@ -478,7 +503,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-        elif type(arg) not in ORDINARY and hasattr(type(arg), "__dlpack__"):
+        elif type(arg) not in ORDINARY and foreign(type(arg)):
             return perform(primitive, *map(ordinary, args), **params)
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
@@ -567,7 +592,7 @@ def plain_tree(tree: Any) -> Any:
     if kind is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
     tree = plain(tree)
-    return ordinary(tree) if type(tree) not in ORDINARY and hasattr(type(tree), "__dlpack__") else tree
+    return ordinary(tree) if type(tree) not in ORDINARY and foreign(type(tree)) else tree
 
 
 def depends(value: Any) -> bool:

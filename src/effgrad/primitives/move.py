@@ -14,6 +14,7 @@ from effgrad.arrays.value import (
     Traced,
     always_view,
     contiguous,
+    is_lazy,
     memory_like,
     ordinary,
     outline,
@@ -167,7 +168,8 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    shape = tuple(map(int, np.atleast_1d(shape))) if np.ndim(shape) or np.size(shape) else ()
+    if type(shape) is not tuple:  # whose lengths may know more than their numbers
+        shape = tuple(map(int, np.atleast_1d(shape))) if np.ndim(shape) or np.size(shape) else ()
 
     def step(value: Any) -> Any:
         return broadcast_to(value, shape=shape)
@@ -345,6 +347,8 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = np.shape(plain(a)) if shape is None else shape
+    if is_lazy(a):
+        return plain(a).owner.filled(shape, value, dtype or np.result_type(plain(a)))
     result = buffer(np.zeros(shape, dtype or np.result_type(plain(a))))
     result[...] = value
     return result
@@ -418,7 +422,7 @@ FUNCTIONS.update({
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(_rows(m), k=k), np.triu: lambda m, k=0: triu(_rows(m), k=k),
     np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: np.size(outline(a), axis),
+    np.size: lambda a, axis=None: np.size(np.broadcast_to(False, a.shape), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
 FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})

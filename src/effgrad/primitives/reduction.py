@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import laurent
-from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, plain
+from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.given import given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
@@ -197,7 +197,7 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False,
 
 def divided(total: Any, count: Any) -> Any:
     """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
-    if np.ndim(count) == 0:
+    if np.ndim(count) == 0 and not is_lazy(count):
         return total / count if count > 0 else total * np.inf
     return total / np.maximum(count, 0)
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.arrays.memory import buffer
-from effgrad.arrays.value import KINDS, composed, depends, plain
+from effgrad.arrays.value import KINDS, composed, depends, is_lazy, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, require_real
@@ -263,7 +263,7 @@ def _without_nans(function: Any, neutral: Any) -> Any:
         result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
         if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
-            result = np.where(empty, np.nan, result) if np.any(empty) else result
+            result = np.where(empty, np.nan, result) if is_lazy(empty) or np.any(empty) else result
         return result
 
     return rule

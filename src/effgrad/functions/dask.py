@@ -1,0 +1,330 @@
+"""Arrays of Dask: a derivative of a program over them is a graph, of chunks, that nothing has computed yet.
+
+Evaluation over Dask is evaluation over another library (`effgrad.arrays.namespace`), with three differences. Nobody may
+ask for a number: what would compute (`if x > 0`, `float(x)`, a shape that depends on data) is refused. A shape
+remembers its chunks, so that a value spread over it has the chunks of the array that the shape is of. And an array has
+no memory to share: `x[i] = v` makes another graph, as in Dask itself.
+
+Dask, https://docs.dask.org/en/stable/array.html.
+"""
+
+import functools
+import sys
+from collections import ChainMap
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays import memory
+from effgrad.arrays.namespace import COUNTERPARTS, Library, LibraryArray, of_another_library
+from effgrad.arrays.value import depends, plain
+from effgrad.errors import NoCounterpart
+from effgrad.primitives import decomposition, elementwise, fourier, move, product
+
+Array = Any  # dask.array.Array
+
+
+class Length(int):
+    """The length of an axis, with the lengths of its chunks."""
+
+    chunks: tuple[int, ...]
+
+    def __new__(cls, length: int, chunks: tuple[int, ...]) -> "Length":
+        self = super().__new__(cls, length)
+        self.chunks = chunks
+        return self
+
+
+def chunks_of(shape: Any) -> tuple[Any, ...]:
+    """The chunks of a shape: those that its lengths remember, and for other axes what Dask chooses."""
+    return tuple(n.chunks if type(n) is Length else "auto" for n in shape)
+
+
+class DaskLibrary(Library):
+    """Evaluation over arrays of Dask."""
+
+    of = "array_api_compat.dask.array"
+    lazy = True
+
+    def __init__(self, namespace: Any, device: Any) -> None:
+        super().__init__(Namespace(namespace), device)
+        self.special = scipy.special  # Dask applies NumPy's kind of ufunc to each chunk
+        self.immutable = True
+        self.counterparts = ChainMap(DASK, COUNTERPARTS)
+
+    def taken(self, tensor: Array) -> LibraryArray:
+        if any(n != n for n in tensor.shape):
+            raise NoCounterpart(
+                "an array of Dask has chunks of unknown lengths: call x.compute_chunk_sizes() before the derivative"
+            )
+        return super().taken(tensor.copy())  # of the graph: a later `x[i] = v` gives the user's array another one
+
+    def shape(self, tensor: Array) -> tuple[int, ...]:
+        return tuple(map(Length, tensor.shape, tensor.chunks))
+
+    def number(self, tensor: Array) -> Any:
+        what = self.running() or "an if, a while, float(x) or int(x)"
+        raise self.refusal(f"{what} asks for a number of an array of Dask: write np.where for an if")
+
+    def numpy(self, tensor: Array) -> Any:
+        raise self.refusal(f"{self.running() or 'the program'} asks for the elements of an array of Dask")
+
+    def refusal(self, message: str) -> NoCounterpart:
+        """The error for an operation that would compute."""
+        return NoCounterpart(f"{message}; nothing is computed while a program over Dask is differentiated")
+
+    def is_mask(self, index: Any) -> bool:
+        """Whether an index is an array of Dask of truth values."""
+        return isinstance(index, self.xp.Array) and index.dtype == bool
+
+    def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
+        try:
+            return super().performed(counterpart, args, params)
+        except NotImplementedError as error:
+            raise NoCounterpart(f"Dask has no such operation on its arrays: {error}") from error
+
+    def filled(self, shape: Any, value: Any, dtype: Any) -> Any:
+        zeros = self.result(self.xp.zeros(tuple(shape), dtype=dtype, chunks=chunks_of(shape)))
+        return (zeros + value).astype(dtype)
+
+    def like(self, derivative: Any, value: Any, given: set[int] | None = None) -> Any:
+        """A derivative with the shape, chunks and dtype of a value, which may be NumPy's: it is lazy all the same."""
+        shape, dtype = np.shape(value), np.result_type(value)
+        if derivative is None:
+            return self.result(self.xp.zeros(shape, dtype=dtype, chunks=chunks_of(shape)))
+        if np.result_type(plain(derivative)).kind == "c" and dtype.kind != "c":
+            derivative = np.real(derivative)
+        if depends(derivative):
+            return derivative if derivative.dtype == dtype else derivative.astype(dtype)
+        return self.result(in_chunks(_broadcast_to(self, self.array(self.argument(derivative), dtype), shape), shape))
+
+
+def in_chunks(x: Array, shape: Any) -> Array:
+    """An array in the chunks that a shape remembers."""
+    return x.rechunk({axis: n.chunks for axis, n in enumerate(shape) if type(n) is Length})
+
+
+def _broadcast_to(lib: Any, x: Any, shape: Any) -> Array:
+    """An array broadcast to a shape: an axis of new length has the chunks that the length remembers."""
+    x, shape = lib.array(x), tuple(shape)
+    chunks = list(lib.xp.core.normalize_chunks(chunks_of(shape), shape, dtype=x.dtype)) if shape else []
+    for axis in range(-x.ndim, 0):
+        if x.shape[axis] == shape[axis]:
+            chunks[axis] = x.chunks[axis]
+    return lib.xp.broadcast_to(x, shape, chunks=tuple(chunks))
+
+
+def _reshape(lib: Any, x: Any, shape: Any) -> Array:
+    """An array in another shape; in one that remembers chunks, in these."""
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    return in_chunks(lib.xp.reshape(lib.array(x), tuple(map(int, shape))), shape)
+
+
+# Indices: Dask selects with numbers, slices and one array.
+
+
+def _parts(lib: Any, index: Any, ndim: int) -> list[Any]:
+    """An index as a list of one number, slice or array of numbers for each axis, and None for new axes."""
+    parts = [np.asarray(i) if type(i) is list else i for i in (index if type(index) is tuple else (index,))]
+    _check(lib, parts)
+    named = [n for n, i in enumerate(parts) if i is not None and i is not ...]
+    missing = [slice(None)] * (ndim - len(named))
+    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
+    parts[at : at + 1] = missing
+    return [np.flatnonzero(i) if isinstance(i, np.ndarray) and i.dtype == bool else i for i in parts]
+
+
+def _check(lib: Any, parts: list[Any]) -> None:
+    """Refuse what Dask does not select with."""
+    if any(of_another_library(i) for i in parts):
+        raise lib.refusal("an index is itself an array of Dask: write np.where(mask, x, 0) for x[mask]")
+    advanced = [n for n, i in enumerate(parts) if isinstance(i, np.ndarray | int | np.integer)]
+    arrays = [n for n in advanced if isinstance(parts[n], np.ndarray)]
+    apart = bool(arrays) and advanced[-1] - advanced[0] >= len(advanced)
+    if len(arrays) > 1 or apart or any(parts[n].ndim != 1 for n in arrays) or bool in map(type, parts):
+        raise NoCounterpart(
+            "arrays of Dask take one array of one dimension as an index, with numbers beside it and slices: write "
+            "x[rows][:, columns] for more"
+        )
+
+
+def _of_vector(x: Array, index: Any) -> bool:
+    """Whether an index is an array of the numbers of a vector's elements, in a shape of its own."""
+    return x.ndim == 1 and isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim != 1
+
+
+def _getitem(lib: Any, x: Any, index: Any) -> Array:
+    x = lib.array(x)
+    if _of_vector(x, index):
+        return lib.xp.reshape(x[index.ravel()], index.shape)
+    return x[tuple(_parts(lib, index, x.ndim))]
+
+
+def written(lib: Any, x: Array, index: Any, value: Any, adding: bool = False) -> Array:
+    """A copy of an array with a value set at (added to) the places of an index."""
+    if lib.is_mask(index):
+        return lib.xp.where(index, value, x)
+    if _of_vector(x, index):
+        index, value = index.ravel(), lib.xp.reshape(lib.xp.broadcast_to(value, index.shape), (-1,))
+    parts = _parts(lib, index, x.ndim)
+    value = lib.xp.broadcast_to(value, x[tuple(parts)].shape)
+    axes = [part for part in parts if not isinstance(part, int | np.integer)]
+    value = value[tuple(0 if part is None else slice(None) for part in axes)]
+    parts, axes = ([part for part in some if part is not None] for some in (parts, axes))
+    basic = tuple(slice(None) if isinstance(part, np.ndarray) else part for part in parts)
+    current = x[basic]
+    for axis, part in enumerate(axes):
+        if isinstance(part, np.ndarray):
+            value = _scattered(lib, current, axis, part, value, adding)
+            break
+    else:
+        value = current + value if adding else value
+    if all(part == slice(None) for part in basic):
+        return value.astype(x.dtype)
+    result = x.copy()
+    result[basic] = value
+    return result
+
+
+def _scattered(lib: Any, x: Array, axis: int, places: Any, value: Array, adding: bool) -> Array:
+    """A copy of an array with slices along an axis set (added to): each chunk takes those that fall into it."""
+    places = np.where(places < 0, places + x.shape[axis], places)
+    before, chunks, start = (slice(None),) * axis, [], 0
+    for length in x.chunks[axis]:
+        chunk = x[(*before, slice(start, start + length))]
+        here = np.flatnonzero((places >= start) & (places < start + length))
+        if here.size:
+            rows = value[(*before, here)].rechunk({i: -1 if i == axis else c for i, c in enumerate(chunk.chunks)})
+            chunk = lib.xp.map_blocks(
+                _write_chunk, chunk, rows, axis=axis, places=places[here] - start, adding=adding, dtype=x.dtype,
+                chunks=chunk.chunks, meta=x._meta,
+            )  # fmt: skip
+        chunks.append(chunk)
+        start += length
+    return lib.xp.concatenate(chunks, axis=axis)
+
+
+def _write_chunk(chunk: Any, rows: Any, axis: int, places: Any, adding: bool) -> Any:
+    result = np.array(chunk)
+    moved = np.moveaxis(result, axis, 0)
+    if adding:
+        np.add.at(moved, places, np.moveaxis(rows, axis, 0))
+    else:
+        moved[places] = np.moveaxis(rows, axis, 0)
+    return result
+
+
+def _setitem(lib: Any, x: Any, value: Any, index: Any) -> Array:
+    x = lib.array(x)
+    return written(lib, x, index, lib.array(value, x.dtype))
+
+
+def _scatter_add(lib: Any, *pieces: Any, shape: Any, indices: Any) -> Array:
+    values = lib.promoted(*pieces)
+    total = lib.xp.zeros(shape, dtype=values[0].dtype, chunks=chunks_of(shape))
+    for index, value in zip(indices, values, strict=True):
+        total = written(lib, total, index, value, adding=True)
+    return total
+
+
+def _overwrite(lib: Any, base: Any, *values: Any, places: Any) -> Array:
+    base = lib.array(base)
+    flat = lib.xp.reshape(base, (-1,))
+    for place, value in zip(places, values, strict=True):
+        flat = written(lib, flat, np.ravel(place), lib.xp.reshape(lib.array(value, base.dtype), (-1,)))
+    return lib.xp.reshape(flat, base.shape)
+
+
+# Matrices that lie in one chunk: NumPy's functions of each chunk.
+
+
+def _of_matrices(function: Any, signature: str, result: Any = None) -> Any:
+    """A function of matrices in the last axes, by its signature in NumPy's notation for generalised ufuncs."""
+    terms = signature.partition("->")[0].split("),(")
+
+    def of_chunks(*args: Array, **options: Any) -> Any:
+        cores = [-1 - term.count(",") for term in terms]
+        if any(n != 1 for x, core in zip(args, cores, strict=True) for n in x.numblocks[core:]):
+            raise NoCounterpart(
+                f"numpy.linalg.{function.__name__} is known for matrices of Dask that lie in one chunk: write "
+                "x.rechunk(-1) before, if a matrix fits into the memory of one worker"
+            )
+        applied = functools.partial(function, **options)
+        example = applied(*[np.ones((1,) * x.ndim, x.dtype) for x in args])
+        several = isinstance(example, tuple)
+        found = sys.modules["dask.array"].apply_gufunc(
+            applied, signature, *args, output_dtypes=[part.dtype for part in example] if several else example.dtype,
+            output_sizes={"k": min(args[0].shape[-2:])} if "k" in signature else None,
+        )  # fmt: skip
+        return result(*found) if several else found
+
+    return of_chunks
+
+
+class Linalg:
+    """The standard's `linalg` for matrices that lie in one chunk."""
+
+    inv = staticmethod(_of_matrices(np.linalg.inv, "(i,i)->(i,i)"))
+    det = staticmethod(_of_matrices(np.linalg.det, "(i,i)->()"))
+    solve = staticmethod(_of_matrices(np.linalg.solve, "(i,i),(i,j)->(i,j)"))
+    cholesky = staticmethod(_of_matrices(np.linalg.cholesky, "(i,i)->(i,i)"))
+    slogdet = staticmethod(_of_matrices(np.linalg.slogdet, "(i,i)->(),()", product.SlogdetResult))
+    eigh = staticmethod(_of_matrices(np.linalg.eigh, "(i,i)->(i),(i,i)", decomposition.EighResult))
+    eigvalsh = staticmethod(_of_matrices(np.linalg.eigvalsh, "(i,i)->(i)"))
+    eig = staticmethod(_of_matrices(np.linalg.eig, "(i,i)->(i),(i,i)", decomposition.EigResult))
+    svd = staticmethod(_of_matrices(np.linalg.svd, "(m,n)->(m,k),(k),(k,n)", decomposition.SVDResult))
+    svdvals = staticmethod(_of_matrices(np.linalg.svdvals, "(m,n)->(k)"))
+    qr = staticmethod(_of_matrices(np.linalg.qr, "(m,n)->(m,k),(k,n)", decomposition.QRResult))
+    pinv = staticmethod(_of_matrices(np.linalg.pinv, "(m,n)->(n,m)"))
+    matrix_rank = staticmethod(_of_matrices(np.linalg.matrix_rank, "(m,n)->()"))
+
+
+class Namespace:
+    """The array API over Dask, with the functions that its own namespace lacks."""
+
+    linalg = Linalg
+
+    def __init__(self, namespace: Any) -> None:
+        self._namespace, self.__name__ = namespace, namespace.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._namespace, name)
+
+
+def _fourier(name: str) -> Any:
+    def counterpart(lib: Any, x: Any, axis: int, norm: Any) -> Any:
+        x = lib.array(x)
+        if x.numblocks[axis] != 1:
+            raise NoCounterpart(
+                f"numpy.fft.{name} is known along an axis that lies in one chunk: write x.rechunk({{{axis}: -1}}) "
+                "before, if one fits into the memory of a worker"
+            )
+        return COUNTERPARTS[getattr(fourier, name)](lib, x, axis, norm)
+
+    return counterpart
+
+
+def _computing(name: str) -> Any:
+    """A function whose result, or the shape of it, depends on the elements."""
+
+    def counterpart(lib: Any, *args: Any, **options: Any) -> Any:
+        raise lib.refusal(f"numpy.{name} asks for the elements of an array of Dask")
+
+    return counterpart
+
+
+def _where(lib: Any, condition: Any, a: Any = None, b: Any = None) -> Any:
+    if a is None:
+        raise lib.refusal("the shape of numpy.nonzero(x) depends on the elements of an array of Dask")
+    return COUNTERPARTS[elementwise.where](lib, condition, a, b)
+
+
+DASK: dict[Any, Any] = {
+    move.reshape: _reshape, move.broadcast_to: _broadcast_to, move.getitem: _getitem, move.setitem: _setitem,
+    move.scatter_add: _scatter_add, memory.overwrite: _overwrite, elementwise.where: _where, np.where: _where,
+    np.nonzero: _where,
+    **{getattr(np, name): _computing(name) for name in (
+        "flatnonzero", "unique", "unique_values", "array_equal", "allclose", "histogram_bin_edges", "searchsorted")},
+    fourier.fft: _fourier("fft"), fourier.ifft: _fourier("ifft"),
+}  # fmt: skip
