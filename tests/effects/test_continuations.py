@@ -705,3 +705,81 @@ def test_an_operation_that_runs_a_part_of_the_program_keeps_its_place_in_a_repla
 
     expected = [(["run", (n, c)], b) for n in (1, 2) for c in "ab" for b in (True, False)]
     assert handle(Scoped(), lambda: handle(All(), program)) == expected
+
+
+def shallowly_suspended(program):
+    """Call a function with the continuation of a spent shallow handler, which is one-shot."""
+
+    class Give(Handler[Choice]):
+        @control
+        def choose(self, k, n):
+            return program(k)
+
+    return handle(Give(), lambda: Choice.choose(0) * 10, shallow=True)
+
+
+class Unused(Handler[State]):
+    """A handler whose programs may be captured."""
+
+    @control
+    def get(self, k):
+        return k(None)
+
+
+def called_by_a_function(k, results):
+    def first():
+        results.append(k(7))
+
+    def ends_with_k():
+        first()
+        return k(1)
+
+    return handle(Unused(), ends_with_k)
+
+
+def called_by_a_clause(k, results):
+    class Resuming(Handler[State]):
+        @control
+        def get(self, other):
+            return None
+
+        @around
+        def put(self, value):
+            yield results.append(k(7))
+
+    def ends_with_k():
+        State.put(0)
+        return k(1)
+
+    return handle(Resuming(), ends_with_k)
+
+
+@pytest.mark.parametrize("program", [called_by_a_function, called_by_a_clause])
+def test_a_continuation_that_a_program_ends_with_may_have_been_called_by_others(program):
+    """A program that does nothing with k but `return k(1)` does not wait for it; what it calls may do other things.
+
+    Functions, and clauses of a handler, run on the program's own stack. They were given no result, and the program
+    was resumed twice without an error (found by comparing random programs with HH).
+    """
+    results = []
+    with pytest.raises(ResumedTwice):
+        shallowly_suspended(lambda k: program(k, results))
+    assert results == [70]
+
+
+def test_a_program_may_call_itself_before_it_ends_with_a_continuation():
+    def program(k):
+        again = [True]
+
+        def ends_with_k():
+            if again:
+                again.clear()
+                results.append(ends_with_k())
+            return k(1)
+
+        return handle(Unused(), ends_with_k)
+
+    results = []
+    with pytest.raises(ResumedTwice):
+        shallowly_suspended(program)
+    assert results == [10]

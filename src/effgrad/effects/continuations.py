@@ -21,6 +21,7 @@ from __future__ import annotations  # or each `k` would be given annotations of 
 
 import dis
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -34,6 +35,7 @@ from effgrad.effects.errors import ContinuationEscaped, ResumedTwice
 from effgrad.effects.handler import defers, end
 from effgrad.effects.replay import Log
 from effgrad.effects.stacks import Stack, for_stack, on_new_stack, root, start, switch
+from effgrad.errors import running_frames
 
 # As many waiting clauses as fill the 16 kB that Python takes for a stack.
 DEPTH = 40
@@ -246,7 +248,7 @@ def continuation(suspended: _Suspended) -> Callable[..., Any]:
     # A default takes less memory than a closure.
     def k(value: Any = None, error: BaseException | None = None, suspended: _Suspended = suspended) -> Any:
         stack = getcurrent()
-        if type(stack) is Stack and stack.last is suspended:
+        if type(stack) is Stack and stack.last is suspended and _is_last_act():
             return _Resume(suspended, value, error)
         if type(stack) is not Stack or stack.depth >= DEPTH:
             return for_stack(stack, on_new_stack(continuation(suspended), value, error))
@@ -284,9 +286,22 @@ def continuation(suspended: _Suspended) -> Callable[..., Any]:
 
 # Last acts
 
+# The functions of ours that call a program, and a clause.
+_BODY = _body.__code__
+_DRIVER = next(part for part in continuation.__code__.co_consts if isinstance(part, CodeType))
+
 
 def _ends_with_k(clause: CodeType) -> bool:
     return clause.co_argcount > 1 and _ends_with(clause, clause.co_varnames[1])
+
+
+def _is_last_act() -> bool:
+    """Whether a continuation is called by the program or clause itself that ends with it.
+
+    What these call in turn may know the continuation too, and goes on after it.
+    """
+    _, _, caller, outer = [frame.f_code for frame in itertools.islice(running_frames(), 4)]
+    return caller is _BODY or outer in (_BODY, _DRIVER)
 
 
 def _last_act(program: Any) -> _Suspended | None:
