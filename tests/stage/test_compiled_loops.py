@@ -4,8 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from function_programs import Functions, arguments
+from loop_programs import compiled, seeds
 
 import effgrad
+from effgrad.stage import compiled as compilation
+from effgrad.stage.loop import frame_loops
+from effgrad.stage.loop.execute import execute
 from effgrad.stage.stage import stage as graph_of
 
 
@@ -273,4 +278,142 @@ def test_a_name_that_some_steps_bind_is_pythons():
 
     x = RNG.normal(size=3)
     with pytest.warns(UserWarning, match="in some steps only"):
+        close([effgrad.compile(effgrad.grad(f))(x)], [effgrad.grad(f)(x.copy())])
+
+
+@pytest.fixture
+def every_loop(monkeypatch):
+    """Let each loop be captured however short, and be run by the executor."""
+
+    class Compiled(compilation.Compiled):
+        def _loops(self):
+            return frame_loops.Loops(lambda region: lambda *args, into=None: execute(region, args), self.memory)
+
+    monkeypatch.setattr(frame_loops, "FEWEST", 0)
+    monkeypatch.setattr(frame_loops, "FEWEST_OF_WRITES", 0)
+    monkeypatch.setattr(compilation, "with_pairs", lambda graph, halves: graph)
+    return lambda f: Compiled(f, "numpy", False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", seeds(0, 12, 400))
+def test_random_functions_around_loops(seed, every_loop):
+    f, _ = compiled(Functions(seed).source(), f"<function {seed}>")
+    args = arguments(seed)
+    value = f(*copies(args))
+    gradient = effgrad.grad(f, argnums=(0, 1, 2, 3))
+    eager = gradient(*copies(args))
+    close([every_loop(f)(*copies(args))], [value])
+    kept = copies(args)
+    close(every_loop(gradient)(*kept), eager, 1e-7)
+    assert all(np.array_equal(a, b) for a, b in zip(kept, args, strict=True))
+
+
+def steps_of(body, before="", after="return np.sum(v) + np.sum(x)"):
+    """A function of `x` whose loop has that body."""
+    lines = [f"    {line}" for line in before.split("; ") if line]
+    lines += ["    for i in range(40):", *[f"        {line}" for line in body.split("; ")], f"    {after}"]
+    return compiled("\n".join(["def f(x, s):", *lines]) + "\n", f"<{body}{before}{after}>")[0]
+
+
+ALIASES = {
+    "a name of an array": steps_of("v = x", after="x[0] = 3.0; return np.sum(v * x)"),
+    "a view": steps_of("v = x[::-1]", after="x[0] = 3.0; return v @ x"),
+    "a name in an inner loop": steps_of("v = x; v[0] += 0.1; t = v[0] * x[0]", after="return t"),
+    "either of two arrays": steps_of(
+        "v = x if x[i % 3] > 0.1 else v", "v = x * 2.0", "v[0] = 3.0; return np.sum(v * x)"
+    ),
+    "an array written before its name is read again": steps_of(
+        "x[i % 3] *= 0.9; t = t + v[0]; v = x", "v = x * 1.0; t = 0.0", "return t"
+    ),
+    "one new array with two names": steps_of("v = w = x * s", "v = w = x", "v[0] = 1.0; return v @ w"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*unrolled")
+@pytest.mark.parametrize("case", ALIASES)
+def test_arrays_with_two_names_stay_one_array(case):
+    x = np.array([0.5, -0.4, 1.2])
+    close([effgrad.compile(ALIASES[case])(x.copy(), 0.3)], [ALIASES[case](x.copy(), 0.3)])
+    gradient = effgrad.grad(ALIASES[case])
+    close([effgrad.compile(gradient)(x.copy(), 0.3)], [gradient(x.copy(), 0.3)])
+
+
+def test_an_iteration_of_two_arrays_whose_last_is_written_to_is_captured():
+    f = steps_of("y, v = 0.5 * v + s, y", "y = x * 1.0; v = x * 2.0", "y[0] = 2.0; return y @ v")
+    x = np.array([0.5, -0.4, 1.2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close([effgrad.compile(effgrad.grad(f))(x.copy(), 0.3)], [effgrad.grad(f)(x.copy(), 0.3)])
+
+
+def test_of_equal_numbers_pythons_min_and_max_take_the_first():
+    """Seed 329: the derivative was that of `np.minimum`, the mean of both."""
+
+    def f(s):
+        t = 0.0
+        for i in range(40):
+            t = t + min(s, 0.5) * i + max(0.5, s, 0.1)
+        return t
+
+    assert np.isclose(effgrad.compile(effgrad.grad(f))(0.5), sum(range(40)))
+    assert effgrad.grad(f)(0.5) == sum(range(40))
+
+
+def test_a_number_that_only_one_branch_reads_has_its_value_elsewhere():
+    """Seed 269: the number was stored in that branch's block, and not at all where the other was taken."""
+
+    def f(x, s, a):
+        for i in range(40):
+            x[i % 3] = (s if x[i % 3] > 0.1 else a) * 0.5 + a * x[0]
+        return np.sum(x * x)
+
+    args = np.array([1.0, 2.0, -0.5]), 0.3, 0.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close([effgrad.compile(f)(args[0].copy(), *args[1:])], [f(args[0].copy(), *args[1:])])
+
+
+def first_crossing(x, bound):
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(i):
+            total = total + x[i] * x[j]
+            if total > bound:
+                return total * j
+    return total - bound
+
+
+def test_a_loop_that_returns():
+    x = np.linspace(0.1, 1.0, 40)
+    gradient = effgrad.grad(first_crossing, argnums=(0, 1))
+    run = effgrad.compile(gradient)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for bound in (0.5, 3.0, 1e9):
+            close(run(x, bound), gradient(x.copy(), bound))
+
+
+def test_break_in_a_loop_whose_length_changes_and_else():
+    def f(x):
+        t = 0.0
+        for i in range(40):
+            for j in range(i, -1, -2):
+                if x[j] * t > 1.5:
+                    break
+                t = t + x[j]
+            else:
+                t = t * 0.5
+            n = 0
+            while n < 3:
+                n = n + 1
+                if t > 1.0:
+                    break
+            else:
+                t = t + 0.1
+        return t
+
+    x = np.linspace(0.1, 1.0, 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         close([effgrad.compile(effgrad.grad(f))(x)], [effgrad.grad(f)(x.copy())])

@@ -196,6 +196,9 @@ class _Reader(ast.NodeTransformer):
         for name in loop.bound:
             (taken,) = ast.parse(f"if {name!r} in NAMES:\n    {name} = NAMES[{name!r}]").body
             kept.append(_renamed(taken, names))
+        if any(isinstance(x, ast.Return) for x in ast.walk(s)):
+            (left,) = ast.parse("if NAMES.get('$left', False):\n    return NAMES['$result']").body
+            kept.append(_renamed(left, names))
         test = _renamed(_expression("NAMES is None").value, names)
         choice = ast.If(test, [original], kept)
         store = ast.Assign([ast.Name(names, ast.Store())], asked)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.cells import UNBOUND
+from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.evaluator import Evaluator, common_type
-from effgrad.stage.loop.frames import Frame, Returned
+from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.values import SYMBOLIC, View, whole_view
@@ -19,7 +19,7 @@ from effgrad.stage.loop.values import SYMBOLIC, View, whole_view
 class Branches(Evaluator):
     """The statements of a program that choose."""
 
-    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+    def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
         super().__init__(retyped)
         self.depth = 0
 
@@ -59,7 +59,10 @@ class Branches(Evaluator):
         for run in (then, other):
             frame.own = dict(before)
             with self.inside() as block:
-                run()
+                try:
+                    run()
+                except Returned:
+                    raise NotCaptured("a `return` in one of two branches") from None
                 self.settle_all()  # here: a write of the other branch would store what is still lazy in its own block
             blocks.append(block)
             after.append(frame.own)
@@ -68,14 +71,21 @@ class Branches(Evaluator):
             a, b = (own.get(name, UNBOUND) for own in after)
             if a is UNBOUND or b is UNBOUND:
                 frame.own.pop(name, None)
-            elif a is not b:
-                frame.own[name] = self.joined(a, b, blocks, name)
+            else:
+                frame.own[name] = a if a is b else self.joined(a, b, blocks, name, [frame, *after])
         self.block.append(Branch(flag, *blocks))
 
-    def joined(self, a: Any, b: Any, blocks: list[Block], name: str) -> Any:
+    def check_known(self, a: Any, b: Any) -> None:
+        """Capture once more if one of two values is unknown: it is of the other's kind."""
+        for unknown, other in ((a, b), (b, a)):
+            if isinstance(unknown, Unknown):
+                raise Retyped(unknown.key, self.kind(other))
+
+    def joined(self, a: Any, b: Any, blocks: list[Block], name: str, names: list[Any]) -> Any:
         """The value of a name after a branch, from those of both ways."""
+        self.check_known(a, b)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return tuple(self.joined(x, y, blocks, name) for x, y in zip(a, b, strict=True))
+            return tuple(self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True))
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a
         if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
@@ -89,13 +99,15 @@ class Branches(Evaluator):
             outer, self.block = self.block, block
             self.assign(view, lazy)
             self.block = outer
-        return self.one_of(view, [a, b], lazies[0].weak and lazies[1].weak, name)
+        shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
+        return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
 
-    def one_of(self, view: View, values: Sequence[Any], weak: bool, name: str) -> Any:
-        """The value of a cell that is either of two; arrays among them must not be written any more."""
-        arrays = [v.buffer for v in values if isinstance(v, View)]
+    def one_of(self, view: View, shared: Sequence[View], weak: bool, name: str) -> Any:
+        """The value of a cell that is either of two; those that have other names must not be written any more."""
+        arrays = [v.buffer for v in shared]
         for buffer in arrays:
             self.frozen[buffer] = f"an array is written to that {name!r} may be"
+            self.same(buffer, view.buffer)
         if arrays:
             self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
         if view.axes:
@@ -119,6 +131,3 @@ class Branches(Evaluator):
             raise NotCaptured("a function that returns nothing in one branch")
         return frame.own.pop("$returned")
 
-
-def returns(s: ast.If) -> bool:
-    return any(isinstance(x, ast.Return) for x in ast.walk(s))

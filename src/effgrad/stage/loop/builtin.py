@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
 from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import FLOAT, INT
@@ -112,19 +111,19 @@ def _abs(c: Symbols, value: Any) -> Any:
     return c.elementwise(primitive_of(np.absolute), value) if is_symbolic(value) else abs(value)  # type: ignore[arg-type]
 
 
-def _builtin_extreme(c: Symbols, plain: Any, primitive: Any, args: Sequence[Any]) -> Any:
-    items = list(args) if len(args) > 1 else args[0]
-    if isinstance(items, View | Lazy):
-        return c.extreme(items, primitive.function, None, False)
+def _builtin_extreme(c: Symbols, plain: Any, args: Sequence[Any]) -> Any:
+    """The first of the largest or smallest items, as Python compares them: of equal ones it is one, not a mean."""
+    items = list(args) if len(args) > 1 else c.items(args[0])
     if not is_symbolic(*items):
         return plain(items)
     result = items[0]
     for item in items[1:]:
-        result = _smaller(c, result, item, plain, primitive)
+        result = _first_extreme(c, result, item, plain)
     return result
 
 
-def _smaller(c: Symbols, a: Any, b: Any, plain: Any, primitive: Any) -> Any:
+def _first_extreme(c: Symbols, a: Any, b: Any, plain: Any) -> Any:
+    ufunc = np.greater if plain is max else np.less
     if all(isinstance(x, Affine | int) for x in (a, b)):
         difference = affine(a) - affine(b)
         low, high = c.ranges.lower(difference), c.ranges.upper(difference)
@@ -132,19 +131,20 @@ def _smaller(c: Symbols, a: Any, b: Any, plain: Any, primitive: Any) -> Any:
             return a if plain is max else b
         if high is not None and high <= 0:
             return b if plain is max else a
-        ufunc = np.greater if plain is max else np.less
         return c.affine_of(c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), a, b), a, b))  # type: ignore[arg-type]
-    return c.elementwise(primitive, a, b)
+    if any(c.lazy(x).shape for x in (a, b)):
+        raise NotCaptured(f"{plain.__name__} of arrays")
+    return c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), b, a), b, a)  # type: ignore[arg-type]
 
 
 @rule(max)
 def _max(c: Symbols, *args: Any) -> Any:
-    return _builtin_extreme(c, max, maximum, args)
+    return _builtin_extreme(c, max, args)
 
 
 @rule(min)
 def _min(c: Symbols, *args: Any) -> Any:
-    return _builtin_extreme(c, min, minimum, args)
+    return _builtin_extreme(c, min, args)
 
 
 @rule(sum)

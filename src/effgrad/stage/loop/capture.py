@@ -15,30 +15,30 @@ import numpy as np
 
 from effgrad.arrays.value import KINDS, example
 from effgrad.stage.loop import fancy, library, registry
-from effgrad.stage.loop.affine import Declined, NotCaptured, affine, fresh, variable
-from effgrad.stage.loop.branches import Branches, returns
-from effgrad.stage.loop.cells import Cells
-from effgrad.stage.loop.desugar import STOP, jumps, without_jumps
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.desugar import (
+    Loop,
+    leaves,
+    result_of,
+)
 from effgrad.stage.loop.element import WHERE, primitive_of
 from effgrad.stage.loop.evaluator import RULES
 from effgrad.stage.loop.frames import Frame, Function, Returned
-from effgrad.stage.loop.ir import BOOL, INT, Repeat, Store, While, constant, load
-from effgrad.stage.loop.names import bound, exposed, read_after
+from effgrad.stage.loop.ir import BOOL, Store, load
+from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.source import Source, source_of
-from effgrad.stage.loop.values import Counted, Lazy, Masked, Method, View, symbolic, whole_view
+from effgrad.stage.loop.values import Lazy, Masked, Method, View, symbolic, whole_view
 
 
-class Capture(Branches):
+class Capture(Iteration):
     """The capture of one loop, or of a whole function, at known shapes."""
 
-    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+    def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
         super().__init__(retyped)
         self.lifted: dict[int, tuple[Any, Any]] = {}
-        self.calls = self.line = 0
+        self.line = 0
         # Names of the function around that the loop binds: what closes over them is not what it was.
         self.rebound: frozenset[str] = frozenset()
-        # How many steps all loops have, if that is known.
-        self.steps: int | None = 0
 
     # Values from outside
 
@@ -66,6 +66,7 @@ class Capture(Branches):
         self.inputs.append((value, buffer))
         if np.shape(like):
             return whole_view(buffer)
+        self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
         return self.number(load(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
 
     # Statements
@@ -77,10 +78,14 @@ class Capture(Branches):
                 test = self.truth(self.expression(s.test, frame))
                 if isinstance(test, bool):
                     self.body(s.body if test else s.orelse, frame)
-                elif returns(s):
+                elif leaves(s):
                     raise Returned(self.returned(test, s, statements[number + 1 :], frame))
                 else:
                     self.branch(test, s, frame)
+            elif isinstance(s, Loop) and leaves(s):
+                self.loop(s, frame)
+                self.body([result_of(s), *statements[number + 1 :]], frame)
+                return
             else:
                 self.statement(s, frame)
 
@@ -161,142 +166,6 @@ class Capture(Branches):
         else:
             self.bind(s.target, new, frame)
 
-    # Loops
-
-    def for_(self, s: ast.For, frame: Frame) -> None:
-        counted = self.counted(self.expression(s.iter, frame))
-        if isinstance(counted, list):
-            if not self.block and not self.depth and not self.calls:
-                raise Declined("a loop over a list")
-            self.unrolled(s, counted, frame)
-        elif jumps(s.body, ast.Break):
-            self.for_until(s, counted, frame)
-        else:
-            self.repeat(s, counted, frame)
-        if s.orelse and not jumps(s.body, ast.Break):
-            self.body(s.orelse, frame)
-
-    def unrolled(self, s: ast.For, items: list[Any], frame: Frame) -> None:
-        if jumps(s.body, ast.Break):
-            raise NotCaptured("`break` in a loop over a list")
-        body = without_jumps(s.body)
-        for item in items:
-            self.bind(s.target, item, frame)
-            self.body(body, frame)
-
-    def repeat(self, s: ast.For, counted: Counted, frame: Frame) -> None:
-        start, stop, step = counted.start, counted.stop, counted.step
-        steps = None
-        if not start.terms and not stop.terms:
-            steps = range(start.constant, stop.constant, step)
-            if len(steps) <= 1:
-                for i in steps:
-                    self.bind(s.target, counted.item(i), frame)
-                    self.body(without_jumps(s.body), frame)
-                return
-        name = fresh("i")
-        low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
-        if steps is not None:
-            low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
-        cells = self.carried(s, without_jumps(s.body), frame, bound([s.target]))
-        with self.inside() as block:
-            self.ranges.bounds[name] = low, high
-            self.bind(s.target, counted.item(variable(name)), frame)
-            self.body(without_jumps(s.body), frame)
-            cells.update(frame)
-            del self.ranges.bounds[name]
-        self.block.append(Repeat(name, start, stop, step, block))
-        self.count(0 if steps is None else len(steps))
-        cells.after(frame)
-
-    def count(self, steps: int) -> None:
-        """Add a loop's steps to those counted, 0 if they are not known."""
-        inner = self.steps
-        self.steps = None if inner is None or not steps else max(inner, 1) * steps
-
-    def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
-        """A `for` with `break`: a `while` that counts."""
-        start, stop, step = counted.start, counted.stop, counted.step
-        if start.terms or stop.terms or not len(range(start.constant, stop.constant, step)):
-            raise NotCaptured("`break` in a loop whose length changes")
-        steps = range(start.constant, stop.constant, step)
-        number = "$number"
-        frame.own[number], frame.own[STOP] = steps[0], False
-        body = without_jumps(s.body)
-        cells = self.carried(s, body, frame, bound([s.target]), frozenset((number, STOP)))
-        count = self.buffer("count", (), INT)
-        with self.inside() as test:
-            more = self.compare(ast.Lt() if step > 0 else ast.Gt(), frame.own[number], steps[-1] + step)
-            going = self.elementwise(primitive_of(np.logical_not), frame.own[STOP])  # type: ignore[arg-type]
-            flag = self.flag(self.elementwise(primitive_of(np.logical_and), more, going).value)  # type: ignore[arg-type]
-        with self.inside() as block:
-            at = frame.own[number]
-            self.ranges.cells[at.terms[0][0]] = min(steps[0], steps[-1]), max(steps[0], steps[-1])
-            self.bind(s.target, counted.item(at), frame)
-            frame.own[number] = at + step
-            self.body(body, frame)
-            cells.update(frame)
-        self.block.append(While(count, test, flag, block))
-        self.steps = None
-        cells.after(frame)
-        stopped = frame.own.pop(STOP)
-        frame.own.pop(number)
-        if s.orelse:
-            names = sorted(bound(s.orelse))
-            self.merge(stopped.value, lambda: None, lambda: self.body(s.orelse, frame), names, frame)
-
-    def while_(self, s: ast.While, frame: Frame) -> None:
-        if jumps(s.body, ast.Break):
-            frame.own[STOP] = False
-        extra = frozenset((STOP,) if jumps(s.body, ast.Break) else ())
-        body = without_jumps(s.body)
-        cells = self.carried(s, body, frame, set(), extra)
-        count = self.buffer("count", (), INT)
-        with self.inside() as test:
-            going = self.truth(self.expression(s.test, frame))
-            if isinstance(going, bool):
-                going = constant(going, BOOL)
-            if extra:
-                still = self.elementwise(primitive_of(np.logical_not), frame.own[STOP])  # type: ignore[arg-type]
-                going = self.elementwise(primitive_of(np.logical_and), self.number(going), still).value  # type: ignore[arg-type]
-            flag = self.flag(going)
-        with self.inside() as block:
-            self.body(body, frame)
-            cells.update(frame)
-        self.block.append(While(count, test, flag, block))
-        self.steps = None
-        cells.after(frame)
-        if s.orelse:
-            raise NotCaptured("`else` of a `while`")
-
-    def carried(
-        self, s: ast.For | ast.While, body: Sequence[ast.stmt], frame: Frame, targets: set[str],
-        extra: frozenset[str] = frozenset(),
-    ) -> "Cells":  # fmt: skip
-        """Cells for the names that a loop carries from step to step; `targets` it binds first."""
-        self.settle_all()
-        test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
-        body = [*test, *body]
-        inner, outer = set(), set()
-        names = bound(body) | targets | extra
-        for name in names - {"$skip"} - self.written_in_place(body, frame):
-            before = name in frame.own
-            after = name in extra or read_after(frame.source.body, s, name)
-            if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
-                inner.add(name)
-            elif after:
-                outer.add(name)
-        return Cells(self, s, frame, inner, outer, names - self.written_in_place(body, frame))
-
-    def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
-        """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""
-        nodes = [x for s in body for x in ast.walk(s)]
-        augmented = {x.target.id for x in nodes if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name)}
-        targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
-        others = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x not in targets}
-        values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
-        return {name for name, value in values.items() if isinstance(value, View)}
-
     # Calls
 
     def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -313,6 +182,7 @@ class Capture(Branches):
             raise NotCaptured("functions that call themselves")
         outer_line = self.line
         self.calls += 1
+        self.frames.append(frame)
         try:
             if isinstance(frame.source.node, ast.Lambda):
                 return self.expression(frame.source.node.body, frame)
@@ -322,6 +192,7 @@ class Capture(Branches):
         finally:
             self.line = outer_line
             self.calls -= 1
+            self.frames.pop()
         return None
 
     def apply(self, f: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -369,8 +240,9 @@ class Capture(Branches):
         return fancy.applied(self, f, args, kwargs)
 
     STATEMENTS: ClassVar[dict[type, Callable[..., None]]] = {
-        ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: augmented, ast.For: for_,
-        ast.Expr: lambda self, s, frame: self.expression(s.value, frame), ast.While: while_, ast.Return: return_,
+        ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: augmented, ast.For: Iteration.for_,
+        ast.While: Iteration.while_, ast.Return: return_,
+        ast.Expr: lambda self, s, frame: self.expression(s.value, frame),
         ast.FunctionDef: define, ast.Assert: assert_, ast.Pass: lambda self, s, frame: None,
     }  # fmt: skip
 

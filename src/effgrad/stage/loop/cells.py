@@ -6,12 +6,20 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, load, walk, written
-from effgrad.stage.loop.values import SYMBOLIC, Lazy, View, whole_view
+from effgrad.stage.loop.values import SYMBOLIC, Lazy, View, flat, views_in, whole_view
 
 UNBOUND: Any = object()
+
+
+class Unknown:
+    """The value that a function returns from inside a loop, before it is known what it is."""
+
+    def __init__(self, key: tuple[Any, str]) -> None:
+        self.key = key
 
 
 class Cell:
@@ -34,14 +42,19 @@ class Cells:
     """The cells of a loop: names that it carries (`inner`), and those that are only read after it (`outer`)."""
 
     def __init__(
-        self, capture: Evaluator, loop: ast.stmt, frame: Frame, inner: set[str], outer: set[str], names: set[str]
-    ) -> None:
-        self.capture, self.loop, self.outer, self.names = capture, loop, outer, names
+        self, capture: Evaluator, loop: ast.stmt, frame: Frame, inner: set[str], outer: set[str], names: set[str],
+        least: int,
+    ) -> None:  # fmt: skip
+        self.capture, self.loop, self.outer, self.names = capture, loop, sorted(outer), names
+        # How many steps the loop has at least.
+        self.least = least
         self.inner: dict[str, Any] = {}
-        self.initial: dict[str, Any] = {}
-        for name in sorted(inner):
-            value = capture.lift(frame.own[name])
-            self.initial[name] = value
+        self.initial = {name: capture.lift(frame.own[name]) for name in sorted(inner)}
+        # Names of arrays that can be reached otherwise.
+        self.shared = {
+            name for name, v in self.initial.items() if any(capture.is_shared(x, frame, name) for x in views_in(v))
+        }
+        for name, value in self.initial.items():
             self.inner[name] = self.cells(value, name)
             frame.own[name] = self.symbols(self.inner[name])
         self.out: dict[str, Any] = {}
@@ -54,7 +67,7 @@ class Cells:
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
         lazy = capture.lazy(value)
-        dtype = capture.retyped.get((self.loop, name), lazy.dtype)
+        dtype = capture.retyped.get((origin(self.loop), name), lazy.dtype)
         view = whole_view(capture.buffer(name.strip("$"), lazy.shape, dtype), lazy.shape)
         capture.assign(view, lazy)
         if not view.axes:
@@ -72,11 +85,16 @@ class Cells:
     def update(self, frame: Frame) -> None:
         """At the end of a step, let the cells have the names' values."""
         values = [(name, cell, frame.own.get(name, UNBOUND)) for name, cell in self.inner.items()]
-        self.check_aliases(values)
+        found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
+        self.check_aliases(found)
+        self.note_first(found)
         for name in self.outer:
             if name not in frame.own:
                 raise NotCaptured(f"{name!r} is bound in some steps only")
-            self.out[name] = self.copied(frame.own[name], name)
+        self.out = {name: self.copied(frame.own[name], name) for name in self.outer}
+        pairs_out = [x for name, v in self.out.items() for x in zip(flat(v), flat(frame.own[name]), strict=True)]
+        copies = [(view.buffer, value) for view, value in pairs_out if isinstance(view, View)]
+        self.note_copies(copies, _made_inside(self.capture.block))
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
         # All are read before the first is written.
         lazies = [(name, cell, self.capture.lazy(value)) for name, cell, value in pairs]
@@ -95,6 +113,8 @@ class Cells:
             return [p for k, (c, v) in numbered for p in self.pairs(c, v, f"{name}_{k}")]
         if value is cell or (isinstance(cell, Cell) and cell.holds(value)):
             return []
+        if isinstance(cell, Unknown):
+            raise Retyped(cell.key, self.capture.kind(value))
         if not isinstance(cell, Cell) or value is UNBOUND:
             raise NotCaptured(f"{name!r} is bound to something else in each step")
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
@@ -107,7 +127,7 @@ class Cells:
             raise NotCaptured(f"{name!r} changes its shape from {view.shape} to {value.shape}")
         common = common_type([Lazy((), (), load(Buffer("", (), view.dtype), ()), cell.weak), value])
         if common != view.dtype:
-            raise Retyped((self.loop, name), common)
+            raise Retyped((origin(self.loop), name), common)
         capture.assign(view, value)
 
     def copied(self, value: Any, name: str) -> Any:
@@ -120,24 +140,50 @@ class Cells:
         view = self.capture.store(lazy, name.strip("$"))
         return view if view.axes else self.capture.symbol(load(view.buffer, ()), lazy.weak)
 
-    def check_aliases(self, values: list[tuple[str, Any, Any]]) -> None:
+    def check_aliases(self, found: list[tuple[str, "Cell", Any, Any]]) -> None:
         """Raise where a cell, which is a copy, would hide that a name shares memory that is written."""
-        writes = {b for s in walk(self.capture.block) for b in written(s)}
-        made = _made_inside(self.capture.block)
-        views = [(name, value.buffer) for name, _, value in values if isinstance(value, View)]
-        for name, cell, value in values:
-            if not isinstance(cell, Cell) or not cell.view.axes or value is cell.view:
+        capture = self.capture
+        writes = {b for s in walk(capture.block) for b in written(s)}
+        made = _made_inside(capture.block)
+        for name, cell, _, value in found:
+            if not cell.view.axes or value is cell.view:
                 continue
-            first, own = self.initial[name], cell.view.buffer
-            if own in writes and isinstance(first, View) and not first.own:
+            own = cell.view.buffer
+            if own in writes and name in self.shared:
                 raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
-            if not isinstance(value, View):
-                continue
-            source = value.buffer
-            if source is not own and source not in made and not writes.isdisjoint((source, own)):
-                raise NotCaptured(f"{name!r} is bound to an array that has another name and is written to")
-            if own in writes and any(b is source for other, b in views if other != name):
-                raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
+            if isinstance(value, View):
+                kept = {own} if value.buffer not in made else set()
+                if not writes.isdisjoint(kept | (capture.class_of(value.buffer) - made)):
+                    raise NotCaptured(f"{name!r} is bound to an array that has another name and is written to")
+                if own in writes and _has(found, value.buffer, name):
+                    raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
+        self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
+
+    def note_first(self, found: list[tuple[str, "Cell", Any, Any]]) -> None:
+        """Note which cells may hold a copy of the array that their name had before the loop."""
+        for name, cell, first, value in found:
+            if isinstance(first, View) and name in self.shared and (not self.least or cell.holds(value)):
+                self.capture.same(cell.view.buffer, first.buffer)
+
+    def passed_on(self, found: list[tuple[str, "Cell", Any, Any]]) -> set[Buffer]:
+        """The cells of names that are bound anew in each step: another that has had such an array has it alone.
+
+        In the first steps that is an array from before the loop.
+        """
+        if self.least <= len(found):
+            return set()
+        return {cell.view.buffer for _, cell, _, value in found if not cell.holds(value)}
+
+    def note_copies(self, copies: list[tuple[Buffer, Any]], made: set[Buffer]) -> None:
+        """Note which cells will hold copies of one array: of one from before the loop, or of one with two names."""
+        first: dict[int, Buffer] = {}
+        for own, value in copies:
+            if isinstance(value, View) and value.buffer is not own:
+                if value.buffer not in made or len(self.capture.class_of(value.buffer)) > 1:
+                    self.capture.same(own, value.buffer)
+            if isinstance(value, View | Lazy) and value.shape:
+                source = id(value.buffer if isinstance(value, View) else value)
+                self.capture.same(own, first.setdefault(source, own))
 
     def after(self, frame: Frame) -> None:
         """After the loop: carried names have their cells, others are gone."""
@@ -146,6 +192,23 @@ class Cells:
                 frame.own.pop(name, None)
         frame.own.update(self.out)
         frame.own.update({name: self.symbols(cell) for name, cell in self.inner.items()})
+        for name in (*self.inner, *self.out):
+            for view in views_in(frame.own[name]):
+                if self.capture.is_shared(view, frame, name):
+                    for b in self.capture.class_of(view.buffer):
+                        self.capture.frozen.setdefault(b, f"an array is written to that {name!r} may be, after a loop")
+
+
+def _has(found: list[tuple[str, Cell, Any, Any]], buffer: Buffer, name: str) -> bool:
+    """Whether another name than this is bound to an array in a buffer."""
+    return any(isinstance(v, View) and v.buffer is buffer and other != name for other, _, _, v in found)
+
+
+def _cells_in(name: str, cell: Any, first: Any, value: Any) -> list[tuple[str, Cell, Any, Any]]:
+    """The cells of a name, those in tuples too, with what they have before the loop and after a step."""
+    if isinstance(cell, tuple) and isinstance(value, tuple) and len(value) == len(cell):
+        return [x for parts in zip(cell, first, value, strict=True) for x in _cells_in(name, *parts)]
+    return [(name, cell, first, value)] if isinstance(cell, Cell) else []
 
 
 def _made_inside(block: Block) -> set[Buffer]:

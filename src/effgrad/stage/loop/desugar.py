@@ -1,9 +1,15 @@
-"""`break` and `continue` as assignments to flags, and tests of these."""
+"""`break`, `continue` and `return` in loops as assignments to flags, and tests of these.
+
+Each loop has flags of its own, whose names no program can have; `return` sets two names of its function.
+"""
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
-SKIP, STOP = "$skip", "$stop"
+# Whether a loop has returned, and the value.
+LEFT, RESULT = "$left", "$result"
+Loop = ast.For | ast.While
 
 
 def jumps(statements: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
@@ -11,7 +17,7 @@ def jumps(statements: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     for s in statements:
         if isinstance(s, kind):
             return True
-        if isinstance(s, ast.For | ast.While):
+        if isinstance(s, Loop):
             if jumps(s.orelse, kind):
                 return True
         elif any(jumps(getattr(s, field, None) or [], kind) for field in ("body", "orelse", "finalbody")):
@@ -19,28 +25,88 @@ def jumps(statements: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     return False
 
 
-def without_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+def leaves(s: ast.stmt) -> bool:
+    """Whether a statement contains a `return` of its function."""
+    if isinstance(s, ast.FunctionDef | ast.ClassDef):
+        return False
+    blocks = [getattr(s, field, None) or [] for field in ("body", "orelse", "finalbody")]
+    return isinstance(s, ast.Return) or any(leaves(x) for block in blocks for x in block)
+
+
+def skip(loop: Loop) -> str:
+    """The name of the flag that a loop's `continue` sets."""
+    return f"$skip{loop.lineno}_{loop.col_offset}"
+
+
+def stop(loop: Loop) -> str:
+    """The name of the flag that a loop's `break` sets."""
+    return f"$stop{loop.lineno}_{loop.col_offset}"
+
+
+def origin(loop: Any) -> Any:
+    """The loop of the source that a loop stands for."""
+    return getattr(loop, "origin", loop)
+
+
+def without_returns(loop: Loop) -> tuple[list[ast.stmt], Loop]:
+    """What comes before a loop that may return, and the loop with `break` instead: after it, `LEFT` and `RESULT` say
+    whether it has, and what."""
+    return [_assign(LEFT, ast.Constant(False), loop)], _breaking(loop)
+
+
+def result_of(loop: ast.stmt) -> ast.If:
+    """`if LEFT: return RESULT`."""
+    value = ast.copy_location(ast.Return(_name(RESULT, loop)), loop)
+    return ast.copy_location(ast.If(_name(LEFT, loop), [value], []), loop)
+
+
+def _breaking(loop: Loop) -> Loop:
+    fields: dict[str, Any] = {**dict(ast.iter_fields(loop)), "body": _without_returns(loop.body)}
+    made = ast.copy_location(type(loop)(**fields), loop)
+    made.origin = origin(loop)  # type: ignore[union-attr]
+    return made
+
+
+def _without_returns(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    done: list[ast.stmt] = []
+    for s in statements:
+        if isinstance(s, ast.Return):
+            value = s.value or ast.copy_location(ast.Constant(None), s)
+            done += [_assign(RESULT, value, s), _assign(LEFT, ast.Constant(True), s)]
+            done.append(ast.copy_location(ast.Break(), s))
+        elif isinstance(s, ast.If) and leaves(s):
+            done.append(ast.copy_location(ast.If(s.test, _without_returns(s.body), _without_returns(s.orelse)), s))
+        elif isinstance(s, Loop) and leaves(s):
+            again = ast.copy_location(ast.If(_name(LEFT, s), [ast.copy_location(ast.Break(), s)], []), s)
+            done += [_breaking(s), again]
+        else:
+            done.append(s)
+    return done
+
+
+def without_jumps(loop: Loop) -> list[ast.stmt]:
     """The body of a loop in which `continue` sets one flag and `break` both; what follows is run if none is set."""
+    body = loop.body
     some = jumps(body, ast.Break), jumps(body, ast.Continue)
     if not any(some):
         return list(body)
-    start = [_set(SKIP, False, body[0]), *([_set(STOP, False, body[0])] if some[0] else [])]
-    return [*start, *_guarded(body)]
+    start = [_flag(skip(loop), False, body[0]), *([_flag(stop(loop), False, body[0])] if some[0] else [])]
+    return [*start, *_guarded(body, loop)]
 
 
-def _guarded(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
     done: list[ast.stmt] = []
     for number, s in enumerate(statements):
         if isinstance(s, ast.Continue):
-            return [*done, _set(SKIP, True, s)]
+            return [*done, _flag(skip(loop), True, s)]
         if isinstance(s, ast.Break):
-            return [*done, _set(SKIP, True, s), _set(STOP, True, s)]
+            return [*done, _flag(skip(loop), True, s), _flag(stop(loop), True, s)]
         if isinstance(s, ast.If) and (jumps([s], ast.Break) or jumps([s], ast.Continue)):
-            then, other = _guarded(s.body), _guarded(s.orelse)
+            then, other = _guarded(s.body, loop), _guarded(s.orelse, loop)
             done.append(ast.copy_location(ast.If(s.test, then, other), s))
-            rest = _guarded(statements[number + 1 :])
+            rest = _guarded(statements[number + 1 :], loop)
             if rest:
-                test = ast.copy_location(ast.UnaryOp(ast.Not(), _name(SKIP, s)), s)
+                test = ast.copy_location(ast.UnaryOp(ast.Not(), _name(skip(loop), s)), s)
                 done.append(ast.copy_location(ast.If(test, rest, []), s))
             return done
         done.append(s)
@@ -51,6 +117,11 @@ def _name(name: str, at: ast.stmt) -> ast.Name:
     return ast.copy_location(ast.Name(name, ast.Load()), at)
 
 
-def _set(name: str, value: bool, at: ast.stmt) -> ast.stmt:
+def _flag(name: str, value: bool, at: ast.stmt) -> ast.stmt:
+    return _assign(name, ast.Constant(value), at)
+
+
+def _assign(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
     target = ast.copy_location(ast.Name(name, ast.Store()), at)
-    return ast.copy_location(ast.Assign([target], ast.copy_location(ast.Constant(value), at)), at)
+    value = value if hasattr(value, "lineno") else ast.copy_location(value, at)
+    return ast.copy_location(ast.Assign([target], value), at)

@@ -4,8 +4,8 @@ import ast
 import contextlib
 import inspect
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from effgrad.stage.loop import builtin, fancy, library
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
-from effgrad.stage.loop.ir import BOOL, Buffer, Element
+from effgrad.stage.loop.ir import BOOL, Buffer, Element, constant
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
-from effgrad.stage.loop.values import SYMBOLIC, Counted, Lazy, Masked, View, symbolic
+from effgrad.stage.loop.values import SYMBOLIC, Counted, Extent, Lazy, Masked, View, flat, symbolic, views_in
 
 OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
     ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
@@ -37,14 +37,34 @@ PLAIN: dict[type, Callable[..., Any]] = {
 RULES = {**rules_in(vars(builtin)), **rules_in(vars(library))}
 
 
+class Kind(NamedTuple):
+    """What there is to know of a value before it is computed."""
+
+    shape: tuple[Extent, ...]
+    dtype: np.dtype[Any]
+    weak: bool
+
+
 class Evaluator(Symbols):
     """Expressions of a program; `Capture` adds statements."""
 
-    def __init__(self, retyped: dict[tuple[Any, str], np.dtype[Any]] | None = None) -> None:
+    def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
         super().__init__()
-        # Carried names that need another type than they have first.
+        # Carried names that need another type than they have first, and the kinds of results of loops.
         self.retyped = retyped or {}
         self.inputs: list[tuple[Any, Buffer]] = []
+        # The frames of the functions that are being read.
+        self.frames: list[Frame] = []
+
+    def is_shared(self, view: View, frame: Frame, name: str, *others: Mapping[str, Any]) -> bool:
+        """Whether the memory of a view has another name than `name` of a frame; `others` are its names elsewhere."""
+        members = self.class_of(view.buffer)
+        if any(b in members for _, b in self.inputs):
+            return True
+        values = [v for f in self.frames for n, v in f.own.items() if (f, n) != (frame, name)]
+        values += [f.frame.own for f in flat(values) if isinstance(f, Function) and f.frame not in self.frames]
+        values += [v for own in others for n, v in own.items() if n != name]
+        return any(v.buffer in members for v in views_in(values))
 
     def lift(self, value: Any) -> Any:
         """A value of the program around as a symbolic one."""
@@ -63,6 +83,24 @@ class Evaluator(Symbols):
     ) -> None:
         """Both branches of a choice."""
         raise NotImplementedError
+
+    def kind(self, value: Any) -> Any:
+        """The structure, shapes and types of a value, from which `blank` makes another."""
+        if isinstance(value, tuple):
+            return tuple(map(self.kind, value))
+        if value is None:
+            return None
+        lazy = self.lazy(value)
+        return Kind(lazy.shape, lazy.dtype, lazy.weak)
+
+    def blank(self, kind: Any) -> Any:
+        """A value of zeros."""
+        if isinstance(kind, tuple) and not isinstance(kind, Kind):
+            return tuple(map(self.blank, kind))
+        if kind is None:
+            return None
+        zero = Lazy((), (), constant(0, kind.dtype), kind.weak)
+        return self.store(self.broadcast(zero, kind.shape)) if kind.shape else zero
 
     def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
         if isinstance(a, Masked) or isinstance(b, Masked):

@@ -14,12 +14,13 @@ from effgrad.program.control import Loop
 from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
+from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Buffer, Region
-from effgrad.stage.loop.names import read_after
+from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.program import ROOM, Make, Program, part, run_region
 from effgrad.stage.loop.source import Source
-from effgrad.stage.loop.values import Lazy, View
+from effgrad.stage.loop.values import Lazy, View, views_in
 
 # Loops of fewer steps, with those inside, are better as straight-line code; fewer still if they write to arrays.
 FEWEST, FEWEST_OF_WRITES = 32, 6
@@ -130,8 +131,9 @@ def captured_loop(
         capture = Capture(retyped)
         capture.rebound = frozenset(loop.bound)
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
+        capture.frames.append(frame)
         try:
-            capture.statement(statement, frame)
+            capture.loop(statement, frame)
         except Retyped as again:
             retyped[again.key] = again.dtype
             continue
@@ -142,7 +144,7 @@ def captured_loop(
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line = capture.line
             raise refused from error
-        return capture, frame, results_of(loop, names, frame)
+        return capture, frame, results_of(loop, names, capture, frame)
 
 
 def check_statement(loop: Loop) -> None:
@@ -151,18 +153,28 @@ def check_statement(loop: Loop) -> None:
     outside = {n for x in ast.walk(function) if isinstance(x, ast.Global | ast.Nonlocal) for n in x.names}
     if not outside.isdisjoint(loop.bound):
         raise NotCaptured("a name from outside the function that it binds")
-    if any(isinstance(x, ast.Return | ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
-        raise NotCaptured("a `return` inside the loop")
+    if any(isinstance(x, ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
+        raise NotCaptured("a `yield` inside the loop")
 
 
-def results_of(loop: Loop, names: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+def results_of(loop: Loop, names: Mapping[str, Any], capture: Capture, frame: Frame) -> dict[str, Any]:
     """The values of the names that a loop has bound, of those that may be read later."""
-    later = {n for n in loop.bound if read_after(loop.function.body, loop.statement, n)}
+    function, statement = loop.function, loop.statement
+    later = {n for n in loop.bound if read_after(function.body, statement, n)}
     missing = later - frame.own.keys()
     if missing:
         raise NotCaptured(f"{min(missing)!r} is bound in some steps only")
-    live = [n for n in loop.bound if n in frame.own and (n in names or n in later)]
-    return {n: frame.own[n] for n in live if frame.own[n] is not names.get(n)}
+    live = {*names, *later, LEFT, RESULT}
+    bound = [n for n in (*loop.bound, LEFT, RESULT) if n in frame.own and n in live]
+    found = {n: frame.own[n] for n in bound if frame.own[n] is not names.get(n)}
+    views = [v for n in found if n in later for v in views_in(found[n])]
+    inputs = {b for _, b in capture.inputs}
+    doubtful = any(
+        capture.class_of(v.buffer) & (inputs | {w.buffer for w in views if w is not v}) - {v.buffer} for v in views
+    )
+    if doubtful and writes_after(function.body, statement):
+        raise NotCaptured("an array that has two names after the loop, and is written to")
+    return found
 
 
 def _is_whole(view: View) -> bool:

@@ -5,16 +5,14 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.source import Source
 
 
 class Retyped(Exception):
-    """A carried name needs another type than it had: capture once more."""
+    """A carried name needs another type than it had, or a result a kind: capture once more."""
 
-    def __init__(self, key: tuple[Any, str], dtype: np.dtype[Any]) -> None:
+    def __init__(self, key: tuple[Any, str], dtype: Any) -> None:
         self.key, self.dtype = key, dtype
 
 

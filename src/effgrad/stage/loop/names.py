@@ -88,6 +88,22 @@ def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
     return False
 
 
+def writes_after(body: Sequence[ast.stmt], loop: ast.stmt) -> bool:
+    """Whether an array may be written to after `loop`, a statement somewhere in `body`."""
+    path = _path(body, loop)
+    later = [s for statements, place, _ in path for s in statements[place + 1 :]]
+    holders = [holder for _, _, holder in path if isinstance(holder, ast.For | ast.While)]
+    return any(_writes(x) for s in (*later, *holders) for x in ast.walk(s))
+
+
+def _writes(x: ast.AST) -> bool:
+    if isinstance(x, ast.Expr):  # a call for what it does
+        return isinstance(x.value, ast.Call)
+    if isinstance(x, ast.AugAssign) or (isinstance(x, ast.keyword) and x.arg == "out"):
+        return True
+    return isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)
+
+
 def _path(
     statements: Sequence[ast.stmt], loop: ast.stmt, holder: ast.stmt | None = None
 ) -> list[tuple[Sequence[ast.stmt], int, ast.stmt | None]]:

@@ -141,6 +141,17 @@ def symbolic(values: Any) -> bool:
     return isinstance(values, View | Lazy | Affine | Masked)
 
 
+def flat(value: Any) -> list[Any]:
+    """The items of containers in containers."""
+    items = value.values() if isinstance(value, dict) else value
+    return [x for v in items for x in flat(v)] if isinstance(value, tuple | list | dict) else [value]
+
+
+def views_in(value: Any) -> list[View]:
+    """The arrays in memory that a value has."""
+    return [v for v in flat(value) if isinstance(v, View)]
+
+
 class Statements:
     """The statements captured so far, and the operations on symbolic values that add to them."""
 
@@ -154,7 +165,19 @@ class Statements:
         # Buffers that must not be written any more, and why.
         self.frozen: dict[Buffer, str] = {}
 
+        # Buffers that hold copies of what may be one array of the program.
+        self.classes: dict[Buffer, set[Buffer]] = {}
+
     # Statements
+
+    def class_of(self, buffer: Buffer) -> set[Buffer]:
+        """The buffers that may stand for the same array as this one."""
+        return self.classes.get(buffer, {buffer})
+
+    def same(self, a: Buffer, b: Buffer) -> None:
+        """Note that two buffers may stand for one array of the program."""
+        joint = self.class_of(a) | self.class_of(b)
+        self.classes.update(dict.fromkeys(joint, joint))
 
     def buffer(self, name: str, shape: Sequence[Extent], dtype: Any) -> Buffer:
         """New memory, as large as the shape can be."""

@@ -1,0 +1,221 @@
+"""Loops that are being captured: `for`, `while`, their jumps and their `else`."""
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.branches import Branches
+from effgrad.stage.loop.cells import Cells, Unknown
+from effgrad.stage.loop.desugar import (
+    LEFT,
+    RESULT,
+    Loop,
+    jumps,
+    leaves,
+    origin,
+    skip,
+    stop,
+    without_jumps,
+    without_returns,
+)
+from effgrad.stage.loop.frames import Frame
+from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
+from effgrad.stage.loop.names import bound, exposed, read_after
+from effgrad.stage.loop.values import Counted, View
+
+
+class Iteration(Branches):
+    """The loops of a program; `Capture` adds the other statements."""
+
+    def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
+        super().__init__(retyped)
+        self.calls = 0
+        # How many steps all loops have, if that is known.
+        self.steps: int | None = 0
+
+    def statement(self, s: ast.stmt, frame: Frame) -> None:
+        """Run a statement."""
+        raise NotImplementedError
+
+    def loop(self, s: Loop, frame: Frame) -> None:
+        """Run a loop alone; one that may return says in the names `LEFT` and `RESULT` whether it has, and what."""
+        if leaves(s):
+            before, s = without_returns(s)
+            self.begin_result(origin(s), frame)
+            self.body(before, frame)
+        self.statement(s, frame)
+
+    def begin_result(self, s: ast.stmt, frame: Frame) -> None:
+        """The value of a loop that may return, before it does."""
+        key = s, "kind of the result"
+        frame.own[RESULT] = self.blank(self.retyped[key]) if key in self.retyped else Unknown(key)
+
+    def for_(self, s: ast.For, frame: Frame) -> None:
+        counted = self.counted(self.expression(s.iter, frame))
+        if isinstance(counted, list):
+            if not self.block and not self.depth and not self.calls:
+                raise Declined("a loop over a list")
+            self.unrolled(s, counted, frame)
+        elif jumps(s.body, ast.Break):
+            self.for_until(s, counted, frame)
+        else:
+            self.repeat(s, counted, frame)
+        if s.orelse and not jumps(s.body, ast.Break):
+            self.body(s.orelse, frame)
+
+    def unrolled(self, s: ast.For, items: list[Any], frame: Frame) -> None:
+        if jumps(s.body, ast.Break):
+            raise NotCaptured("`break` in a loop over a list")
+        body = without_jumps(s)
+        for item in items:
+            self.bind(s.target, item, frame)
+            self.body(body, frame)
+
+    def repeat(self, s: ast.For, counted: Counted, frame: Frame) -> None:
+        start, stop, step = counted.start, counted.stop, counted.step
+        steps = known_steps(counted)
+        if steps is not None and len(steps) <= 1:
+            for i in steps:
+                self.bind(s.target, counted.item(i), frame)
+                self.body(without_jumps(s), frame)
+            return
+        name = fresh("i")
+        low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
+        if steps is not None:
+            low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
+        span = self.ranges.lower(stop - start if step > 0 else start - stop) or 0
+        cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)))
+        with self.inside() as block:
+            self.ranges.bounds[name] = low, high
+            self.bind(s.target, counted.item(variable(name)), frame)
+            self.body(without_jumps(s), frame)
+            cells.update(frame)
+            del self.ranges.bounds[name]
+        self.block.append(Repeat(name, start, stop, step, block))
+        self.count(0 if steps is None else len(steps))
+        cells.after(frame)
+
+    def count(self, steps: int) -> None:
+        """Add a loop's steps to those counted, 0 if they are not known."""
+        inner = self.steps
+        self.steps = None if inner is None or not steps else max(inner, 1) * steps
+
+    def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
+        """A `for` with `break`: a `while` that counts."""
+        steps = known_steps(counted)
+        if steps is not None and not steps:
+            self.body(s.orelse, frame)
+            return
+        step, last = counted.step, self.kept(counted.stop)
+        number = f"$number{s.lineno}_{s.col_offset}"
+        frame.own[number], frame.own[stop(s)] = known(counted.start), False
+        low, high = (counted.start, last - 1) if step > 0 else (last + 1, counted.start)
+        reach = self.ranges.lower(low), self.ranges.upper(high)
+        if None in reach:
+            raise NotCaptured("`break` in a loop whose length is not known")
+
+        def more() -> Any:
+            return self.compare(ast.Lt() if step > 0 else ast.Gt(), frame.own[number], known(last))
+
+        def begin() -> None:
+            at = frame.own[number]
+            self.ranges.cells[at.terms[0][0]] = reach  # type: ignore[assignment]
+            self.bind(s.target, counted.item(at), frame)
+            frame.own[number] = at + step
+
+        self.until(s, frame, bound([s.target]), frozenset((number,)), more, begin)
+        frame.own.pop(number)
+
+    def kept(self, bound: Affine) -> Affine:
+        """A bound that a loop reads again in each step, kept as it is now."""
+        if all(type(atom) is str for atom, _ in bound.terms):
+            return bound
+        cell = self.buffer("bound", (), INT)
+        self.emit([], [Store(cell, (), index(bound))])
+        self.private.add(cell)
+        atom = load(cell, ())
+        low, high = self.ranges.lower(bound), self.ranges.upper(bound)
+        if low is not None and high is not None:
+            self.ranges.cells[atom] = low, high
+        return Affine(0, ((atom, 1),))
+
+    def while_(self, s: ast.While, frame: Frame) -> None:
+        self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
+
+    def until(
+        self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],
+        test: Callable[[], Any], begin: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """A loop that goes on while a test holds; each step begins with `begin`."""
+        stops = jumps(s.body, ast.Break)
+        if stops:
+            frame.own[stop(s)] = False
+            extra |= {stop(s)}
+        body = without_jumps(s)
+        cells = self.carried(s, body, frame, targets, extra)
+        count = self.buffer("count", (), INT)
+        with self.inside() as tested:
+            flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
+        with self.inside() as block:
+            begin()
+            self.body(body, frame)
+            cells.update(frame)
+        self.block.append(While(count, tested, flag, block))
+        self.steps = None
+        cells.after(frame)
+        stopped = frame.own.pop(stop(s), None)
+        if s.orelse and stopped is None:
+            self.body(s.orelse, frame)
+        elif s.orelse:
+            names = sorted(bound(s.orelse))
+            self.merge(stopped.value, lambda: None, lambda: self.body(s.orelse, frame), names, frame)
+
+    def tested(self, test: Callable[[], Any]) -> Element:
+        going = self.truth(test())
+        return constant(going, BOOL) if isinstance(going, bool) else going
+
+    def going(self, s: ast.For | ast.While, frame: Frame, test: Callable[[], Any]) -> Element:
+        """A flag: whether a loop that may stop goes on. When it has stopped, the test is not run."""
+        cell = self.buffer("flag", (), BOOL)
+        self.emit([], [Store(cell, (), constant(False, BOOL))])
+        with self.inside() as block:
+            self.emit([], [Store(cell, (), self.tested(test))])
+        self.block.append(Branch(frame.own[stop(s)].value, [], block))
+        return load(cell, ())
+
+    def carried(
+        self, s: ast.For | ast.While, body: Sequence[ast.stmt], frame: Frame, targets: set[str],
+        extra: frozenset[str] = frozenset(), least: int = 0,
+    ) -> "Cells":  # fmt: skip
+        """Cells for the names that a loop carries from step to step; `targets` it binds first; it has at `least` so
+        many steps."""
+        self.settle_all()
+        test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
+        body = [*test, *body]
+        inner, outer = set(), set()
+        names = bound(body) | targets | extra
+        for name in names - {skip(s)} - self.written_in_place(body, frame):
+            before = name in frame.own
+            after = name in extra or name in (LEFT, RESULT) or read_after(frame.source.body, origin(s), name)
+            if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
+                inner.add(name)
+            elif after:
+                outer.add(name)
+        return Cells(self, s, frame, inner, outer, names - self.written_in_place(body, frame), least)
+
+    def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
+        """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""
+        nodes = [x for s in body for x in ast.walk(s)]
+        augmented = {x.target.id for x in nodes if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name)}
+        targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
+        others = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x not in targets}
+        values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
+        return {name for name, value in values.items() if isinstance(value, View)}
+
+
+def known_steps(counted: Counted) -> range | None:
+    """The steps of a loop, if they are known now."""
+    if counted.start.terms or counted.stop.terms:
+        return None
+    return range(counted.start.constant, counted.stop.constant, counted.step)
