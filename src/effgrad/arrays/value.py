@@ -5,6 +5,7 @@ A traced value is owned by an activation of a handler of `Smooth`. An operation 
 derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
 """
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -102,7 +103,8 @@ class Traced:
             try:
                 return rule(*args, **kwargs)
             except TypeError as error:
-                raise _unexpected(function, rule, args, kwargs) or error from None
+                args, kwargs = _by_position(function, rule, args, kwargs, error)
+            return rule(*args, **kwargs)
         if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
@@ -686,13 +688,22 @@ def no_rule(function: Any) -> NoRule:
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
-def _unexpected(function: Any, rule: Any, args: Any, kwargs: Any) -> NoRule | None:
-    """The error for arguments that a rule does not know."""
+def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeError) -> Any:
+    """Arguments given by the library's names at their places, for a rule that has other names.
+
+    Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
+    """
+    known = inspect.signature(rule)
     try:
-        inspect.signature(rule).bind(*args, **kwargs)
-    except TypeError as error:
-        return NoRule(f"{function.__module__}.{function.__name__} called like this has no derivative rule: {error}")
-    return None
+        known.bind(*args, **kwargs)
+    except TypeError as unexpected:
+        with contextlib.suppress(TypeError, ValueError):
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            known.bind(*bound.args, **bound.kwargs)
+            return bound.args, bound.kwargs
+        name = f"{function.__module__}.{function.__name__}"
+        raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
+    raise error
 
 
 # Functions of libraries by their full names: why they have no rule, and those that have one.

@@ -6,7 +6,6 @@ import numpy as np
 
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
-from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
 
 
@@ -37,24 +36,6 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places = np.insert(old, obj, fresh, axis)
     everything = np.concatenate([np.ravel(arr), np.ravel(values)])
     return everything[np.where(places < 0, old.size - 1 - places, places)]
-
-
-def _pad(
-    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even"
-) -> Any:
-    numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
-    if mode in ("constant", "empty"):
-        places = np.pad(numbers, pad_width, constant_values=-1)
-        value, dtype = constant_values, np.result_type(plain(array))
-        if np.ndim(plain(value)):
-            if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
-                raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
-            value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
-        value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
-        return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
-    if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
-        return np.ravel(array)[np.pad(numbers, pad_width, mode)]
-    raise NoRule(f"numpy.pad with mode={mode!r} has no derivative rule; pad with 'constant', 'edge' or 'reflect'")
 
 
 def _kron(a: Any, b: Any) -> Any:
@@ -211,7 +192,7 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
 
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.update({
-    np.append: _append, np.insert: _INSERT, np.pad: _pad, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
+    np.append: _append, np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
     np.put_along_axis: _put_along_axis, np.resize: _resize, np.compress: _compress, np.extract: _extract,
     np.diagflat: _diagflat, np.vander: _VANDER, np.unstack: _unstack,

@@ -6,6 +6,7 @@ import numpy as np
 
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, as_index, evaluated, plain
 from effgrad.primitives.complexes import conj
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.move import scatter_add
 from effgrad.primitives.reduction import logsumexp
@@ -42,24 +43,53 @@ def _outer_of(ufunc: Any) -> Any:
     return rule
 
 
-def _running(ufunc: Any) -> Any:
-    """`maximum.accumulate` and `minimum.accumulate`."""
+def _fold(ufunc: Any, rows: list[Any]) -> list[Any]:
+    """The results of a ufunc of two arguments after each row, from the first on."""
+    results = list(rows[:1])
+    for row in rows[1:]:
+        results.append(ufunc(results[-1], row))
+    return results
 
-    def rule(a: Any, axis: int = 0) -> Any:
-        a = np.moveaxis(a, axis, 0)
-        result = [a[0]]
-        for x in a[1:]:
-            result.append(ufunc(result[-1], x))
-        return np.moveaxis(np.stack(result), 0, axis)
+
+def _along(ufunc: Any, combine: Any) -> Any:
+    """A method of a ufunc along one axis, by the rows of an array."""
+
+    def rule(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        a = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
+        return combine(list(np.moveaxis(a, axis, 0)), axis)
 
     return rule
 
 
-def _reduceat(a: Any, indices: Any, axis: int = 0) -> Any:
-    a, n = np.moveaxis(a, axis, 0), shape_of(a)[axis]
-    ends = [*indices[1:], n]
-    rows = [np.sum(a[i:j], axis=0) if i < j else a[i] for i, j in zip(indices, ends, strict=True)]
-    return np.moveaxis(np.stack(rows), 0, axis)
+def _accumulate(ufunc: Any) -> Any:
+    def combine(rows: list[Any], axis: int) -> Any:
+        return np.moveaxis(np.stack(_fold(ufunc, rows)), 0, axis)
+
+    return as_computed(ufunc.accumulate, _along(ufunc, combine))
+
+
+def _reduce(ufunc: Any) -> Any:
+    def rule(a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:
+        axes = range(np.ndim(plain(a))) if axis is None else [int(i) % np.ndim(plain(a)) for i in np.atleast_1d(axis)]
+        for one in sorted(axes, reverse=True):
+            a = _along(ufunc, lambda rows, axis: _fold(ufunc, rows)[-1])(a, one, dtype)
+            a = np.expand_dims(a, one) if keepdims else a
+        return a
+
+    return as_computed(ufunc.reduce, rule)
+
+
+def _reduceat(ufunc: Any) -> Any:
+    def rule(a: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+        def combine(rows: list[Any], axis: int) -> Any:
+            ends = [*indices[1:], len(rows)]
+            parts = [rows[i:j] if i < j else rows[i : i + 1] for i, j in zip(indices, ends, strict=True)]
+            whole = [np.sum(np.stack(part), axis=0) if ufunc is np.add else _fold(ufunc, part)[-1] for part in parts]
+            return np.moveaxis(np.stack(whole), 0, axis)
+
+        return _along(ufunc, combine)(a, axis, dtype)
+
+    return as_computed(ufunc.reduceat, rule)
 
 
 def _at(ufunc: Any) -> Any:
@@ -95,12 +125,14 @@ UFUNCS.update({
     np.vecdot: lambda a, b: np.sum(conj(a) * b, axis=-1),
 })  # fmt: skip
 CONSTANT.add(np.spacing)
+FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and getattr(np, u.__name__, None) is u]
+REDUCTIONS.update({(u, "reduce"): _reduce(u) for u in FOLDS if (u, "reduce") not in REDUCTIONS})
+REDUCTIONS.update({(u, "accumulate"): _accumulate(u) for u in FOLDS if (u, "accumulate") not in REDUCTIONS})
+REDUCTIONS.update({(u, "reduceat"): _reduceat(u) for u in FOLDS})
 REDUCTIONS.update({
     (np.multiply, "accumulate"): np.cumprod,
-    (np.maximum, "accumulate"): _running(np.maximum), (np.minimum, "accumulate"): _running(np.minimum),
     (np.fmax, "reduce"): np.nanmax, (np.fmin, "reduce"): np.nanmin,
-    (np.add, "reduceat"): _reduceat,
-    (np.logaddexp, "reduce"): _logsumexp,
+    (np.logaddexp, "reduce"): as_computed(np.logaddexp.reduce, _logsumexp),
 })  # fmt: skip
 REDUCTIONS.update({(u, "outer"): _outer_of(u) for u in UFUNCS if u.nin == 2})
 REDUCTIONS.update({(u, "at"): _at(u) for u in UFUNCS})

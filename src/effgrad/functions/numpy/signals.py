@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import composed, getitem, plain
-from effgrad.errors import NoRule
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
@@ -87,17 +86,23 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return p
 
 
-def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: bool = False) -> Any:
-    if full or cov:
-        raise NoRule("numpy.polyfit with full or cov has no derivative rule: take the coefficients only")
+def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     matrix = np.vander(x, deg + 1)
     if w is not None:
         matrix, y = matrix * w[:, None], y * (w if np.ndim(plain(y)) == 1 else w[:, None])
     # The columns in one scale, as NumPy has them when it takes singular values below `rcond` for zero.
     scale = np.sqrt(np.sum(matrix * matrix, axis=0))
     limit = len(plain(x)) * np.finfo(float).eps if rcond is None else rcond
-    solution = np.linalg.lstsq(matrix / scale, y, limit)[0]
-    return solution / (scale if np.ndim(plain(y)) == 1 else scale[:, None])
+    one = np.ndim(plain(y)) == 1
+    solution, residuals, rank, sizes = np.linalg.lstsq(matrix / scale, y, limit)
+    solution = solution / (scale if one else scale[:, None])
+    if full:
+        return solution, residuals, rank, sizes, limit
+    if not cov:
+        return solution
+    base = np.linalg.inv(np.matmul(matrix.T, matrix))
+    factor = 1.0 if cov == "unscaled" else residuals / (shape_of(y)[0] - deg - 1)
+    return solution, (base if one else base[:, :, None]) * factor
 
 
 def _poly(seq_of_zeros: Any) -> Any:

@@ -81,11 +81,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
         result = np.mean(a, axis=axis, keepdims=keepdims)
         count = np.full_like(plain(result), np.size(plain(a)) / max(np.size(plain(result)), 1))
         return (result, count) if returned else result
-    if shape_of(weights) != shape_of(a):
-        shape = [1] * np.ndim(plain(a))
-        for i, n in zip(np.atleast_1d(axis), shape_of(weights), strict=True):
-            shape[i] = n
-        weights = np.broadcast_to(np.reshape(weights, shape), shape_of(a))
+    weights = _spread(weights, a, axis)
     total = np.sum(weights, axis=axis, keepdims=keepdims)
     result = np.sum(a * weights, axis=axis, keepdims=keepdims) / total
     return (result, total) if returned else result
@@ -216,10 +212,10 @@ def _quantile(
     keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
-    if weights is not None:
-        raise NoRule("numpy.quantile with weights has no derivative rule")
     lines, kept = _lines(a, axis)
     count = shape_of(lines)[-1]
+    if weights is not None:
+        return _weighted_quantile(a, lines, kept, plain(q), axis, method, keepdims, plain(weights))
     values = plain(q)
     if count == 0:
         return np.full(np.shape(values) + (tuple(kept) if keepdims else shape_of(lines)[:-1]), np.nan)
@@ -250,6 +246,30 @@ def _quantile(
     return result[()] if np.ndim(plain(result)) == 0 else result
 
 
+def _spread(weights: Any, a: Any, axis: Any) -> Any:
+    """The weights of all elements, from those along an axis or several."""
+    if shape_of(weights) == shape_of(a):
+        return weights
+    shape = [1] * np.ndim(plain(a))
+    for i, n in zip(np.atleast_1d(axis), shape_of(weights), strict=True):
+        shape[i] = n
+    return np.broadcast_to(np.reshape(weights, shape), shape_of(a))
+
+
+def _weighted_quantile(
+    a: Any, lines: Any, kept: Any, q: Any, axis: Any, method: Any, keepdims: bool, weights: Any
+) -> Any:
+    """One of the elements: which one is NumPy's answer for their ranks, and goes in steps with `q` and the weights."""
+    ordered = np.sort(lines, axis=-1)
+    ranks = np.argsort(np.argsort(plain(lines), axis=-1, kind="stable"), axis=-1).astype(float)
+    heavy = _lines(_spread(weights, a, axis), axis)[0]
+    rank = np.quantile(ranks, q, axis=-1, weights=heavy, method=method).astype(int)
+    result = ordered[(*np.ogrid[tuple(map(slice, shape_of(lines)[:-1]))], rank)]
+    nan = np.isnan(plain(lines)).any(axis=-1)
+    result = np.where(nan, np.nan, result) if np.any(nan) else result
+    return np.reshape(result, (*np.shape(q), *kept)) if keepdims else result
+
+
 def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
     return np.quantile(a, q / 100 if np.ndim(plain(q)) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
 
@@ -277,17 +297,23 @@ def _where_numbers(function: Any) -> Any:
     return rule
 
 
-def _without_nans_in_lines(function: Any, a: Any, axis: Any, keepdims: bool) -> Any:
-    """A function of lines, each without its NaNs; a line of NaNs alone gives NaN, and no lines have no derivative."""
+def _without_nans_in_lines(function: Any, a: Any, axis: Any, keepdims: bool, weights: Any = None) -> Any:
+    """A function of lines, each without its NaNs; a line of NaNs alone gives NaN, and no lines have no derivative.
+
+    With weights, the function takes those of the line after it.
+    """
     if not np.size(plain(a)):
         return None
     lines, kept = _lines(a, axis)
     rest, number = shape_of(lines)[:-1], ~np.isnan(plain(lines)).reshape(-1, shape_of(lines)[-1])
-    flat = np.reshape(lines, (-1, shape_of(lines)[-1]))
-    some = function(np.ones(1))
-    results = np.stack(
-        [function(flat[i][number[i]]) if number[i].any() else np.nan * some for i in range(len(number))], axis=-1
-    )
+    arrays = [np.reshape(lines, number.shape)]
+    if weights is not None:
+        arrays.append(np.reshape(_lines(_spread(weights, a, axis), axis)[0], number.shape))
+    some = function(*(np.ones(1) for _ in arrays))
+    results = np.stack([
+        function(*(rows[i][number[i]] for rows in arrays)) if number[i].any() else np.nan * some
+        for i in range(len(number))
+    ], axis=-1)  # fmt: skip
     return np.reshape(results, (*np.shape(some), *(kept if keepdims else rest)))[()]
 
 
@@ -300,9 +326,10 @@ def _nan_quantile(function: Any) -> Any:
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
         keepdims: bool = False, *, weights: Any = None,
     ) -> Any:  # fmt: skip
-        if weights is not None:
-            raise NoRule(f"numpy.nan{function.__name__} with weights has no derivative rule")
-        return _without_nans_in_lines(lambda line: function(line, q, method=method), a, axis, keepdims)
+        def of_line(line: Any, heavy: Any = None) -> Any:
+            return function(line, q, method=method, weights=heavy)
+
+        return _without_nans_in_lines(of_line, a, axis, keepdims, plain(weights))
 
     return rule
 
@@ -319,7 +346,8 @@ def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None,
 
 
 def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
-    return p + (np.unwrap(plain(p), discont, axis, period=period) - plain(p))
+    turned = np.unwrap(plain(p), plain(discont), axis, period=plain(period)) - plain(p)
+    return p + turned + np.rint(turned / plain(period)) * (period - plain(period))
 
 
 # Weights of histograms.
@@ -358,14 +386,15 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
 
-def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs.get("axis") is not None:
-        raise NoRule("numpy.unique with an axis has no derivative rule")
-    value = np.ravel(plain(ar))
-    asked = [kwargs.get(k, False) for k in ("return_index", "return_inverse", "return_counts")]
-    _, first, inverse, counts = np.unique(value, return_index=True, return_inverse=True, return_counts=True)
-    values = np.ravel(ar)[first]
-    rest = [x for x, wanted in zip((first, inverse.reshape(shape_of(ar)), counts), asked, strict=True) if wanted]
+def _unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
+    *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The first of each of the elements, or of the slices along an axis, that are equal."""
+    _, first, *places = np.unique(plain(ar), True, True, True, axis, equal_nan=equal_nan)
+    values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
+    asked = (return_index, return_inverse, return_counts)
+    rest = [x for x, wanted in zip((first, *places), asked, strict=True) if wanted]
     return (values, *rest) if rest else values
 
 

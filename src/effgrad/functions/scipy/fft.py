@@ -12,6 +12,7 @@ import scipy.fft
 
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import constant, rules_of
+from effgrad.primitives.complexes import conj
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, linear
@@ -89,12 +90,27 @@ def _as_numpy(name: str) -> Any:
     return of_several if several else of_one
 
 
+def _hermitian(name: str) -> Any:
+    """A transform of a signal, or to a spectrum, with Hermitian symmetry: that of the conjugate, the other way."""
+    default = inspect.signature(getattr(scipy.fft, name)).parameters["axes"].default
+
+    def rule(x: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        norm = {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+        x = np.asarray(x)
+        if s is not None and axes is None:
+            axes = tuple(range(-np.size(s), 0))
+        return conj(np.fft.rfftn(x, s, axes, norm)) if name[0] == "i" else np.fft.irfftn(conj(x), s, axes, norm)
+
+    return rule
+
+
 ONE = {"dct": _transform("dct", False), "idct": _transform("dct", True), "dst": _transform("dst", False),
        "idst": _transform("dst", True)}  # fmt: skip
 RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fft, {
     **{name: _as_numpy(name) for name in (
         "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2",
         "rfft2", "irfft2")},
+    **{name: _hermitian(name) for name in ("hfft2", "hfftn", "ihfft2", "ihfftn")},
     **ONE, **{f"{name}n": _several(rule) for name, rule in ONE.items()},
     "next_fast_len": constant(scipy.fft.next_fast_len), "prev_fast_len": constant(scipy.fft.prev_fast_len),
 })  # fmt: skip

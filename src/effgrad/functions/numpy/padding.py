@@ -1,0 +1,91 @@
+"""`numpy.pad`: most modes take elements again, and have an index; the others go along one axis after the other."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import FUNCTIONS, KINDS, plain
+from effgrad.errors import NoRule
+from effgrad.primitives.given import as_computed
+from effgrad.primitives.joining import shape_of
+
+
+def _pad(
+    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even",
+    end_values: Any = 0.0, stat_length: Any = None,
+) -> Any:  # fmt: skip
+    if mode in ("constant", "empty"):
+        return _pad_with(array, pad_width, constant_values)
+    if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
+        numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
+        return np.ravel(array)[np.pad(numbers, pad_width, mode)]
+    options = {"reflect_type": reflect_type, "end_values": end_values, "stat_length": stat_length}
+    return _PAD_BY_AXES(array, pad_width, mode, **{k: v for k, v in options.items() if k in PADS.get(mode, ())})
+
+
+def _pad_with(array: Any, pad_width: Any, value: Any) -> Any:
+    numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
+    places, dtype = np.pad(numbers, pad_width, constant_values=-1), np.result_type(plain(array))
+    if np.ndim(plain(value)):
+        if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
+            raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
+        value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
+    value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
+    return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
+
+
+# The options of the modes that have no index of elements.
+PADS = {
+    "linear_ramp": ("end_values",), "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
+    "mean": ("stat_length",), "maximum": ("stat_length",), "minimum": ("stat_length",), "median": ("stat_length",),
+}  # fmt: skip
+STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "median": np.median}
+
+
+def _pad_by_axes(array: Any, pad_width: Any, mode: Any, **options: Any) -> Any:
+    """Along one axis after the other, as NumPy does: a linear map, or a statistic of the elements near each end."""
+    if mode not in PADS:
+        raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")
+    ndim, statistic = np.ndim(plain(array)), STATISTICS.get(mode)
+    if type(pad_width) is dict:
+        each: list[Any] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
+        pad_width = [np.broadcast_to(width, 2) for width in each]
+    for axis, (before, after) in enumerate(np.broadcast_to(pad_width, (ndim, 2))):
+        own = {name: _of_axis(value, axis, ndim) for name, value in options.items()}
+        lines = np.moveaxis(array, axis, 0)
+        if statistic:
+            count = shape_of(lines)[0]
+            first, last = (count if n is None else min(int(n), count) for n in own.get("stat_length", (None, None)))
+            ends = [(lines[:first], before), (lines[count - last :], after)]
+            low, high = (np.stack([statistic(part, axis=0)] * int(n)) if n else part[:0] for part, n in ends)
+            lines = np.concatenate([low, lines, high])
+        else:
+            lines = _pad_linearly(lines, (int(before), int(after)), mode, own)
+        array = np.moveaxis(lines, 0, axis)
+    return array
+
+
+def _of_axis(value: Any, axis: int, ndim: int) -> Any:
+    """The pair of an option's values for one axis; NumPy takes one number, one pair, or one for each axis."""
+    if type(value) is str or value is None:
+        return value if type(value) is str else (None, None)
+    return [np.reshape(value, ())] * 2 if np.ndim(plain(value)) == 0 else np.broadcast_to(value, (ndim, 2))[axis]
+
+
+def _pad_linearly(lines: Any, width: tuple[int, int], mode: Any, options: dict[str, Any]) -> Any:
+    ends = options.pop("end_values", (0.0, 0.0))
+    length = options.pop("stat_length", (None, None))
+    if length[0] is not None:
+        options["stat_length"] = [tuple(map(int, length)), (1, 1)]
+    matrix = np.pad(np.eye(shape_of(lines)[0]), (width, (0, 0)), mode, **options)
+    result = np.tensordot(matrix, lines, axes=(1, 0))
+    if mode == "linear_ramp":
+        for end, side in zip(ends, np.eye(2), strict=True):
+            ramp = np.pad(np.zeros(1), [width], mode, end_values=[tuple(side)])
+            ramp = np.concatenate([ramp[: width[0]], np.zeros(shape_of(lines)[0]), ramp[width[0] + 1 :]])
+            result = result + end * np.reshape(ramp, (-1, *(1,) * (np.ndim(plain(lines)) - 1)))
+    return result
+
+
+_PAD_BY_AXES = as_computed(np.pad, _pad_by_axes)
+FUNCTIONS[np.pad] = _pad
