@@ -9,6 +9,7 @@ import pytest
 
 import effgrad
 from effgrad.fast import REVERSE
+from pages import run_source
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, PAGES = ROOT / "README.md", ROOT / "docs"
@@ -18,7 +19,8 @@ WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) i
 
 @pytest.mark.parametrize("name", effgrad.__all__)
 def test_docstring_examples_run(name):
-    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs={"np": np, **vars(effgrad)}):
+    names = {"np": np, "effgrad": effgrad, **{each: getattr(effgrad, each) for each in effgrad.__all__}}
+    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs=names):
         assert doctest.DocTestRunner().run(example).failed == 0
 
 
@@ -34,7 +36,7 @@ def test_code_of_a_page_runs(page):
     scope = {"__name__": page}
     for code in re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL):
         if "--8<--" not in code:  # a part of the source, shown
-            exec(code, scope)
+            run_source(code, scope, page)
 
 
 @pytest.mark.parametrize("page", MODES)

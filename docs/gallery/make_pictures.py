@@ -4,7 +4,6 @@ PYTHONPATH=src python docs/gallery/make_pictures.py [name ...]
 """
 
 import pathlib
-import re
 import sys
 
 import matplotlib
@@ -14,7 +13,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
-ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+from pages import run_page  # noqa: E402
+
 BLUE, ORANGE, GREEN, GREY = "#3b6fb6", "#e07b39", "#4f9d69", "#9aa0a6"
 STYLE = {
     "figure.figsize": (6.0, 3.4),
@@ -26,14 +27,6 @@ STYLE = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
 }
-
-
-def run_page(name):
-    """The names after all blocks of a page, run in order; a snippet line stands for the file that it includes."""
-    scope = {"__name__": name}
-    for block in re.findall(r"```python\n(.*?)```", (HERE / f"{name}.md").read_text(), re.DOTALL):
-        exec(re.sub(r'--8<-- "(.*?)"', lambda match: (ROOT / match[1]).read_text(), block), scope)
-    return scope
 
 
 def draw_survival(figure, p):
@@ -255,7 +248,7 @@ def main(*names):
     (HERE / "thumbnails").mkdir(exist_ok=True)
     for name in names or NAMES:
         figure = plt.figure(layout="constrained")
-        globals()[f"draw_{name}"](figure, run_page(name))
+        globals()[f"draw_{name}"](figure, run_page(HERE / f"{name}.md"))
         figure.savefig(HERE / f"{name}.png")
         figure.savefig(HERE / "thumbnails" / f"{name}.png", dpi=40)
         plt.close(figure)

@@ -1,6 +1,8 @@
 """effgrad: derivatives as effect handlers, for plain NumPy code."""
 
-import effgrad.toolbox.optimize as optimize
+import importlib
+from typing import TYPE_CHECKING
+
 from effgrad import functions, loop  # noqa: F401 (functions registers the rules)
 from effgrad.api import (
     check_grad,
@@ -38,13 +40,31 @@ from effgrad.fusion import fuse
 from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage
-from effgrad.toolbox import differential, distributed, implicit, stochastic
 from effgrad.toolbox.batch import linearize, vmap
 from effgrad.toolbox.compressed import hessian, jacobian
 from effgrad.toolbox.custom_rules import rule
 from effgrad.versions import warn_of_untested_versions
 
 warn_of_untested_versions()
+
+if TYPE_CHECKING:
+    from effgrad.toolbox import differential, distributed, implicit, optimize, stochastic
+
+    __version__: str
+else:
+    # Imported when first used: they need parts of SciPy that take longer to import than all of effgrad.
+    _TOOLS = ("differential", "distributed", "implicit", "optimize", "stochastic")
+
+    def __getattr__(name):
+        if name in _TOOLS:
+            return importlib.import_module(f"effgrad.toolbox.{name}")
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("effgrad")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_TOOLS, "__version__"})
+
 
 __all__ = [
     "Detached",

@@ -11,6 +11,7 @@ A mode asks a primitive for `push` (a tangent forward through one argument) and 
 """
 
 import dis
+import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "read", "kept_of", "series",
+        "push_jointly", "pull_jointly", "kept_of", "series",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -50,8 +51,6 @@ class Primitive:
         self.moves = False
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
-        # Of an elementwise one, for each partial: the places among `(y, *args)` that it reads.
-        self.read: tuple[Any, ...] = ()
         # The result's Laurent series from those of the arguments; None where no singular point has one.
         self.series: Any = None
         # What `kept` has answered.
@@ -101,6 +100,11 @@ class Primitive:
         """The pulls to use for a cotangent."""
         kind = type(cotangent)
         return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
+
+    @property
+    def read(self) -> tuple[tuple[int, ...], ...]:
+        """For each partial of an elementwise primitive: the places among `(y, *args)` that it reads."""
+        return tuple(_places_read(partial, len(self.partials)) for partial in self.partials)
 
     def reads(self, index: int, place: int) -> bool:
         """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
@@ -175,19 +179,22 @@ def elementwise(
         primitive.number_pulls = tuple(map(_number_pull, partials))
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects, primitive.series = partials, selects, series
-    primitive.read = tuple(_places_read(partial, len(partials)) for partial in partials)
     return primitive
 
 
-def _places_read(partial: Any, count: int) -> Any:
-    """The places of the arguments `(y, *args)` whose names the code of a partial mentions."""
+@functools.cache
+def _places_read(partial: Any, count: int) -> tuple[int, ...]:
+    """The places of the arguments `(y, *args)` whose names the code of a partial mentions.
+
+    Taking code apart is slow, so it waits until a derivative asks: 260 partials took 30 ms of the import.
+    """
     if not callable(partial):
         return ()
     if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
-        return range(count + 1)
+        return tuple(range(count + 1))
     # One instruction may name several variables.
     mentioned = {name for step in dis.get_instructions(partial) for name in re.findall(r"\w+", step.argrepr)}
-    return [place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned]
+    return tuple(place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned)
 
 
 def _number_pull(partial: Any) -> Any:

@@ -10,7 +10,6 @@ Pothen 2007, New acyclic and star coloring algorithms, SIAM Journal on Scientifi
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.optimize._numdiff import group_columns
 
 from effgrad.errors import NotDifferentiable
 
@@ -25,6 +24,8 @@ def distance2(pattern: Pattern) -> Colours:
     >>> distance2(diags_array([1.0, 1.0], offsets=[0, 1], shape=(4, 4)))
     array([0, 1, 0, 1])
     """
+    from scipy.optimize._numdiff import group_columns  # scipy.optimize is slow to import
+
     pattern = pattern.tocsc()
     if not pattern.shape[1]:
         return np.zeros(0, int)
