@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from pages import run_source
 
 import effgrad
 from effgrad.fast import REVERSE
-from pages import run_source
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, PAGES = ROOT / "README.md", ROOT / "docs"
