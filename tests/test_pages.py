@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from docs.generate import coverage  # noqa: E402
-from docs.generate.__main__ import PAGES, text  # noqa: E402
+from docs.generate.__main__ import PAGES, file, text  # noqa: E402
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -19,7 +19,7 @@ def test_page_is_current(name):
     def body(page):  # the versions of another installation are its own affair
         return re.sub(r"NumPy [0-9.]+, SciPy [0-9.]+", "", page)
 
-    assert body((ROOT / "docs" / f"{name}.md").read_text()) == body(text(name)), "run ./dev pages"
+    assert body((ROOT / "docs" / file(name)).read_text()) == body(text(name)), "run ./dev pages"
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "numpy.linalg", "numpy.fft"])

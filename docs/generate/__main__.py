@@ -1,17 +1,27 @@
-"""Write the generated pages, or those named: `python -m docs.generate [coverage|conventions|hard_cases]...`"""
+"""Write the generated pages, or those named: `python -m docs.generate [coverage|conventions|hard_cases|stepper]...`"""
 
 import importlib
 import pathlib
 import sys
+from typing import Any
 
-PAGES = ("coverage", "conventions", "hard_cases")
+PAGES = ("coverage", "conventions", "hard_cases", "stepper")
 
 
 def text(name: str) -> str:
-    page: str = importlib.import_module(f"docs.generate.{name}").page()
+    page: str = module(name).page()
     return page
+
+
+def file(name: str) -> str:
+    """The name of the file of a page, in the folder of the documentation."""
+    return getattr(module(name), "FILE", f"{name}.md")
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(f"docs.generate.{name}")
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PAGES:
-        (pathlib.Path(__file__).parents[1] / f"{name}.md").write_text(text(name))
+        (pathlib.Path(__file__).parents[1] / file(name)).write_text(text(name))

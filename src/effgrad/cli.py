@@ -1,19 +1,27 @@
 """The command line.
 
-    effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
-    effgrad verify [--programs N | --effects N] [--seed S] [--jobs J] [--report FILE] [--counterexample FILE]
+effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
+effgrad explain PROGRAM.py:FUNCTION [--at VALUE ...] [--mode MODE] [--html DIRECTORY]
+effgrad verify [--programs N | --effects N] [--seed S] [--jobs J] [--report FILE] [--counterexample FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
-import importlib.util
+import inspect
+import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from effgrad.api.explain import MODES, explained
+from effgrad.api.explanation import Explanation
+from effgrad.api.page import page
 from effgrad.papers.commands import ACTIONS, LANGUAGES, TRANSLATIONS, Request, execute, language_of
 from effgrad.papers.handlers.comparison import compare_many, shown, shrink
 from effgrad.papers.syntax import CalculusError, pointed
@@ -43,6 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     calculus.add_argument("argument", nargs="?", metavar="ARGUMENT", help=".lam: a term to apply the program to")
     calculus.add_argument("--translation", choices=TRANSLATIONS, help=".lam: the derivative by this translation")
     calculus.add_argument("--steps", type=int, default=10**6, metavar="N", help="the limit (a million)")
+    explain = commands.add_parser("explain", help="show what a mode does to a function, step by step")
+    explain.set_defaults(command=run_explain)
+    explain.add_argument("program", metavar="PROGRAM.py:FUNCTION", help="a file, and a function in it")
+    explain.add_argument("--at", nargs="+", default=[], metavar="VALUE",
+                         help="arguments, as 2.0 or [1.0, 2.0]; by default the function's own, or 1.0")  # fmt: skip
+    explain.add_argument("--mode", choices=MODES, help="a mode (reverse; on a page, all that take the function)")
+    explain.add_argument("--html", type=Path, metavar="DIRECTORY", help="receives a page, index.html, instead of text")
     verify = commands.add_parser("verify", help="differentiate generated programs by every means, and compare")
     verify.set_defaults(command=run_verify)
     verify.add_argument("--programs", type=int, default=1000, metavar="N")
@@ -67,6 +82,69 @@ def run_calculus(options: argparse.Namespace) -> None:
         raise UserError(pointed(error, text)) from error
     except ImportError as error:
         raise UserError(str(error)) from error
+
+
+def run_explain(options: argparse.Namespace) -> None:
+    function, arguments = load_program(options.program, options.at)
+    explained_by: list[Explanation] = []
+    refused = ""
+    for mode in [options.mode] if options.mode else MODES if options.html else ["reverse"]:
+        try:
+            explained_by.append(explained(function, arguments, mode))
+        except Exception as error:  # of the user's program, or because the mode does not take it
+            refused = f"{mode}: {type(error).__name__}: {error}"
+            print(f"effgrad: left out {refused}", file=sys.stderr)
+    if not explained_by:
+        raise UserError(f"the function could not be explained by {refused}")
+    if options.html is None:
+        print(explained_by[0].text())
+        return
+    options.html.mkdir(parents=True, exist_ok=True)
+    target = options.html / "index.html"
+    target.write_text(page(explained_by), encoding="utf-8")
+    print(f"{target}: {', '.join(e.mode for e in explained_by)}")
+
+
+def load_program(name: str, at: Sequence[str]) -> tuple[Callable[..., Any], list[Any]]:
+    """Return a function of a user's file, and the values to call it at."""
+    file, colon, function_name = name.rpartition(":")
+    if not colon or not file:
+        raise UserError(f"{name}: write a file and a function in it, as program.py:f")
+    if not Path(file).is_file():
+        raise UserError(f"cannot read {file}: there is no such file")
+    sys.path.insert(0, str(Path(file).resolve().parent))  # for the modules beside it
+    try:
+        scope = runpy.run_path(file)
+    except Exception as error:
+        raise UserError(f"{file} raised {type(error).__name__}: {error}") from error
+    finally:
+        del sys.path[0]
+    function = scope.get(function_name)
+    if not callable(function):
+        raise UserError(f"{file} has no function {function_name}")
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in POSITIONAL]
+    if len(at) > len(parameters):
+        raise UserError(f"{function_name} takes {len(parameters)} arguments, and {len(at)} were given to --at")
+    arguments = [_value(text) for text in at]
+    for parameter in parameters[len(at) :]:
+        given = parameter.default is not parameter.empty
+        if given and not isinstance(parameter.default, float | np.ndarray):
+            break  # it stays as it is, and so do those after it
+        arguments.append(parameter.default if given else 1.0)
+        print(f"effgrad: {parameter.name} = {arguments[-1]!r}; --at gives other values", file=sys.stderr)
+    return function, arguments
+
+
+def _value(text: str) -> Any:
+    """A number, or an array from nested lists."""
+    try:
+        value = np.array(ast.literal_eval(text), float)
+        return value if value.ndim else float(value)
+    except (ValueError, SyntaxError, TypeError) as error:
+        raise UserError(f"--at {text}: write a number, as 2.0, or nested lists, as '[1.0, 2.0]'") from error
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def run_verify(options: argparse.Namespace) -> None:

@@ -24,14 +24,18 @@ LIBRARIES = (
 
 def user_line(traceback: TracebackType | None = None) -> str | None:
     """The innermost line that is neither ours nor a library's, as `file:line: text`: of an error, or running now."""
-    place = user_place(traceback)
-    return place and f"{place[0]}:{place[1]}: {linecache.getline(*place).strip()}"
-
-
-def user_place(traceback: TracebackType | None = None) -> tuple[str, int] | None:
-    """The file and number of that line."""
     steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in running_frames())
-    return next(((frame.f_code.co_filename, line) for frame, line in steps if not _inside(frame)), None)
+    return next((_shown(frame, line) for frame, line in steps if not _inside(frame)), None)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the running program that is neither ours nor a library's."""
+    return next((frame for frame in running_frames() if not _inside(frame)), None)
+
+
+def _shown(frame: FrameType, line: int) -> str:
+    file = frame.f_code.co_filename
+    return f"{file}:{line}: {linecache.getline(file, line).strip()}"
 
 
 def raised_by_the_program(traceback: TracebackType) -> bool:

@@ -5,9 +5,11 @@ its clauses perform in turn. The reverse pass is what a source transformation wo
 Sigal 2024, listing 4.6.
 """
 
+import ast
 import inspect
 import linecache
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, 
 from effgrad.modes.mode import Mode
 
 ORDER = 3  # of Taylor mode
+GAP = 3  # the lines of the program that are shown though no step is in them
 
 
 class Outcome(NamedTuple):
@@ -162,11 +165,14 @@ def explained(
         value, read = run(row.make(), program, given, outcome)
         return value, {name: shown(part) for name, part in read().items()}
 
-    with observed(listener.activated):
-        if below:
-            value, derivatives = run(Evaluate(), list, [(arg,) for arg in args], above)
-        else:
-            value, derivatives = above(None, [], list(args))
+    try:
+        with observed(listener.activated):
+            if below:
+                value, derivatives = run(Evaluate(), list, [(arg,) for arg in args], above)
+            else:
+                value, derivatives = above(None, [], list(args))
+    finally:
+        listener.asking = None  # whose frame refers to this one
     return Explanation(
         mode, getattr(f, "__name__", repr(f)), int(below), 0 if below else None, listener.activations, listener.steps,
         value, derivatives, _sources(f, listener.steps),
@@ -174,20 +180,36 @@ def explained(
 
 
 def _sources(f: Callable[..., Any], steps: list[Step]) -> list[Source]:
-    """The lines of the program: those of the function, and what lies between the first and last lines of each file."""
-    lines: dict[str, list[int]] = {}
+    """The lines of the program: those of the function, and of the functions that the steps are in."""
+    lines: dict[str, set[int]] = {}
     try:
         text, first = inspect.getsourcelines(f)
-        lines[inspect.getfile(f)] = [first, first + len(text) - 1]
+        lines[inspect.getfile(f)] = set(range(first, first + len(text)))
     except (OSError, TypeError):  # typed in, or made by other code
         pass
     for step in steps:
         if step.line is not None:
-            lines.setdefault(step.line[0], []).append(step.line[1])
-    found = []
-    for file, numbers in lines.items():
-        first, last = min(numbers), max(numbers)
-        shown_lines = [linecache.getline(file, number).rstrip() for number in range(first, last + 1)]
-        if any(shown_lines):
-            found.append(Source(file, first, shown_lines))
-    return found
+            lines.setdefault(step.line[0], set()).add(step.line[1])
+    return [source for file, numbers in lines.items() for source in _parts(file, numbers)]
+
+
+def _parts(file: str, numbers: set[int]) -> Iterator[Source]:
+    """Some lines of a file with the functions around them, as parts without gaps of more than `GAP` lines."""
+    text = "".join(linecache.getlines(file))
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # a cell of a notebook
+        tree = ast.Module([], [])
+    wanted = set(numbers)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+            inside = range(node.lineno, node.end_lineno + 1)
+            wanted |= set(inside) if wanted.intersection(inside) else set()
+    part: list[int] = []
+    for number in [*sorted(wanted), math.inf]:
+        if part and number > part[-1] + GAP:
+            shown_lines = [linecache.getline(file, n).rstrip() for n in range(part[0], part[-1] + 1)]
+            if any(shown_lines):
+                yield Source(file, part[0], shown_lines)
+            part = []
+        part.append(int(number) if number < math.inf else 0)

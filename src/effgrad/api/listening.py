@@ -16,7 +16,7 @@ from typing import Any
 from effgrad.api.explanation import Activation, Argument, Share, Step
 from effgrad.api.records import NOT_RECORDED, parameter, plain_value, record, shown
 from effgrad.arrays.value import KINDS
-from effgrad.errors import user_place
+from effgrad.errors import user_frame
 from effgrad.modes.checkpoint import values_of
 from effgrad.modes.hessian import EdgePushing
 from effgrad.modes.mode import ListMode, Mode, Operation, ReverseMode
@@ -29,6 +29,8 @@ class Listener:
     def __init__(self, below: bool) -> None:
         # Whether the first activation is the evaluation below all others, whose values are the plain ones.
         self.below = below
+        # The frame that asks for the explanation, which is no part of the program.
+        self.asking = user_frame()
         self.steps: list[Step] = []
         self.activations: list[Activation] = []
         self.phase = "forward"
@@ -58,10 +60,15 @@ class Listener:
     def step(self, kind: str, activation: Any, **fields: Any) -> Step:
         """Write down a step."""
         parent = self.open[-1].number if self.open else None
-        fields.setdefault("line", user_place())
+        fields.setdefault("line", self.line())
         made = Step(len(self.steps), kind, activation.number, parent, self.phase, **fields)
         self.steps.append(made)
         return made
+
+    def line(self) -> tuple[str, int] | None:
+        """The file and the line of the program that runs now."""
+        frame = user_frame()
+        return None if frame is None or frame is self.asking else (frame.f_code.co_filename, frame.f_lineno)
 
     @contextmanager
     def during(self, step: Step) -> Iterator[Step]:
