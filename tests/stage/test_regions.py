@@ -360,3 +360,23 @@ def test_single_precision_stays_single():
     (result,) = execute(region, [x])
     assert result.dtype == np.float32 and np.isclose(result, f(x), rtol=1e-6)
     assert isinstance(region.block[-1], Map | Repeat)
+
+
+def test_where_saved_elements_lie_is_known_when_they_come_back():
+    """Seed 3161: an element was brought back to the place of another step, of which nothing else in the pass back
+    needed to know."""
+
+    def f(x, A):
+        t = 0.0
+        for i in range(4):
+            t = t + x @ A[i]
+            for j in range(5):
+                if t > 100.0:
+                    break
+                A[j, i] += 0.5
+        return t
+
+    rng = np.random.default_rng(0)
+    x, A = rng.normal(size=5), rng.normal(size=(5, 5))
+    region = captured(f, x, A)
+    close(gradient(region, x, A), effgrad.grad(f, argnums=(0, 1))(x.copy(), A.copy()))

@@ -32,6 +32,7 @@ from effgrad.stage.loop.ir import (
     Store,
     While,
     constant,
+    index_loads,
     load,
     loads,
     parts,
@@ -73,6 +74,7 @@ class Reversal:
         self.readers: dict[Buffer, list[int]] = {}
         for s in walk(region.block):
             self._note(s)
+        self._note_places()
         for s in region.block:
             if isinstance(s, Repeat) and segment(s):  # its steps are run once more
                 self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x)])
@@ -142,9 +144,18 @@ class Reversal:
             self._read(s, s.inputs if s.output in self.cotangents else [])
         elif isinstance(s, Push | Pop):
             self._read(s, [e.args[0] for e in reads(s)])
-        else:
-            self._read(s, [e.args[0] for e in reads(s)])
-            self._read(s, [s.count] if isinstance(s, While) else [])
+        else:  # the pass back of a `while` is as many steps
+            self._read(s, [s.count] if isinstance(s, While) else [e.args[0] for e in reads(s)])
+
+    def _note_places(self) -> None:
+        """Note what the places of saved elements depend on: the pass back reads that where it brings them back."""
+        maps = [s for s in walk(self.region.block) if isinstance(s, Map)]
+        places = {s: {e.args[0] for i in _places(s) for e in index_loads(i)} for s in maps}
+        waiting = [s for s in maps if places[s]]
+        while some := [s for s in waiting if any(t.buffer in self.readers for t in s.stores)]:
+            for s in some:
+                self._read(s, list(places[s]))
+            waiting = [s for s in waiting if s not in some]
 
     def must_save(self, s: Statement, buffer: Buffer, top: Statement | None) -> bool:
         """Whether an adjoint that may run after this one, in the pass back, reads what `s` overwrites.
@@ -317,8 +328,13 @@ class Reversal:
         read |= {b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs}
         read |= {t.buffer for x in walk(s.body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
-        outside = {b for b, at in self.readers.items() if any(not first < reader <= last for reader in at)}
+        outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
         return sorted(loop_writes(s) & (read - _rewritten(s.body) | outside), key=lambda b: b.name)
+
+
+def _places(m: Map) -> list[Affine]:
+    """The integers that say where a Map writes."""
+    return [*[n for _, n in m.dims], *[i for t in m.stores for i in t.indices]]
 
 
 def _meets(e: Element, places: Sequence[tuple[Buffer, tuple[Affine, ...]]], m: Map) -> bool:
