@@ -341,14 +341,17 @@ class _Imports(MetaPathFinder):
 
 
 def _look_for_imports() -> None:
-    """Add the rules of modules that have been imported since the last look."""
-    for name in [name for name in _awaited if name in sys.modules]:
-        try:
-            rules = importlib.import_module(MODULES[name]).RULES
-        except ImportError:  # a module that it needs is still being imported: at the next derivative
-            continue
-        _awaited.remove(name)
-        _replaced.extend(rules)
+    """Add the rules of modules that have been imported since the last look, and of those that these rules import."""
+    tried: set[str] = set()
+    while found := [name for name in _awaited if name in sys.modules and name not in tried]:
+        for name in found:
+            tried.add(name)
+            try:
+                rules = importlib.import_module(MODULES[name]).RULES
+            except ImportError:  # a module that it needs is still being imported: at the next derivative
+                continue
+            _awaited.remove(name)
+            _replaced.extend(rules)
 
 
 _replaced = _Replacements()
