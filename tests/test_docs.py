@@ -1,4 +1,4 @@
-"""Examples in docstrings and the README run, and give what they say."""
+"""Examples in docstrings and pages run, and give what they say."""
 
 import doctest
 import pathlib
@@ -12,7 +12,7 @@ import effgrad
 from effgrad.fast import REVERSE
 
 ROOT = pathlib.Path(__file__).parents[1]
-README, PAGES = ROOT / "README.md", ROOT / "docs"
+PAGES = ROOT / "docs"
 MODES = sorted(path.name for path in (PAGES / "modes").glob("*.md"))
 WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) if "```python" in path.read_text()]
 
@@ -22,13 +22,6 @@ def test_docstring_examples_run(name):
     names = {"np": np, "effgrad": effgrad, **{each: getattr(effgrad, each) for each in effgrad.__all__}}
     for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs=names):
         assert doctest.DocTestRunner().run(example).failed == 0
-
-
-def test_readme_example_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    scope = {}
-    exec(code, scope)
-    assert scope["gradient"].shape == (2,)
 
 
 @pytest.mark.parametrize("page", sorted(str(path.relative_to(PAGES)) for path in WITH_CODE))

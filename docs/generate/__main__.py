@@ -1,11 +1,11 @@
-"""Write the generated pages, or those named: `python -m docs.generate [coverage|conventions|hard_cases|stepper]...`"""
+"""Write the generated pages, or those named in `PAGES`: `python -m docs.generate [NAME]...`"""
 
 import importlib
 import pathlib
 import sys
 from typing import Any
 
-PAGES = ("coverage", "conventions", "hard_cases", "stepper")
+PAGES = ("coverage", "conventions", "hard_cases", "limits", "stepper")
 
 
 def text(name: str) -> str:

@@ -187,6 +187,8 @@ INSTEAD = {
 def explain(error: BaseException) -> None:
     """Raise an error of ours in the place of one that other code raised about a traced value."""
     traceback = error.__traceback__
+    if isinstance(error.__cause__, EffgradError) and str(error).startswith("setting an array element"):
+        raise error.__cause__  # NumPy's words for what `float(x)` said
     ours = isinstance(error, EffgradError) or not isinstance(error, Exception)
     if ours or traceback is None or raised_by_the_program(traceback):
         return
