@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     calculus.add_argument("action", choices=ACTIONS)
     calculus.add_argument("file", type=Path, metavar="FILE", help=f"a program; ends in {', '.join(LANGUAGES)}")
     calculus.add_argument("argument", nargs="?", metavar="ARGUMENT", help=".lam: a term to apply the program to")
-    calculus.add_argument("--translation", choices=TRANSLATIONS, help=".lam: the derivative by this translation")
+    calculus.add_argument("--translation", choices=TRANSLATIONS, action="append", default=[],
+                          help=".lam: the derivative by this translation; twice, the derivative of that")  # fmt: skip
     calculus.add_argument("--steps", type=int, default=10**6, metavar="N", help="the limit (a million)")
     explain = commands.add_parser("explain", help="show what a mode does to a function, step by step")
     explain.set_defaults(command=run_explain)
@@ -77,7 +78,9 @@ def run_calculus(options: argparse.Namespace) -> None:
         raise UserError(f"cannot read {options.file}: {error}") from error
     try:
         language = language_of(options.file)
-        execute(Request(options.action, language, text, options.argument, options.translation, options.steps), print)
+        execute(
+            Request(options.action, language, text, options.argument, tuple(options.translation), options.steps), print
+        )
     except CalculusError as error:
         raise UserError(pointed(error, text)) from error
     except ImportError as error:

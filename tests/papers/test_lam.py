@@ -1,5 +1,6 @@
 """The language of 003: its syntax, its types, and its translations against effgrad's own derivatives."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -270,3 +271,168 @@ SHOWN = [
 def test_a_term_is_shown_in_the_syntax_that_is_read(text):
     shown = show(parse(text)).replace("_", "own")  # no program can write the names that patterns make
     assert show(parse(shown)) == shown
+
+
+# Derivatives of derivatives
+
+CUBIC = r"\(x, y). let p = x * y in (\q. q * p + x * x * y) (x + y)"
+
+
+def cubic(x, y):
+    """The value, gradient and Hessian of CUBIC: (x + y) x y + x^2 y = 2 x^2 y + x y^2."""
+    return (
+        2 * x * x * y + x * y * y,
+        (4 * x * y + y * y, 2 * x * x + 2 * x * y),
+        ((4 * y, 4 * x + 2 * y), (4 * x + 2 * y, 2 * x)),
+    )
+
+
+def test_second_derivatives_are_exact():
+    """Forward and vector reverse mode, inside forward and delta reverse mode, over fractions."""
+    program, one, zero = parse(CUBIC), Fraction(1), Fraction(0)
+    x, y, u, v = Fraction(3), Fraction(-5, 7), Fraction(2), Fraction(1, 3)
+    value, gradient, hessian = cubic(x, y)
+    product = tuple(row[0] * u + row[1] * v for row in hessian)
+    assert evaluate(program, (x, y), reals=Fraction) == value
+    for inner in (forward, forward_derivative):
+        along = inner(program)  # (x, u) -> gradient . u
+        again = evaluate(forward_derivative(along), (((x, y), (u, v)), ((u, v), (zero, zero))), reals=Fraction)
+        assert again == u * product[0] + v * product[1]
+        back = evaluate(reverse_derivative(along), (((x, y), (u, v)), one), reals=Fraction)
+        assert back == (product, gradient)
+    backward = reverse1(program)  # (x, w) -> w gradient
+    assert evaluate(forward_derivative(backward), (((x, y), one), ((u, v), zero)), reals=Fraction) == product
+    back = evaluate(reverse_derivative(backward), (((x, y), one), (u, v)), reals=Fraction)
+    assert back == (product, u * gradient[0] + v * gradient[1])
+
+
+def test_third_derivatives_are_exact():
+    thrice = parse(r"\x. x * x * x * x")
+    for _ in range(3):
+        thrice = forward_derivative(thrice)
+    x = Fraction(5)
+    first = (x, Fraction(1))
+    second = (first, (Fraction(1), Fraction(0)))
+    zeros = ((Fraction(0), Fraction(0)), (Fraction(0), Fraction(0)))
+    point = (second, ((Fraction(1), Fraction(0)), zeros[0]))
+    assert evaluate(thrice, point, reals=Fraction) == 24 * x
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+@pytest.mark.parametrize("inner", [forward, forward_derivative, reverse1], ids=lambda wrapper: wrapper.__name__)
+def test_derivatives_of_every_program_are_programs(text, inner):
+    """Against differences of the inner derivative, which is evaluated without a second translation."""
+    derivative = inner(parse(text))
+    point, u, h = (0.7, 1.9), (0.3, -2.0), 1e-6
+    beside = 1.0 if inner is reverse1 else (1.1, 0.4)
+
+    def at(t):
+        found = evaluate(derivative, ((point[0] + t * u[0], point[1] + t * u[1]), beside))
+        return np.array(found)
+
+    wanted = (at(h) - at(-h)) / (2 * h)
+    still = 0.0 if inner is reverse1 else (0.0, 0.0)
+    found = evaluate(forward_derivative(derivative), ((point, beside), (u, still)))
+    assert np.array(found) == pytest.approx(wanted, rel=1e-7, abs=1e-7)
+    weights = np.array([0.6, -1.7]) if inner is reverse1 else np.array(1.0)
+    back = evaluate(reverse_derivative(derivative), ((point, beside), (0.6, -1.7) if inner is reverse1 else 1.0))
+    assert back[0][0] * u[0] + back[0][1] * u[1] == pytest.approx(np.sum(weights * wanted), rel=1e-7, abs=1e-7)
+
+
+def test_the_names_of_a_translation_are_not_captured_by_the_next():
+    """In monadic form the second part of a pair is computed under the name of the first, `_x`, which is in use."""
+    program = parse(r"\x. (sin x, (cos x, x * x))")
+    twice = evaluate(reverse_derivative(forward_derivative(program)), ((0.7, 1.0), (1.0, (1.0, 1.0))))
+    assert twice[0] == pytest.approx(-np.sin(0.7) - np.cos(0.7) + 2.0)
+
+
+def test_sums_and_arrays_have_second_derivatives():
+    program = parse(r"""\(s : (R + R * R) * Vector R).
+        let v = snd s in case fst s of inl a -> a * index (v, 0) * a, inr b -> fst b""")
+    x, zero = (Left(3.0), [5.0]), (Left(0.0), [0.0])
+    along, direction = (Left(1.0), [0.0]), (Left(1.0), [2.0])
+    once = forward_derivative(program)
+    assert evaluate(once, (x, along)) == 2 * 3.0 * 5.0
+    assert evaluate(forward_derivative(once), ((x, along), (direction, zero))) == 2 * 5.0 + 2 * 3.0 * 2.0
+    back, _ = evaluate(reverse_derivative(once), ((x, along), 1.0))
+    assert back == (Left(10.0), [6.0])
+
+
+def test_a_derivative_by_delta_terms_says_what_to_take_instead():
+    for wrapper in (reverse2, reverse, reverse_derivative):
+        with pytest.raises(IllTyped, match="forward or reverse1|only in derivatives by delta terms"):
+            forward_derivative(wrapper(parse(r"\x. x * x")))
+
+
+# Separate compilation
+
+LIBRARY = {
+    "square": r"\x. x * x",
+    "hypot": r"\(a, b). sqrt (square a + square b)",
+    "twice": r"\(f : R -> R). \x. f (f x)",
+}
+
+
+def library():
+    made = []
+    for name, text in LIBRARY.items():
+        made.append(translations.compiled(name, parse(text), made))
+    return made
+
+
+def test_a_library_is_differentiated_without_its_callers():
+    """Two programs with other inputs use one translated library; section 8.1."""
+    for text, f, point in (
+        (r"\x. twice square x", lambda x: x**4, (1.5,)),
+        (r"\(x, y). hypot (x, square y) * x", lambda x, y: np.sqrt(x * x + y**4) * x, (0.7, 1.9)),
+    ):
+        derivative = translations.linked(parse(text), library())
+        expected = grad(f, argnums=tuple(range(len(point))))(*point)
+        found = evaluate(derivative, (point if len(point) > 1 else point[0], 1.0))
+        assert np.ravel(found) == pytest.approx(np.ravel(expected), rel=1e-12)
+
+
+def test_the_type_of_a_library_says_nothing_of_its_callers():
+    for part in library():
+        context = {other.name: reverse_dual(other.type) for other in library()}
+        assert typeof(part.derivative, context) == Monad(reverse_dual(part.type))
+    # By vectors, figure 5, the derivative of a library mentions the type of the whole program's input.
+    square = parse(LIBRARY["square"])
+    assert typeof(translate(square, vectors(R))) != typeof(translate(square, vectors(Product(R, R))))
+
+
+def test_linking_gives_what_the_whole_program_does():
+    """The derivative of `let f = e in main` is that of main after that of e, to the letter."""
+    main = parse(r"\x. square (sin x)")
+    whole = parse(rf"\x. let square = {LIBRARY['square']} in square (sin x)")
+    first = library()[:1]
+    linked = translations.linked(main, first)
+    assert show(first[0].derivative) in show(linked)
+    assert evaluate(linked, (0.4, 1.0)) == evaluate(reverse_derivative(whole), (0.4, 1.0))
+    assert monadic(parse(f"let square = {LIBRARY['square']} in square")) == translations.Do(
+        "square", first[0].derivative, monadic(translations.Var("square"))
+    )
+
+
+def test_a_library_may_be_kept_as_text():
+    (square,) = [part for part in library() if part.name == "square"]
+    again = square._replace(derivative=parse(re.sub(r"\b_(\w)", r"own\1", show(square.derivative))))
+    derivative = translations.linked(parse(r"\x. square x * x"), [again])
+    assert evaluate(derivative, (3.0, 1.0)) == 27.0
+
+
+# Array literals
+
+
+def test_array_literals():
+    program = parse(r"\(x, y). let v = [x, y * y, 2.0] in fold ((\(a, b). a * b), (1.0, v)) + index ([x, y], 1)")
+    assert typeof(program) == parse_type("R * R -> R")
+    x, y = 0.7, 1.9
+    expected = pytest.approx((2 * y * y, 4 * x * y + 1.0), rel=1e-12)
+    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+        assert evaluate(wrapper(program), ((x, y), 1.0)) == expected
+    assert evaluate(forward(program), ((x, y), (0.0, 1.0))) == pytest.approx(4 * x * y + 1.0, rel=1e-12)
+    assert evaluate(parse("[1, 2, 3]")) == [1, 2, 3] and evaluate(parse("size []")) == 0
+    assert show(parse("[[1.0], [], [2.0, 3.0]]")) == "[[1.0], [], [2.0, 3.0]]"
+    with pytest.raises(IllTyped):
+        typeof(parse("[1, 2.0]"))

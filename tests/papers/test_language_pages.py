@@ -38,14 +38,18 @@ def test_commands_print_what_the_pages_show(command, output, capsys, monkeypatch
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        ("lam", "R * R -> R 36.90929742682568\n(R * R) * R -> R * R (35.58385316345286, 24.0)\n"),
+        (
+            "lam",
+            "R * R -> R 36.90929742682568\n(R * R) * R -> R * R (35.58385316345286, 24.0)\n"
+            "(12.0, 12.0)\nR * R -> R\n0.8414709848078965\n(2.4000000000000004, 8.2)\n",
+        ),
         ("eff", "(16.90929742682568, 31.583853163452858)\n(16.90929742682568, 31.583853163452858)\n"),
         ("hh", "4/3\n"),
     ],
 )
 def test_the_python_of_the_pages_runs(name, printed, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGES[name], re.DOTALL)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGES[name], re.DOTALL))
     exec(code, {})
     assert capsys.readouterr().out == printed
 

@@ -29,14 +29,14 @@ class Request(NamedTuple):
     language: str
     text: str
     argument: str | None = None
-    translation: str | None = None
+    translations: tuple[str, ...] = ()
     steps: int = 10**6
 
 
 @deep()
 def execute(request: Request, write: Write) -> None:
     """Do what is asked and write the lines of the answer; raises `CalculusError` for a mistake in the program."""
-    if request.language != ".lam" and (request.argument or request.translation):
+    if request.language != ".lam" and (request.argument or request.translations):
         raise CalculusError("an argument and a translation are for programs in .lam")
     {".lam": _lam, ".eff": _eff, ".hh": _hh}[request.language](request, write)
 
@@ -64,8 +64,8 @@ class _Trace:
 def _lam(request: Request, write: Write) -> None:
     program = lam.parse(request.text)
     type_ = lam.typeof(program)
-    if request.translation is not None:
-        program = WRAPPERS[request.translation](program)
+    for translation in request.translations:
+        program = WRAPPERS[translation](program)
         type_ = lam.typeof(program)
     if request.argument is not None:
         program = App(program, lam.parse(request.argument))

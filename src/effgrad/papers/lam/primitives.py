@@ -79,6 +79,9 @@ _TABLE = [
     Constant("+Z", "discrete", _INTEGERS, _pairwise(operator.add)),
     Constant("-Z", "discrete", _INTEGERS, _pairwise(operator.sub)),
     Constant("*Z", "discrete", _INTEGERS, _pairwise(operator.mul)),
+    # An array literal [a, b] is cons (a, cons (b, nil)).
+    Constant("nil", "array", Vector(_A), []),
+    Constant("cons", "array", Arrow(Product(_A, Vector(_A)), Vector(_A)), lambda p: [p[0], *p[1]]),
     Constant("index", "array", Arrow(Product(Vector(_A), Z), _A), None),
     Constant("build", "array", Arrow(Product(Z, Arrow(Z, _A)), Vector(_A)), None),
     Constant("size", "array", Arrow(Vector(_A), Z), len),

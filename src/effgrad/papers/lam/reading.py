@@ -3,6 +3,7 @@
     types    A ::= R | Z | String | A * B | A + B | A -> B | Vector A
     terms    e ::= x | \\x. e | e1 e2 | let x = e1 in e2 | (e1, e2) | fst e | snd e
                  | inl e | inr e | case e of inl x -> e1, inr y -> e2 | 2 | 2.0 | "text" | op
+                 | [e1, ..., en]
 
 Infix operators are constants applied to pairs: `x * y` on reals, `x *Z y` on integers; `x < y` gives `inl 0` if it
 holds and `inr 0` if not, and `if` is a `case` on that. Binders may be patterns, which stand for projections. The
@@ -64,7 +65,8 @@ GRAMMAR = r"""
      | TEXT                                                                 -> text
      | "(" term ")"
      | "(" term ("," term)+ ")"                                             -> tuple
-     | POLYTYPIC_OPERATION "[" type "]"                                                    -> poly
+     | POLYTYPIC_OPERATION "[" type "]"                                     -> poly
+     | "[" (term ("," term)*)? "]"                                          -> array
      | "do" "{" (statement ";")* term "}"                                   -> do
 ?pattern: binder
      | "(" binder ":" type ")"                                              -> annotated
@@ -171,6 +173,12 @@ class _Reader(Reader):
         result = items[-1]
         for item in reversed(items[:-1]):
             result = Pair(item, result, place=at)
+        return result
+
+    def array(self, at: Place, *items: Term) -> Term:
+        result: Term = Op("nil", place=at)
+        for item in reversed(items):
+            result = App(Op("cons", place=at), Pair(item, result, place=at), place=at)
         return result
 
     def poly(self, at: Place, name: str, type_: Type) -> Term:

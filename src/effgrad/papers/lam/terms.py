@@ -250,6 +250,8 @@ def show(term: Term, level: int = 0) -> str:
         return f"({text})" if own < level else text
 
     match term:
+        case Op("nil") | App(Op("cons"), Pair()) if (items := _array(term)) is not None:
+            return f"[{', '.join(show(item) for item in items)}]"
         case Var(name) | Op(name):
             return name if name not in INFIX else f"({name})"
         case Poly(name, type_):
@@ -278,6 +280,19 @@ def show(term: Term, level: int = 0) -> str:
             return f"({show(first)}, {after[1:-1] if isinstance(second, Pair) else after})"
     (content,) = term.parts()
     return wrap(f"{type(term).__name__.lower()} {show(content, 5)}", 4)
+
+
+def _array(term: Term) -> list[Term] | None:
+    """The elements of an array literal; None for another term."""
+    items = []
+    while isinstance(term, App):
+        match term:
+            case App(Op("cons"), Pair(first, rest)):
+                items.append(first)
+                term = rest
+            case _:
+                return None
+    return items if term == Op("nil") else None
 
 
 def _decimal(number: Fraction | int) -> str:

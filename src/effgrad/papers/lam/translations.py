@@ -17,12 +17,13 @@ Names that begin with an underscore are the translations' own; no program can wr
 Krawiec et al. 2022.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from effgrad.papers.lam import terms
+from effgrad.papers.lam.nesting import as_source
 from effgrad.papers.lam.primitives import CONSTANTS, Constant
 from effgrad.papers.lam.reading import parse
 from effgrad.papers.lam.terms import (
@@ -207,6 +208,8 @@ def _monadic_function(constant: Constant) -> Term:
     if constant.kind in ("constant", "observing"):
         return Lam("_p", Pure(App(_dual_function(constant, DELTA), Var("_p"))))
     _only_source(constant)
+    if not isinstance(constant.type, Arrow):
+        return Op(constant.name)
     return Lam("_p", Pure(App(Op(constant.name), Var("_p"))))
 
 
@@ -237,11 +240,12 @@ def _eval(factor: Term, delta: Term) -> Term:
 # The wrappers for R^a -> R: figures 4, 6, 8 and 10
 
 
-def _source(term: Term) -> tuple[Type, int]:
+def _source(term: Term) -> tuple[Term, Type, int]:
+    """A main expression as a source program, its type of inputs, and their number."""
     type_ = typeof(term)
     match type_:
         case Arrow(source, Base("R")) if (n := dimension(source)) is not None:
-            return source, n
+            return as_source(term), source, n
     raise IllTyped(
         f"main expression: {type_} is not R^a -> R; see forward_derivative and reverse_derivative", term.place
     )
@@ -250,7 +254,7 @@ def _source(term: Term) -> tuple[Type, int]:
 @deep()
 def forward(term: Term) -> Term:
     """Figure 4: (R^a * R^a) -> R, the derivative at a point in a direction."""
-    _, n = _source(term)
+    term, _, n = _source(term)
     points, directions = _components(Fst(Var("_s")), n), _components(Snd(Var("_s")), n)
     duals = tuple_(*[Pair(s, ds) for s, ds in zip(points, directions, strict=True)])
     return Lam("_s", Snd(App(translate(term, TANGENT), duals)))
@@ -259,7 +263,7 @@ def forward(term: Term) -> Term:
 @deep()
 def reverse1(term: Term) -> Term:
     """Figure 6: (R^a * R) -> R^a, by vectors."""
-    source, n = _source(term)
+    term, source, n = _source(term)
 
     def seed(i: int) -> Term:
         return App(Poly("scale", source), Pair(Snd(Var("_s")), App(Poly("onehot", source), Literal(i))))
@@ -272,7 +276,7 @@ def reverse1(term: Term) -> Term:
 @deep()
 def reverse2(term: Term) -> Term:
     """Figure 8: (R^a * R) -> R^a, by delta terms with sharing that `eval` cannot see."""
-    source, n = _source(term)
+    term, source, n = _source(term)
     points = _components(Fst(Var("_s")), n)
     duals = tuple_(*[Pair(s, apply("OneHot", Literal(i))) for i, s in enumerate(points, 1)])
     zeros = tuple_(*[Real(0)] * n)
@@ -283,7 +287,7 @@ def reverse2(term: Term) -> Term:
 @deep()
 def reverse(term: Term) -> Term:
     """Figure 10: (R^a * R) -> R^a, by delta terms with explicit sharing."""
-    _, n = _source(term)
+    term, _, n = _source(term)
     points = _components(Fst(Var("_s")), n)
     duals = tuple_(*[Pair(s, apply("Var", Literal(i))) for i, s in enumerate(points, 1)])
     parts = tuple_(*[apply("lookupOrZero", Literal(i), Var("_m")) for i in range(1, n + 1)])
@@ -293,11 +297,12 @@ def reverse(term: Term) -> Term:
 # The wrappers for any first-order S -> T: figure 16
 
 
-def _ends(term: Term) -> tuple[Type, Type]:
-    type_ = typeof(term)
+def _ends(term: Term, context: Mapping[str, Type] | None = None) -> tuple[Term, Type, Type]:
+    """A main expression as a source program, its type of inputs, and that of its outputs."""
+    type_ = typeof(term, context)
     if not isinstance(type_, Arrow) or _has_function(type_.argument) or _has_function(type_.result):
         raise IllTyped(f"main expression: {type_} is not a function between first-order types", term.place)
-    return type_.argument, type_.result
+    return as_source(term), type_.argument, type_.result
 
 
 def _has_function(type_: Type) -> bool:
@@ -312,7 +317,7 @@ def _has_function(type_: Type) -> bool:
 @deep()
 def forward_derivative(term: Term) -> Term:
     """Figure 16: (S * S) -> T."""
-    source, target = _ends(term)
+    term, source, target = _ends(term)
     dualised = App(Poly("zip", source), Var("_x"))
     return Lam("_x", App(Poly("delta", target), App(translate(term, TANGENT), dualised)))
 
@@ -320,10 +325,39 @@ def forward_derivative(term: Term) -> Term:
 @deep()
 def reverse_derivative(term: Term) -> Term:
     """Figure 16: (S * T) -> S."""
-    source, target = _ends(term)
+    return linked(term, [])
+
+
+class Compiled(NamedTuple):
+    """A function of a library, translated once for all programs: its name, its type, and its derivative.
+
+    The derivative has the type M (D{type}), which says nothing of the programs that use it.
+    """
+
+    name: str
+    type: Type
+    derivative: Term
+
+
+@deep()
+def compiled(name: str, definition: Term, library: Sequence[Compiled] = ()) -> Compiled:
+    """Translate the definition of a function by itself; of the functions that it uses, the types are enough.
+
+    Krawiec et al. 2022, section 8.1.
+    """
+    type_ = typeof(definition, {used.name: used.type for used in library})
+    return Compiled(name, type_, monadic(as_source(definition)))
+
+
+@deep()
+def linked(term: Term, library: Sequence[Compiled]) -> Term:
+    """Figure 16, (S * T) -> S, of a program that uses a library, whose functions are not translated again."""
+    term, source, target = _ends(term, {used.name: used.type for used in library})
     weighted = Lam("_a", App(dot(target), Pair(App(term, Fst(Var("_a"))), Snd(Var("_a")))))
     start = Pair(Fst(Var("_v")), App(Poly("initZeros", target), Snd(Var("_s"))))
-    action = Do("_f", monadic(weighted), App(Var("_f"), start))
+    action: Term = Do("_f", monadic(weighted), App(Var("_f"), start))
+    for used in reversed(library):
+        action = Do(used.name, used.derivative, action)
     run = apply("runDelta", apply("+Z", Snd(Var("_v")), Literal(1)), action)
     looked_up = App(Poly("lookup", source), Pair(Var("_m"), Fst(Var("_v"))))
     final = Let("_r", run, Let("_m", _eval(Real(1), Snd(Var("_r"))), looked_up))

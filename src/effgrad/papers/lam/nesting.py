@@ -1,0 +1,170 @@
+"""Derivatives as source programs, so that they can be translated again: derivatives of derivatives.
+
+What `forward` and `reverse1` make uses names that no program can write, which the next translation would capture, and
+polytypic operations. Here the names become ordinary ones, and each polytypic operation a term that goes through the
+values of its type, as `dot` does. Programs with delta terms stay what they are: the monad M has no derivative, so the
+innermost derivatives are taken by `forward` or `reverse1`, and the last by any translation.
+Krawiec et al. 2022, figures 1 and 16.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+
+from effgrad.papers.lam.terms import (
+    App,
+    Base,
+    Case,
+    Do,
+    Fst,
+    Inl,
+    Inr,
+    Lam,
+    Let,
+    Literal,
+    Op,
+    Pair,
+    Poly,
+    Product,
+    Pure,
+    Real,
+    Snd,
+    Sum,
+    Term,
+    Type,
+    Var,
+    Vector,
+    apply,
+)
+from effgrad.papers.syntax import IllTyped
+
+_OWN = re.compile(r"_[a-zA-Z]")
+Leaf = Callable[..., Term]
+
+
+def as_source(term: Term) -> Term:
+    """Return a derivative by `forward` or `reverse1` as a program of the source language; a program as it is.
+
+    Raises `IllTyped` for a derivative by delta terms.
+    """
+    names = {name for part in _all(term) for name in part.parts() if isinstance(name, str)}
+    polytypic = [part for part in _all(term) if isinstance(part, Poly) and part.name != "fused"]
+    for part in _all(term):
+        if isinstance(part, Pure | Do):
+            raise IllTyped(
+                "main expression: a derivative by delta terms has no derivative; take the inner one by forward or "
+                "reverse1",
+                term.place,
+            )
+    if any(_OWN.match(name) for name in names):
+        fresh = (name for n in itertools.count(1) if (name := f"v{n}") not in names)
+        term = _renamed(term, {}, fresh)
+    return _expanded(term) if polytypic else term
+
+
+def _all(term: Term) -> Iterator[Term]:
+    """A term and all terms in it."""
+    todo = [term]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += [item for item in part.parts() if isinstance(item, Term)]
+
+
+def _renamed(term: Term, names: dict[str, str], fresh: Iterator[str]) -> Term:
+    def bind(name: str) -> tuple[str, dict[str, str]]:
+        new = next(fresh) if _OWN.match(name) else name
+        return new, {**names, name: new}
+
+    match term:
+        case Var(name):
+            return Var(names.get(name, name), place=term.place)
+        case Lam(name, body, annotation):
+            new, inside = bind(name)
+            return Lam(new, _renamed(body, inside, fresh), annotation, place=term.place)
+        case Let(name, bound, body):
+            new, inside = bind(name)
+            return Let(new, _renamed(bound, names, fresh), _renamed(body, inside, fresh), place=term.place)
+        case Case(scrutinee, left, left_body, right, right_body):
+            (left, in_left), (right, in_right) = bind(left), bind(right)
+            return Case(
+                _renamed(scrutinee, names, fresh), left, _renamed(left_body, in_left, fresh), right,
+                _renamed(right_body, in_right, fresh), place=term.place,
+            )  # fmt: skip
+    return term.rebuilt(lambda part: _renamed(part, names, fresh))
+
+
+def _expanded(term: Term) -> Term:
+    match term:
+        case App(Poly("onehot", type_), Literal(int(index))):
+            return _onehot(type_, index)
+        case Poly("zero", type_):
+            return _onehot(type_, 0)
+        case Poly(name, type_) if name in _OPERATIONS:
+            return _OPERATIONS[name](type_)
+        case Poly(name) if name != "fused":
+            raise IllTyped(f"main expression: {term} occurs only in derivatives by delta terms", term.place)
+    return term.rebuilt(_expanded)
+
+
+def _onehot(type_: Type, index: int) -> Term:
+    """The value of a type R^a with a 1 at a place, counted from 1."""
+    if isinstance(type_, Product):
+        return Pair(_onehot(type_.left, index), _onehot(type_.right, index - 1))
+    return Real(int(index == 1))
+
+
+def _of_one(leaf: Leaf) -> Callable[[Type], Term]:
+    return lambda type_: Lam("x", leafwise(type_, leaf, Var("x")))
+
+
+def _of_two(leaf: Leaf) -> Callable[[Type], Term]:
+    def function(type_: Type) -> Term:
+        body = leafwise(type_, leaf, Var("x"), Var("y"))
+        return Lam("p", Let("x", Fst(Var("p")), Let("y", Snd(Var("p")), body)))
+
+    return function
+
+
+def _scale(type_: Type) -> Term:
+    scaled = leafwise(type_, lambda x: apply("*", Var("r"), x), Var("x"))
+    return Lam("p", Let("r", Fst(Var("p")), Let("x", Snd(Var("p")), scaled)))
+
+
+_OPERATIONS: dict[str, Callable[[Type], Term]] = {
+    "zip": _of_two(Pair),
+    "add": _of_two(lambda x, y: apply("+", x, y)),
+    "primal": _of_one(Fst),
+    "delta": _of_one(Snd),
+    "scale": _scale,
+}
+
+
+def leafwise(type_: Type, leaf: Leaf, *values: Term, depth: int = 0) -> Term:
+    """A value of a type from values of one shape, `leaf` applied at the reals; what is no real is of the first."""
+    first = values[0]
+    match type_:
+        case Base("R"):
+            return leaf(*values)
+        case Product(left, right):
+            one = leafwise(left, leaf, *map(Fst, values), depth=depth)
+            return Pair(one, leafwise(right, leaf, *map(Snd, values), depth=depth))
+        case Vector(item):
+            i = Var(f"i{depth}")
+            items = [apply("index", value, i) for value in values]
+            made = Lam(i.name, leafwise(item, leaf, *items, depth=depth + 1))
+            return apply("build", apply("size", first), made)
+        case Sum(left, right):
+            one, other = _side(Inl, left, leaf, values, depth), _side(Inr, right, leaf, values, depth)
+            return Case(first, f"c{depth}", one, f"c{depth}", other)
+    return first
+
+
+def _side(inject: type[Inl] | type[Inr], part: Type, leaf: Leaf, values: tuple[Term, ...], depth: int) -> Term:
+    """One branch of a sum: the other values have to be on the same side; of another shape there is no result."""
+    names = [Var(f"c{depth}"), *[Var(f"c{depth}o{n}") for n in range(1, len(values))]]
+    body: Term = inject(leafwise(part, leaf, *names, depth=depth + 1))
+    for value, name in zip(values[1:], names[1:], strict=True):
+        stuck = apply("index", Op("nil"), Literal(0))
+        body = Case(value, name.name, body, "_", stuck) if inject is Inl else Case(value, "_", stuck, name.name, body)
+    return body
