@@ -417,3 +417,18 @@ def test_break_in_a_loop_whose_length_changes_and_else():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         close([effgrad.compile(effgrad.grad(f))(x)], [effgrad.grad(f)(x.copy())])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_singular_point_has_the_limit_or_nan_but_not_zero():
+    def f(x, n):
+        s = 0.0
+        for i in range(n):
+            s = s + np.sqrt(x[i % 3]) ** 2
+        return s
+
+    x = np.array([0.0, 1.0, 2.0])
+    run = effgrad.compile(effgrad.grad(f))
+    close([run(x, 40)], [np.array([14.0, 13.0, 13.0])])
+    long = run(x, 300_000)
+    assert np.isnan(long[0]) and np.isclose(long[1], 1e5)

@@ -1,5 +1,7 @@
 """Regions in machine code: they compute what the executor, their specification, says."""
 
+import signal
+
 import numpy as np
 import pytest
 from loop_programs import arguments, compiled, copies, program, seeds
@@ -120,3 +122,34 @@ def test_arguments_are_not_written_to():
     x = np.arange(3.0)
     run = Executable(captured(f, x.copy()))
     assert run(x)[0] == 6 and run(x)[0] == 6 and np.array_equal(x, np.arange(3.0))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer's signal")
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_long_loop_hears_signals(nested):
+    """The loop would run for minutes."""
+
+    def in_loops(x):
+        for _ in range(1_000_000):
+            for _j in range(1_000_000):
+                x = x + 1e-9 * np.sin(x)
+        return x
+
+    def until(x):
+        while x > -1.0:
+            x = x + 1e-9 * np.sin(x)
+        return x
+
+    def raise_timeout(*_):
+        raise TimeoutError("enough")
+
+    run = Executable(captured(in_loops if nested else until, 1.0))
+    before = signal.signal(signal.SIGALRM, raise_timeout)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(TimeoutError, match="enough"):
+            run(1.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not run.lock.locked()

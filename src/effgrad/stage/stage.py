@@ -447,8 +447,8 @@ def staged(
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        # A program with a loop has no second run beside a singular point: in Python, a long loop would take minutes.
-        loops = any("loop" in node.params or "program" in node.params for node in graph)
+        # A program with a long loop has no second run beside a singular point: in Python it would take minutes.
+        loops = any("loop" in n.params or ("program" in n.params and n.params["program"].is_long) for n in graph)
         graph.differentiated = stage.differentiated and not loops
         leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
     return graph, leaves

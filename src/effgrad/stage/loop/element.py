@@ -251,14 +251,7 @@ def times(weight: Element, t: Element, selects: bool = False) -> Element:
         return element(WHERE, element(NOT_EQUAL, weight, constant(0, weight.dtype)), element(MULTIPLY, t, weight), zero)
     if weight.op is DIVIDE and is_number(weight.args[0], 1):
         return element(DIVIDE, t, weight.args[1])
-    if _infinite_at_corner(weight):
-        return element(WHERE, element(EQUAL, t, zero), zero, element(MULTIPLY, weight, t))
     return element(MULTIPLY, weight, t)
-
-
-def _infinite_at_corner(weight: Element) -> bool:
-    """Whether a partial is infinite where its function has a vertical tangent: nothing comes through from there."""
-    return weight.op is DIVIDE and weight.args[0].op == "constant"
 
 
 def _distinct(e: Element) -> list[int]:

@@ -17,11 +17,14 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.ir import Buffer, Push, Region, Repeat, Statement, parts, walk
+from effgrad.stage.loop.ir import Buffer, Push, Region, Repeat, Statement, While, parts, walk
 from effgrad.stage.loop.tangents import tangent
 
 # What reverse mode saves, in bytes, before it keeps states of the outermost loop instead.
 ROOM = 8 << 20
+
+# At a singular point loops of no more steps in all are run by Python, which finds the limit of the derivative.
+LONGEST_IN_PYTHON = 5000
 
 
 # What makes a function of a region: machine code, or the executor.
@@ -43,6 +46,11 @@ class Program:
     def size(self) -> int:
         """The length of the vector of all outputs."""
         return self.starts[-1]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether Python would run the loops for seconds, or nobody knows how long."""
+        return not _all_steps(self.region.block, _ranges(self.region.block)) <= LONGEST_IN_PYTHON
 
     @functools.cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
@@ -110,6 +118,18 @@ def _ranges(block: Sequence[Statement]) -> Ranges:
             low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
             ranges.bounds[s.variable] = low, high
     return ranges
+
+
+def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
+    """The most steps that the loops of a block have in all."""
+    total = 0.0
+    for s in block:
+        inner = sum(_all_steps(part, ranges) for part in parts(s))
+        if isinstance(s, Repeat):
+            span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
+            inner = math.inf if span is None else max(0, -(-span // abs(s.step))) * max(1.0, inner)
+        total += math.inf if isinstance(s, While) else inner
+    return total
 
 
 def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
-from effgrad.stage.native import engine, products
+from effgrad.stage.native import engine, interrupts, products
 from effgrad.stage.native.lowering import BEYOND, RAISED, Function
 from effgrad.stage.native.storage import address_of
 
@@ -28,7 +28,7 @@ class Executable:
             loaded.load({products.KERNEL: products.kernel()})
         loaded.load(kernels, loops=True)
         address = loaded.load({name: function.text}, loops=True)[name]
-        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
+        self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # it gives the lock back itself
         self.order, self.applied = function.order, function.applied
         self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
         # How much of the stacks the last run left, in bytes.
@@ -41,8 +41,9 @@ class Executable:
                        if b not in self.direct and b not in self.fresh}  # fmt: skip
         self.given: Mapping[Stack, int] = {}
         self.error: BaseException | None = None
+        self.services = interrupts.services()
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self.call)
-        self.table = np.zeros(len(self.order) + 2 * len(self.stacks) + 3, np.int64)
+        self.table = np.zeros(len(self.order) + 2 * len(self.stacks) + 4, np.int64)
         self.current: Mapping[Buffer, np.ndarray] = {}
 
     def call(self, number: int) -> int:
@@ -89,7 +90,7 @@ class Executable:
         for stack, kept in self.stacks.items():
             table += [address_of(kept) + self.given.get(stack, 0), address_of(kept) + kept.nbytes]
         callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
-        self.table[:] = [*table, callback, *map(products.address, _FLOATS)]
+        self.table[:] = [*table, callback, *map(products.address, _FLOATS), address_of(self.services)]
         with np.errstate(all="ignore"):
             code = self.run(address_of(self.table))
         tops = self.table[len(self.order) :: 2]

@@ -9,10 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from effgrad.stage.loop.affine import Affine, Ranges
-from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import (
     INT,
     Apply,
@@ -29,26 +26,27 @@ from effgrad.stage.loop.ir import (
     Statement,
     Store,
     While,
-    load,
     loads,
     topological,
     walk,
 )
 from effgrad.stage.native import products
-from effgrad.stage.native.element_text import Elements, memory_type, row_major
+from effgrad.stage.native.element_text import memory_type
+from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, wrapped
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, legal
+from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
 
 # Maps of no more points, and operations in all, are written out.
 POINTS, WRITTEN_OUT = 64, 600
 # Buffers of no more elements are in registers if all places in them are known.
 LOCAL = 64
-FULL, RAISED, BEYOND = 1, 2, 3
+RAISED, BEYOND = 2, 3
 LARGEST = 2**63 - 1024
 
 
-class Function(Elements):
+class Function(Stacks):
     """The text of a region's function, and the kernels that it calls."""
 
     def __init__(self, region: Region) -> None:
@@ -124,10 +122,6 @@ class Function(Elements):
     def inside(self, atom: Element) -> bool:
         return True
 
-    def stack(self, stack: Stack) -> str:
-        """The place of a stack's pointer."""
-        return f"%stack{self.stacks.setdefault(stack, len(self.stacks))}"
-
     # Statements
 
     def block(self, block: Block) -> None:
@@ -184,6 +178,22 @@ class Function(Elements):
         self.start(f"body{k}")
         return number, str(k)
 
+    def asking(self, s: Repeat | While, number: str) -> None:
+        """Let a long loop ask for signals now and then."""
+        steps = steps_between(s, self.ranges)
+        if steps is None:
+            return
+        place = self.body.do(f"and i64 {number}, {steps - 1}")
+        self.labels += 1
+        ask, on = f"ask{self.labels}", f"on{self.labels}"
+        now = self.body.do(f"icmp eq i64 {place}, {steps - 1}")
+        self.body.lines.append(f"  br i1 {now}, label %{ask}, label %{on}")
+        self.start(ask)
+        stop = self.body.do("call i32 @KERNEL.ask(ptr %services)")
+        self.leave(self.body.do(f"icmp ne i32 {stop}, 0"), INTERRUPTED)
+        self.body.lines.append(f"  br label %{on}")
+        self.start(on)
+
     def again(self, number: str, k: str) -> None:
         self.body.lines.append(f"  br label %latch{k}")
         self.start(f"latch{k}")
@@ -201,6 +211,7 @@ class Function(Elements):
         if s.step != 1:
             at = self.body.do(f"mul nsw i64 {at}, {s.step}")
         self.variables[s.variable] = at if start == "0" else self.body.do(f"add nsw i64 {at}, {start}")
+        self.asking(s, number)
         self.block(s.body)
         del self.variables[s.variable]
         self.again(number, k)
@@ -218,6 +229,7 @@ class Function(Elements):
         more = self.values([s.flag])[s.flag]
         self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
         self.start(f"body{k}")
+        self.asking(s, number)
         self.block(s.body)
         self.again(number, str(k))
 
@@ -285,52 +297,6 @@ class Function(Elements):
             value = self.body.do(f"fadd {kind} {self.body.do(f'load {kind}, ptr {place}')}, {value}")
         self.store(value, buffer.dtype, place)
 
-    # Stacks: 8 bytes an element
-
-    def move(self, s: Push | Pop) -> None:
-        """Save elements, or bring them back."""
-        top, limit = self.stack(s.stack), f"%limit{self.stacks[s.stack]}"
-        size = "1"
-        for _, n in s.dims:
-            extent = self.integer(n)
-            size = extent if size == "1" else self.body.do(f"mul nsw i64 {size}, {extent}")
-        pointer = self.body.do(f"load ptr, ptr {top}")
-        if isinstance(s, Pop):
-            back = self.body.do(f"sub nsw i64 0, {size}")
-            pointer = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {back}")
-            self.body.lines.append(f"  store ptr {pointer}, ptr {top}")
-        else:
-            after = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {size}")
-            self.leave(self.body.do(f"icmp ugt ptr {after}, {limit}"), FULL)
-            self.body.lines.append(f"  store ptr {after}, ptr {top}")
-        self.moved(s, pointer)
-
-    def moved(self, s: Push | Pop, pointer: str) -> None:
-        """Copy the elements between the buffer and the stack."""
-        if self.is_short(s):
-            for number, point in enumerate(itertools.product(*[range(n.constant) for _, n in s.dims])):
-                at = dict(zip([name for name, _ in s.dims], point, strict=True))
-                self.move_one(s, [i.substitute(at) for i in s.indices], pointer, number)
-            return
-        size = math.prod(self.ranges.most(n) for _, n in s.dims)
-        slots = Buffer("slots", (max(size, 1),), np.dtype(np.int64 if s.buffer.dtype.kind in "bi" else float))
-        place = row_major(s.dims)
-        there = Store(slots, (place,), cast(load(s.buffer, s.indices), slots.dtype))
-        back = Store(s.buffer, s.indices, cast(load(slots, [place]), s.buffer.dtype))
-        self.places[slots] = pointer
-        self.call(Nest(Map(s.dims, [there if isinstance(s, Push) else back]), self.ranges))
-        del self.places[slots]
-
-    def move_one(self, s: Push | Pop, indices: Sequence[Affine], pointer: str, number: int) -> None:
-        slot = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {number}")
-        own, kind = TYPES[s.buffer.dtype], "i64" if s.buffer.dtype.kind in "bi" else "double"
-        if isinstance(s, Push):
-            value = self.body.convert(self.load(s.buffer, indices), own, kind)
-            self.body.lines.append(f"  store {kind} {value}, ptr {slot}")
-        else:
-            value = self.body.convert(self.body.do(f"load {kind}, ptr {slot}"), kind, own)
-            self.store(value, s.buffer.dtype, self.place(s.buffer, indices))
-
     # Products
 
     def product(self, m: Map, t: Store) -> bool:
@@ -364,11 +330,11 @@ class Function(Elements):
         left = []
         for k in range(len(self.stacks)):  # where the stacks end is what comes after begins with
             left += [f"  %top{k} = load ptr, ptr %stack{k}", f"  store ptr %top{k}, ptr %base{k}.at"]
-        for number, word in enumerate(("apply", "blas", "blas.single")):
+        for number, word in enumerate(("apply", "blas", "blas.single", "services")):
             stacks += [f"  %{word}.at = getelementptr ptr, ptr %arguments, i64 {last + number}",
                        f"  %{word} = load ptr, ptr %{word}.at"]  # fmt: skip
         stacks.append("  %product = alloca [18 x i64]")
-        head = ["define i32 @KERNEL(ptr %arguments) nounwind {", "entry:"]
+        head = [wrapped(last + 3), "define internal i32 @KERNEL.body(ptr %arguments) {", "entry:"]
         steps = [line.replace("%entry ]", "%start ]") for line in self.body.lines]
         body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *steps, *left, "  ret i32 0", "}"]
         return body

@@ -1,0 +1,86 @@
+"""Stacks of a region's function: elements that are saved and brought back, 8 bytes each."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, Ranges
+from effgrad.stage.loop.element import cast
+from effgrad.stage.loop.ir import Buffer, Map, Pop, Push, Stack, Store, load
+from effgrad.stage.native.element_text import Elements, row_major
+from effgrad.stage.native.nests import Nest
+from effgrad.stage.native.scalars import TYPES, Body
+
+FULL = 1
+
+
+class Stacks(Elements):
+    """The statements that save elements."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body)
+        self.ranges = Ranges()
+        self.places: dict[Buffer, str] = {}
+        self.stacks: dict[Stack, int] = {}
+
+    def is_short(self, s: Map | Push | Pop) -> bool:
+        """Whether a statement is written out point by point."""
+        raise NotImplementedError
+
+    def leave(self, condition: str, code: int) -> None:
+        """Return a code if a condition holds."""
+        raise NotImplementedError
+
+    def call(self, nest: Nest) -> None:
+        """A call of a nest's function."""
+        raise NotImplementedError
+
+    def stack(self, stack: Stack) -> str:
+        """The place of a stack's pointer."""
+        return f"%stack{self.stacks.setdefault(stack, len(self.stacks))}"
+
+    def move(self, s: Push | Pop) -> None:
+        """Save elements, or bring them back."""
+        top, limit = self.stack(s.stack), f"%limit{self.stacks[s.stack]}"
+        size = "1"
+        for _, n in s.dims:
+            extent = self.integer(n)
+            size = extent if size == "1" else self.body.do(f"mul nsw i64 {size}, {extent}")
+        pointer = self.body.do(f"load ptr, ptr {top}")
+        if isinstance(s, Pop):
+            back = self.body.do(f"sub nsw i64 0, {size}")
+            pointer = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {back}")
+            self.body.lines.append(f"  store ptr {pointer}, ptr {top}")
+        else:
+            after = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {size}")
+            self.leave(self.body.do(f"icmp ugt ptr {after}, {limit}"), FULL)
+            self.body.lines.append(f"  store ptr {after}, ptr {top}")
+        self.moved(s, pointer)
+
+    def moved(self, s: Push | Pop, pointer: str) -> None:
+        """Copy the elements between the buffer and the stack."""
+        if self.is_short(s):
+            for number, point in enumerate(itertools.product(*[range(n.constant) for _, n in s.dims])):
+                at = dict(zip([name for name, _ in s.dims], point, strict=True))
+                self.move_one(s, [i.substitute(at) for i in s.indices], pointer, number)
+            return
+        size = math.prod(self.ranges.most(n) for _, n in s.dims)
+        slots = Buffer("slots", (max(size, 1),), np.dtype(np.int64 if s.buffer.dtype.kind in "bi" else float))
+        place = row_major(s.dims)
+        there = Store(slots, (place,), cast(load(s.buffer, s.indices), slots.dtype))
+        back = Store(s.buffer, s.indices, cast(load(slots, [place]), s.buffer.dtype))
+        self.places[slots] = pointer
+        self.call(Nest(Map(s.dims, [there if isinstance(s, Push) else back]), self.ranges))
+        del self.places[slots]
+
+    def move_one(self, s: Push | Pop, indices: Sequence[Affine], pointer: str, number: int) -> None:
+        slot = self.body.do(f"getelementptr inbounds double, ptr {pointer}, i64 {number}")
+        own, kind = TYPES[s.buffer.dtype], "i64" if s.buffer.dtype.kind in "bi" else "double"
+        if isinstance(s, Push):
+            value = self.body.convert(self.load(s.buffer, indices), own, kind)
+            self.body.lines.append(f"  store {kind} {value}, ptr {slot}")
+        else:
+            value = self.body.convert(self.body.do(f"load {kind}, ptr {slot}"), kind, own)
+            self.store(value, s.buffer.dtype, self.place(s.buffer, indices))
