@@ -76,6 +76,7 @@ MODULES = {"pandas": "effgrad.functions.pandas"} | {
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
         "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+        "spatial.transform": "rotation", "fftpack": "fftpack",
     }.items()
 } | {
     "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",

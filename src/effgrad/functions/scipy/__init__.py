@@ -31,7 +31,8 @@ WRITTEN_IN_NUMPY = {
         ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukeylambda tvar variation vonmises_fisher
         wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
     "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CubicHermiteSpline CubicSpline PPoly
-        PchipInterpolator BSpline Rbf RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
+        PchipInterpolator BSpline LinearNDInterpolator NearestNDInterpolator RBFInterpolator Rbf
+        RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
         pchip_interpolate""",
     "integrate": "cumulative_trapezoid dblquad fixed_quad nquad romb simpson tplquad trapezoid",
 }
@@ -81,7 +82,9 @@ NO_RULE = {
         "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
             InterpolatedUnivariateSpline LSQUnivariateSpline SmoothBivariateSpline RectBivariateSpline bisplrep bisplev
             splrep splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
-        "in compiled code": "RBFInterpolator LinearNDInterpolator CloughTocher2DInterpolator NdBSpline NdPPoly",
+        "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
+            "CloughTocher2DInterpolator",
+        "in compiled code": "NdBSpline NdPPoly",
     },
     "integrate": {
         "it evaluates the integrand on plain numbers; use quad or fixed_quad":

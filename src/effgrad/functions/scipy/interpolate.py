@@ -26,7 +26,7 @@ from scipy.interpolate import (
 from scipy.interpolate._interpolate import _PPolyBase
 
 from effgrad.arrays.value import KINDS, plain, plain_tree
-from effgrad.functions.scipy import splines
+from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
 from effgrad.primitives.joining import shape_of
@@ -333,4 +333,5 @@ RULES: list[tuple[Any, str, Any]] = [
     *rules_of(scipy.interpolate, {"splev": _splev}),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
     (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),
+    *scattered.RULES,
 ]

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy import banded, matrix_functions, schur, special_matrices
-from effgrad.functions.scipy.matrix_functions import sylvester
+from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
@@ -306,15 +306,13 @@ def _pinv(a: Any, *, rtol: Any = None, return_rank: bool = False) -> Any:
 
 
 def _polar(a: Any, side: str = "right") -> Any:
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
-    s = s[..., None, :]
-    stretch = np.matmul(adjoint(vh) * s, vh) if side == "right" else np.matmul(u * s, adjoint(u))
-    return np.matmul(u, vh), stretch
+    factor = unitary_factor(a)
+    return factor, np.matmul(adjoint(factor), a) if side == "right" else np.matmul(a, adjoint(factor))
 
 
 def _procrustes(A: Any, B: Any) -> Any:
-    u, w, vt = np.linalg.svd(np.matmul(adjoint(A), B), full_matrices=False)
-    return np.matmul(u, vt), np.sum(w, axis=-1)
+    product = np.matmul(adjoint(A), B)
+    return unitary_factor(product), np.linalg.norm(product, "nuc", axis=(-2, -1))
 
 
 RULES: list[tuple[Any, str, Any]] = rules_of(scipy.linalg, {

@@ -5,9 +5,10 @@ The derivative of an entire function of a matrix is a block of the function of a
 
 A function with a branch cut would see that larger matrix on the other side of the cut, so its derivative follows from
 the result that was computed: Y dY + dY Y = dA for Y = sqrtm(A), and N dS + dS N = dA - S dA S with N = A S for
-S = signm(A). The logarithm has the derivatives of square roots, taken until the root is near the identity, and there
-that of its Pade approximant: Al-Mohy, Higham and Relton, Computing the Frechet derivative of the matrix logarithm and
-estimating the condition number (2013).
+S = signm(A). The unitary factor Q of A = Q H has dQ = Q X with H X + X H = Q^H dA - dA^H Q: Higham, Functions of
+matrices (2008), chapter 8. The logarithm has the derivatives of square roots, taken until the root is near the
+identity, and there that of its Pade approximant: Al-Mohy, Higham and Relton, Computing the Frechet derivative of the
+matrix logarithm and estimating the condition number (2013).
 """
 
 from typing import Any
@@ -17,7 +18,8 @@ import scipy.linalg
 
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
-from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.primitives.product import mT
 
@@ -51,6 +53,39 @@ sylvester: Primitive = general(
     ),
     name="solve_sylvester",
 )
+
+
+# The unitary factor Q of a = Q h, with h Hermitian; of a wide matrix, its rows are orthonormal.
+
+
+def _factor_change(t: Any, y: Any, a: Any) -> Any:
+    size, turn = np.matmul(adjoint(y), a), np.matmul(adjoint(y), t)
+    change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)))
+    beside = t - np.matmul(y, turn)
+    return change if np.shape(plain(a))[-2] == np.shape(plain(a))[-1] else change + _over(beside, size)
+
+
+def _factor_pull(g: Any, y: Any, a: Any) -> Any:
+    """The same map: it is its own adjoint."""
+    return conj(_factor_change(conj(g), y, a))
+
+
+def _over(x: Any, size: Any) -> Any:
+    return mT(np.linalg.solve(mT(size), mT(x)))
+
+
+def _unitary_value(a: Any) -> Any:
+    u, _, vh = np.linalg.svd(a, full_matrices=False)
+    return np.matmul(u, vh)
+
+
+_tall_factor = general(_unitary_value, jvp=_factor_change, vjp=_factor_pull, name="unitary_factor")
+
+
+def unitary_factor(a: Any) -> Any:
+    """The factor of the polar decomposition, also where singular values are equal, but for 0."""
+    wide = np.shape(plain(a))[-2] < np.shape(plain(a))[-1]
+    return adjoint(_tall_factor(adjoint(a))) if wide else _tall_factor(a)
 
 
 # Entire functions, and tangents, whose poles are no cuts.

@@ -1,0 +1,84 @@
+"""`scipy.fftpack`: the transforms of `scipy.fft` under older conventions, and operators on periodic sequences."""
+
+from typing import Any
+
+import numpy as np
+import scipy.fftpack
+
+from effgrad.arrays.value import plain
+from effgrad.functions.scipy.fft import ONE, OPPOSITE
+from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
+from effgrad.primitives.fourier import _resized
+from effgrad.primitives.joining import shape_of
+
+
+def _rfft(x: Any, n: Any = None, axis: int = -1) -> Any:
+    """The real and imaginary parts of half the spectrum, one after the other, without those that are zero."""
+    x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
+    count = shape_of(x)[-1]
+    half = np.fft.rfft(x)
+    parts = np.reshape(np.stack([np.real(half), np.imag(half)], axis=-1), (*shape_of(x)[:-1], -1))
+    kept = np.delete(np.arange(shape_of(parts)[-1]), 1)[:count]
+    return np.moveaxis(parts[..., kept], -1, axis)
+
+
+def _irfft(x: Any, n: Any = None, axis: int = -1) -> Any:
+    x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
+    count = shape_of(x)[-1]
+    first, nothing = x[..., :1], np.zeros((*shape_of(x)[:-1], 1))
+    real = np.concatenate([first, x[..., 1::2]], axis=-1)
+    imag = np.concatenate([nothing, x[..., 2::2], *([nothing] if count % 2 == 0 else [])], axis=-1)
+    return np.moveaxis(np.fft.irfft(real + 1j * imag, count), -1, axis)
+
+
+def _cosines(name: str) -> Any:
+    """A cosine or sine transform; the inverse is the opposite type, with no other scale than that of `norm`."""
+    one, inverse = ONE[name.removeprefix("i").removesuffix("n")], name[0] == "i"
+
+    def rule(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        return one(x, OPPOSITE[type] if inverse else type, n, axis, norm)
+
+    def several(x: Any, type: int = 2, shape: Any = None, axes: Any = None, norm: Any = None) -> Any:
+        if axes is None:
+            axes = np.arange(np.ndim(plain(x))) if shape is None else np.arange(-np.size(shape), 0)
+        axes = [int(axis) for axis in np.atleast_1d(axes)]
+        lengths = [None] * len(axes) if shape is None else np.atleast_1d(shape).tolist()
+        for axis, n in zip(axes, lengths, strict=True):
+            x = rule(x, type, n, axis, norm)
+        return x
+
+    return several if name[-1] == "n" else rule
+
+
+def _operator(name: str) -> Any:
+    """A linear operator on a periodic sequence, as its matrix."""
+    function = getattr(scipy.fftpack, name)
+
+    def rule(x: Any, *args: Any, **options: Any) -> Any:
+        require(not traced_inside((args, options)), f"fftpack.{name}", "its first argument only")
+        x = np.asarray(x)
+        columns = [function(row, *args, **options) for row in np.eye(shape_of(x)[0])]
+        return np.matmul(np.stack(columns, axis=1), x)
+
+    return rule
+
+
+def _of_one(name: str) -> Any:
+    return lambda x, n=None, axis=-1: getattr(np.fft, name)(np.asarray(x), n, axis)
+
+
+def _of_several(name: str) -> Any:
+    default = (-2, -1) if name[-1] == "2" else None
+    return lambda x, shape=None, axes=default: getattr(np.fft, f"{name[:-1]}n")(
+        np.asarray(x), shape, range(-np.size(shape), 0) if axes is None and shape is not None else axes
+    )
+
+
+PERIODIC = "diff tilbert itilbert hilbert ihilbert cs_diff sc_diff ss_diff cc_diff shift".split()
+RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fftpack, {
+    "fft": _of_one("fft"), "ifft": _of_one("ifft"), "rfft": _rfft, "irfft": _irfft,
+    **{name: _of_several(name) for name in ("fftn", "ifftn", "fft2", "ifft2")},
+    **{name: _cosines(name) for kind in ("dct", "dst") for name in (kind, f"i{kind}", f"{kind}n", f"i{kind}n")},
+    **{name: _operator(name) for name in PERIODIC},
+    "next_fast_len": constant(scipy.fftpack.next_fast_len),
+})  # fmt: skip

@@ -1,0 +1,63 @@
+"""`scipy.spatial.transform`, from SciPy 1.17 on: the value is that of SciPy's compiled functions of rotations.
+
+The derivative is that of the same functions as SciPy writes them for other array libraries, with NumPy's operations.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.memory import buffer
+from effgrad.arrays.value import KINDS, plain
+from effgrad.functions.scipy.matrix_functions import unitary_factor
+from effgrad.functions.scipy.tables import Method, traced_inside
+from effgrad.primitives.given import as_computed
+
+try:
+    from scipy._lib.array_api_extra import at
+    from scipy.spatial.transform import _rotation_cy as compiled
+    from scipy.spatial.transform import _rotation_xp as written
+except ImportError:  # before SciPy 1.17, rotations are compiled as a whole
+    NAMES: list[str] = []
+else:
+    NAMES = [name for name, value in vars(written).items() if inspect.isfunction(value) and hasattr(compiled, name)]
+
+
+def _with_arrays(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled function whose results are arrays, where they may be views of memory."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        return tuple(map(_array, result)) if isinstance(result, tuple) else _array(result)
+
+    function.__name__ = original.__name__
+    return function
+
+
+def _array(value: Any) -> Any:
+    return value if value is None or isinstance(value, float | str) else np.asarray(value)
+
+
+def _from_matrix(matrix: Any, assume_valid: bool = False) -> Any:
+    """The quaternion of the rotation that is nearest to a matrix."""
+    return written.from_matrix(matrix if assume_valid else unitary_factor(matrix), assume_valid=True)
+
+
+def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Any, copy: Any, xp: Any) -> Any:
+    """`at(x)[index].set(y)` and its relatives, as a new array."""
+    x, index = np.asarray(self._x), plain(self._idx)
+    result = x.copy() if type(x) in KINDS else buffer(np.array(x))
+    result[index] = y if out_of_place is None else out_of_place(x[index], y)
+    return result
+
+
+DEFINITIONS = {"from_matrix": _from_matrix}
+PLACED = Method(_placed, lambda self: traced_inside(self._x))
+RULES: list[tuple[Any, str, Any]] = [
+    *((compiled, name,
+       as_computed(_with_arrays(getattr(compiled, name)), DEFINITIONS.get(name, getattr(written, name))))
+      for name in NAMES),
+    *([(at, "_op", PLACED)] if NAMES else []),
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""`scipy.interpolate` of scattered points: radial basis functions, and interpolation on triangles.
+
+An interpolant is SciPy's, made of plain values, and keeps beside them the traced ones that it was given. Which simplex
+or which neighbours a point has is a constant; the rest is the definition. Fasshauer, Meshfree approximation methods
+with MATLAB (2007), chapter 6, for radial basis functions with polynomials.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator
+
+from effgrad.arrays.value import plain, plain_tree
+from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
+from effgrad.primitives.given import as_computed, outside
+from effgrad.primitives.joining import shape_of
+from effgrad.primitives.reduction import root
+
+
+def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
+    """The constructor of a plain interpolant, which keeps its first arguments by the names that they have here."""
+    original, own = vars(owner)["__init__"], list(inspect.signature(owner.__init__).parameters)[1:]
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        outside(lambda: original(self, *plain_tree(args), **plain_tree(options)))
+        if not traced_inside((args, options)):
+            return
+        given = {**dict(zip(own, args, strict=False)), **options}
+        self.given = {name: given[key] for key, name in zip(own, names, strict=False) if given.get(key) is not None}
+
+    return owner, "__init__", Calling(init)  # always: compiled code makes triangles of plain arrays alone
+
+
+def _holds(self: Any) -> bool:
+    return hasattr(self, "given")
+
+
+def _given(self: Any, name: str, value: Any) -> Any:
+    return np.asarray(getattr(self, "given", {}).get(name, value))
+
+
+def _points_of(args: Any) -> Any:
+    """The points of a call: an array whose last axis is the coordinates, or an array for each coordinate."""
+    if len(args) == 1 and not isinstance(args[0], tuple | list):
+        return np.asarray(args[0])
+    coordinates = args[0] if len(args) == 1 else args
+    return np.stack(np.broadcast_arrays(*map(np.asarray, coordinates)), axis=-1)
+
+
+# Radial basis functions, of the square of the distance.
+
+
+def _thin_plate(square: Any) -> Any:
+    zero = plain(square) == 0
+    return np.where(zero, 0.0, 0.5 * square * np.log(np.where(zero, 1.0, square)))
+
+
+KERNELS: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda square: -root(square),
+    "thin_plate_spline": _thin_plate,
+    "cubic": lambda square: square * root(square),
+    "quintic": lambda square: -square * square * root(square),
+    "multiquadric": lambda square: -np.sqrt(square + 1),
+    "inverse_multiquadric": lambda square: 1 / np.sqrt(square + 1),
+    "inverse_quadratic": lambda square: 1 / (square + 1),
+    "gaussian": lambda square: np.exp(-square),
+}
+
+
+def _rbf(self: Any, x: Any) -> Any:
+    x, y = np.asarray(x), _given(self, "points", self.y)
+    reals("interpolate.RBFInterpolator", x, y)
+    count = shape_of(y)[0]
+    values = np.reshape(_given(self, "values", self.d), (count, -1))
+    smoothing = np.broadcast_to(_given(self, "smoothing", self.smoothing), (count,))
+    epsilon, kernel = _given(self, "epsilon", self.epsilon), KERNELS[self.kernel]
+
+    def basis(x: Any, y: Any) -> Any:
+        return kernel(np.sum((epsilon * (x[:, None, :] - y[None])) ** 2, axis=-1))
+
+    def interpolated(x: Any, near: Any) -> Any:
+        y, low, high = points[near], np.min(plain(points)[near], axis=0), np.max(plain(points)[near], axis=0)
+        middle, size = (low + high) / 2, np.where(high == low, 1.0, (high - low) / 2)
+
+        def polynomials(x: Any) -> Any:
+            return np.prod(((x - middle) / size)[:, None, :] ** self.powers, axis=-1)
+
+        kernels, terms = basis(y, y) + np.diag(smoothing[near]), polynomials(y)
+        more = shape_of(terms)[1]
+        system = np.block([[kernels, terms], [terms.T, np.zeros((more, more))]])
+        right = np.concatenate([values[near], np.zeros((more, shape_of(values)[1]))])
+        return np.matmul(np.concatenate([basis(x, y), polynomials(x)], axis=1), np.linalg.solve(system, right))
+
+    points, shape = y, (shape_of(x)[0], *self.d_shape)
+    if self.neighbors is None:
+        return np.reshape(interpolated(x, np.arange(count)), shape)
+    near = np.reshape(self._tree.query(plain(x), self.neighbors)[1], (-1, self.neighbors))
+    rows = [interpolated(x[i : i + 1], np.sort(places)) for i, places in enumerate(near)]
+    return np.reshape(np.concatenate(rows), shape)
+
+
+# Triangles, and the nearest point.
+
+
+def _values(self: Any) -> Any:
+    return _given(self, "values", np.reshape(self.values, (-1, *getattr(self, "values_shape", self.values.shape[1:]))))
+
+
+def _linear(self: Any, *args: Any) -> Any:
+    require(isinstance(self, LinearNDInterpolator), "interpolate.LinearNDInterpolator", "it, and none of higher order")
+    x, values = _points_of(args), _values(self)
+    size, middle = (1.0, 0.0) if self.scale is None else (self.scale, self.offset)
+    points = _points_of([self.given["points"]]) if _holds(self) else self.points * size + middle
+    reals("interpolate.LinearNDInterpolator", x, points)
+    flat = np.reshape(x, (-1, shape_of(x)[-1]))
+    where = self.tri.find_simplex((plain(flat) - middle) / size)
+    corners = self.tri.simplices[where]
+    first, last = points[corners[:, :-1]], points[corners[:, -1]]
+    parts = np.linalg.solve(np.swapaxes(first - last[:, None], -1, -2), (flat - last)[..., None])[..., 0]
+    weights = np.concatenate([parts, 1 - np.sum(parts, axis=1, keepdims=True)], axis=1)
+    wide = np.reshape(weights, (*shape_of(weights), *(1,) * (np.ndim(plain(values)) - 1)))
+    result = np.sum(wide * values[corners], axis=1)
+    beyond = np.reshape(where < 0, (-1, *(1,) * (np.ndim(plain(result)) - 1)))
+    return np.reshape(np.where(beyond, self.fill_value, result), shape_of(x)[:-1] + shape_of(values)[1:])
+
+
+def _nearest(self: Any, *args: Any, **options: Any) -> Any:
+    twin, values = copy.copy(self), _values(self)
+    twin.values, twin.values_shape = np.arange(float(shape_of(values)[0])), ()
+    place = _plain_nearest(twin, *plain_tree(args), **options)
+    known = np.isfinite(place)
+    found = values[np.where(known, place, 0).astype(int)]
+    return np.where(np.reshape(known, (*known.shape, *(1,) * (np.ndim(plain(values)) - 1))), found, np.nan)
+
+
+_plain_nearest = NearestNDInterpolator.__call__
+
+
+def _called(owner: Any, definition: Any) -> tuple[Any, str, Any]:
+    original = vars(owner)["__call__"]
+    rule = as_computed(original, definition)
+
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        if _holds(self) or traced_inside((args, options)):
+            return rule(self, *args, **options)
+        return outside(lambda: original(self, *args, **options))
+
+    return owner, "__call__", Calling(call)
+
+
+TRIANGLES: Any = next(kind for kind in LinearNDInterpolator.__mro__ if "__call__" in vars(kind))
+RULES: list[tuple[Any, str, Any]] = [
+    _keeping(RBFInterpolator, "points", "values", "neighbors", "smoothing", "kernel", "epsilon"),
+    _keeping(LinearNDInterpolator, "points", "values"),
+    _keeping(NearestNDInterpolator, "points", "values"),
+    _called(RBFInterpolator, _rbf),
+    _called(TRIANGLES, _linear),
+    _called(NearestNDInterpolator, _nearest),
+]
