@@ -498,7 +498,7 @@ def write(array: Traced, index: Any, value: Any) -> None:
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     if type(value) in (list, tuple):
         value = np.array(value)
-    if is_lazy(array):
+    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
         _replace(array, OPERATORS["setitem"](array, value, index=as_index(index)))
         return
     handle = _handle(array)

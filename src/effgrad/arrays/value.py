@@ -467,6 +467,7 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
 setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
 
+
 def _as_method(name: str) -> Any:
     """A method that is NumPy's function of that name; libraries of units look at what it is called."""
     function = getattr(np, name)

@@ -111,8 +111,11 @@ class FastTaped(Taped):
         for name in range(len(entries) - 1, first - 1, -1):
             cotangent, entry = collected[name], entries[name]
             kind = type(entry)
+            if first and kind is not Rerun:
+                entries[name] = None
             if kind is Rerun:
-                self.walk_again(collected, entry)
+                entry = cotangent = None  # which would be kept while the checkpoint is walked
+                self.walk_again(collected, name, once=first > 0)
             elif cotangent is None or entry is None:
                 continue
             elif kind is list:

@@ -126,6 +126,13 @@ class SpilledTape:
             names, entries = self.window = segment.names, self._load(segment)
         return entries[name - names.start]
 
+    def __setitem__(self, name: int, entry: Any) -> None:
+        """Replace an entry that is in memory."""
+        if name >= self.first:
+            self.live[name - self.first] = entry
+        elif name in self.window[0]:
+            self.window[1][name - self.window[0].start] = entry
+
     def __delitem__(self, names: slice) -> None:
         end = names.start
         if end < self.first:  # the segment with the end is live again

@@ -182,28 +182,43 @@ class ListMode(ReverseMode):
         return [collected[name] for name in shadows]
 
     def walk(self, collected: list[Any], first: int) -> None:
-        """Walk back from the end of the list to the entry `first`."""
+        """Walk back from the end of the list to the entry `first`.
+
+        What a part that has run again leaves in the list (`first` is not 0) is walked once, and forgotten on the way.
+        """
         entries = self.entries
         for name in range(len(entries) - 1, first - 1, -1):
-            entry, cotangent = entries[name], collected[name]
-            if type(entry) is Rerun:
-                self.walk_again(collected, entry)
-            elif entry is not None and cotangent is not None:
-                collected[name] = None
-                for target, part in self.back(entry, cotangent):
-                    collected[target] = cotangents.add(collected[target], part)
+            if type(entries[name]) is Rerun:
+                self.walk_again(collected, name, once=first > 0)
+            elif entries[name] is not None and collected[name] is not None:
+                self.pass_on(collected, name)
+                if first:
+                    entries[name] = None
 
-    def walk_again(self, collected: list[Any], rerun: "Rerun") -> None:
+    def pass_on(self, collected: list[Any], name: int) -> None:
+        """Pass the cotangent of an operation's result on to its arguments."""
+        cotangent = collected[name]
+        collected[name] = None
+        for target, part in self.back(self.entries[name], cotangent):
+            collected[target] = cotangents.add(collected[target], part)
+
+    def walk_again(self, collected: list[Any], name: int, once: bool) -> None:
         """Record a checkpoint at the end of the list, walk back over it, and forget it."""
+        rerun = self.entries[name]
         given = [collected[name] for name in rerun.names]
         if all(cotangent is None for cotangent in given):
             return
         end = len(self.entries)
         parts = rerun.first.again()
         collected.extend([None] * (len(self.entries) - end))
-        for part, cotangent in zip(parts, given, strict=True):
+        for result, part, cotangent in zip(rerun.names, parts, given, strict=True):
+            collected[result] = None
             if cotangent is not None:
                 collected[part.shadow] = cotangents.add(collected[part.shadow], cotangent)
+        if once:
+            self.entries[name] = None
+        # Checkpoints may nest deep: while inner ones are walked, nothing of this is kept.
+        del rerun, given, parts, part, cotangent
         self.walk(collected, end)
         del self.entries[end:], collected[end:]
 
