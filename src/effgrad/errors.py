@@ -15,6 +15,8 @@ from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
+# The names of files that no user wrote: ours, Python's, NumPy's, and those of dataclasses.
+_GENERATED = ("<operators of", "<effgrad", "<frozen", "<__array_function__", "<string>")
 
 LIBRARIES = (
     "numpy", "scipy", "optree", "sklearn", "pandas", "xarray", "jax", "torch", "cupy", "array_api_strict",
@@ -35,7 +37,8 @@ def user_frame() -> FrameType | None:
 
 def _shown(frame: FrameType, line: int) -> str:
     file = frame.f_code.co_filename
-    return f"{file}:{line}: {linecache.getline(file, line).strip()}"
+    text = linecache.getline(file, line).strip()  # none at a prompt of Python 3.12 and earlier
+    return f"{file}:{line}: {text}" if text else f"{file}:{line}"
 
 
 def raised_by_the_program(traceback: TracebackType) -> bool:
@@ -107,9 +110,10 @@ def running_frames() -> Iterator[FrameType]:
 
 
 def _inside(frame: FrameType) -> bool:
+    """Whether a frame is ours or a library's. Prompts and notebooks (`<stdin>`, `<ipython-input-1>`) are the user's."""
     name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
     first = name.partition(".")[0]
-    return file.startswith((_PACKAGE, "<")) or first in LIBRARIES or first in sys.stdlib_module_names
+    return file.startswith((_PACKAGE, *_GENERATED)) or first in LIBRARIES or first in sys.stdlib_module_names
 
 
 class EffgradError(Exception):
