@@ -201,15 +201,20 @@ def test_a_real_schur_form_with_blocks_says_what_to_write():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_vectors_of_equal_eigenvalues_have_no_derivative_and_say_so_with_nan():
-    """A function of them that is smooth is not told from one that is not: a wrong number would be worse."""
+def test_vectors_of_equal_eigenvalues_have_the_limit_and_singular_vectors_nan():
+    """A smooth function of singular vectors is not told from one that is not: a wrong number would be worse."""
     weights = np.array([[1.0, 2.0], [2.0, 3.0]])
 
     def f(a):
         w, v = np.linalg.eigh(a)
         return np.sum(weights * ((v * np.exp(w)) @ v.T))
 
-    assert np.isnan(grad(f)(np.eye(2))).any() and np.isnan(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1])
+    def g(a):
+        u, s, vh = np.linalg.svd(a)
+        return np.sum(weights * ((u * np.exp(s)) @ vh))
+
+    np.testing.assert_allclose(grad(f)(np.eye(2)), np.e * np.array([[1.0, 0.0], [4.0, 3.0]]), rtol=1e-12)
+    assert np.isnan(grad(g)(np.eye(2))).any() and np.isnan(jvp(g, (np.eye(2),), (np.ones((2, 2)),))[1])
     exact = grad(lambda a: np.sum(weights * sl.expm(a)))(np.eye(2))
     np.testing.assert_allclose(exact, np.e * weights, rtol=1e-13)
 

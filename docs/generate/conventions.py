@@ -83,6 +83,7 @@ ROWS = {
         ("np.linalg.eigvalsh(x)[0]", [[1.0, 0.0], [0.0, 1.0]]),
         ("np.sum(np.linalg.eigvalsh(x))", [[1.0, 0.0], [0.0, 1.0]]),
         ("np.linalg.eigh(x)[1][0, 0]", [[1.0, 0.0], [0.0, 1.0]]),
+        ("np.sum((e := np.linalg.eigh(x))[1] * np.exp(e[0]) @ e[1].T)", [[1.0, 0.0], [0.0, 1.0]]),
         ("np.linalg.norm(x, 'nuc')", [[1.0, 0.0], [0.0, 1.0]]),
         ("np.linalg.norm(x, 'nuc')", [[1.0, 0.0], [0.0, 0.0]]),
         ("np.linalg.norm(x, 2)", [[1.0, 0.0], [0.0, 1.0]]),
@@ -114,6 +115,11 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    `sqrt(x @ x)` the gradient of a norm, `sqrt(x)**2` that of x, and distances of pairs may have zeros among them.
    A first derivative that differs between opposite sides is their mean, as in 1. A side that leaves the domain (`sqrt`
    of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
+
+Equal eigenvalues are singular points too, and beside them `eigh` has a series: a matrix function written as
+`v * g(w) @ v.T` has its derivative where eigenvalues are equal, and what depends on the choice of eigenvectors is NaN.
+Second derivatives there, and factors of `svd` and `eig`, stay NaN: write `scipy.linalg.expm`, `sqrtm`, `logm`, `polar`
+or `funm`, which have rules of their own.
 
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
 inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that

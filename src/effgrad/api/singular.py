@@ -122,7 +122,7 @@ def _replaced(leaf: Any, sides: list[Any], order: int) -> Any:
         size = max(np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in known)
         agree = np.all([(np.abs(one - mean) <= AGREEMENT * size) | (one == mean) for one in pairs], axis=0)
     # An infinite second derivative may be that of a kink; at the end of a domain, one that the formula gives stays.
-    ended = order == 1 or (np.isinf(leaf) & any(side is None for side in sides))
+    ended = np.isinf(leaf) & (order == 1 or any(side is None for side in sides))
     agree &= np.isfinite(mean) | ended
     limit = np.where(np.isfinite(leaf), leaf, np.where(agree, mean, np.nan))
     return np.asarray(limit, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(limit)

@@ -22,13 +22,14 @@ import numpy as np
 from effgrad.arrays import laurent
 from effgrad.arrays.value import FUNCTIONS, KINDS, composed, evaluated, plain
 from effgrad.errors import NoRule
+from effgrad.primitives import eigenseries
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import QRResult as QRResult
 from effgrad.primitives.factors import adjoint, hermitian, imaginary_diagonal, into_triangle
 from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.primitive import general
+from effgrad.primitives.primitive import Primitive, elementwise, general
 from effgrad.primitives.product import mT
 
 
@@ -39,8 +40,19 @@ def _over_differences(product: Any, w: Any) -> Any:
     which vectors of their common space LAPACK has chosen.
     """
     equal = evaluated(_equal, w)
-    quotient = np.where(equal, 0.0, product / np.where(equal, 1.0, w[..., None, :] - w[..., :, None]))
-    return np.where(evaluated(_undefined, equal, product), np.nan, quotient)
+    quotient = product * inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
+    return undefined_where(quotient, evaluated(_undefined, equal, product))
+
+
+# A hair beside the point, eigenvalues that are equal there are apart, and the quotient is defined.
+inverse_if_apart = elementwise(
+    lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
+    name="inverse_if_apart", series=lambda d, equal: laurent.power(d, -1.0, of_zero=0.0),
+)  # fmt: skip
+undefined_where: Primitive = elementwise(
+    lambda x, at: np.where(at, np.nan, x), lambda y, x, at: undefined_where(0.0 * x + 1.0, at), None,
+    name="undefined_where", series=lambda x, at: x,
+)  # fmt: skip
 
 
 def _equal(w: Any) -> Any:
@@ -345,8 +357,16 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
 
 pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv")
 # Where singular values or eigenvalues meet, derivatives are conventions, and no limit.
-for _primitive in (eigh_packed, eigvalsh, eig_packed, svd_packed, svdvals, pinv_of):
+for _primitive in (eig_packed, svd_packed, svdvals, pinv_of):
     _primitive.series = laurent.unknown
+
+
+def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Any:
+    return eigenseries.packed(laurent.linear(lambda c: hermitian(c, lower), a)) or laurent.unknown(a)
+
+
+eigh_packed.series = _series_of_triangle
+eigvalsh.series = lambda a, lower: laurent.linear(lambda y: np.real(y[..., 0, :]), _series_of_triangle(a, lower))
 
 
 composed({
