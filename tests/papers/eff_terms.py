@@ -6,6 +6,7 @@ from effgrad.papers.eff.signature import power
 from effgrad.papers.eff.terms import (
     BOOL,
     UNIT,
+    Access,
     App,
     Arrow,
     Base,
@@ -26,6 +27,7 @@ from effgrad.papers.eff.terms import (
     Prj,
     Product,
     R,
+    Recursive,
     Return,
     Smooth,
     Split,
@@ -112,7 +114,14 @@ class Maker:
 
     def elimination(self, type_, context, effect, size):
         """A computation of a type by a rule that any type may have; None where the rule does not apply."""
-        match self.random.randrange(10):
+        match self.random.randrange(12):
+            case 10:  # a reference; what is written to one could make a program run for ever
+                inner, made, got = self.value_type(1), self.name(), self.name()
+                rest = self.computation(type_, {**context, got: inner}, effect, size)
+                read = To(got, Access("read", Var(made)), rest)
+                return To(made, Access("ref", self.value(inner, context, size)), read)
+            case 11:  # a recursion that ends at once
+                return Recursive(self.name(), type_, self.computation(type_, context, effect, size))
             case 0:
                 left, right, first, second = self.value_type(1), self.value_type(1), self.name(), self.name()
                 body = self.computation(type_, {**context, first: left, second: right}, effect, size)
@@ -129,7 +138,12 @@ class Maker:
                 return Force(self.value(U(effect, type_), context, size))
             case 3 | 4:
                 inner, name = self.value_type(2), self.name()
-                first = self.computation(F(inner), context, effect, size)
+                if effect and self.random.random() < 0.4:
+                    operation = self.random.choice(sorted(effect))
+                    parameter, inner = OPERATIONS[operation]
+                    first = Call(operation, self.value(parameter, context, size))
+                else:
+                    first = self.computation(F(inner), context, effect, size)
                 return To(name, first, self.computation(type_, {**context, name: inner}, effect, size))
             case 5:
                 argument = self.value_type(2)
@@ -152,16 +166,18 @@ class Maker:
 
     def handle(self, type_, context, effect, size):
         source, handled, name = self.value_type(1), self.effect(), self.name()
+        shallow = self.random.random() < 0.3
+        rest = (handled, F(source)) if shallow else (effect, type_)
         clauses = []
         for operation in sorted(handled):
             parameter, result = OPERATIONS[operation]
             p, k = self.name(), self.name()
-            inner = {**context, p: parameter, k: U(effect, Arrow(result, type_))}
-            if self.random.random() < 0.6:
+            inner = {**context, p: parameter, k: U(rest[0], Arrow(result, rest[1]))}
+            if not shallow and self.random.random() < 0.6:
                 body = App(Force(Var(k)), self.value(result, inner, size - 1))
             else:
                 body = self.computation(type_, inner, effect, size - 2)
             clauses.append(Clause(operation, p, k, body))
         body = self.computation(type_, {**context, name: source}, effect, size - 1)
         handler = Handler(name, source, body, tuple(clauses))
-        return Handle(self.computation(F(source), context, handled, size), handler)
+        return Handle(self.computation(F(source), context, handled, size), handler, shallow=shallow)

@@ -1,5 +1,6 @@
 """EFF: safety on generated terms, the checker's and the reader's errors, and the handlers of chapter 8."""
 
+import pathlib
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from effgrad.papers.eff.terms import F, Program, R, Return, Variable, show
 from effgrad.papers.eff.types import check
 
 LIMIT = 20_000
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @settings(deadline=None)
@@ -57,7 +59,7 @@ def test_generated_terms_use_every_rule():
             used.add(rule)
             if rule is None:
                 break
-    assert used == {"×", "+", "F", "U", "→", "&", "ret", "op", "const", None}
+    assert used == {"×", "+", "F", "U", "→", "&", "ret", "op", "shallow op", "const", "rec", "ref", "read", None}
 
 
 # What programs mean
@@ -96,6 +98,24 @@ define run[] = {\\(m : U[get, put] F R). handle m! with
         # A handler is deep: it handles what comes after an operation too
         ("operation tick : 1 -> 1  handle u <- tick (); u <- tick (); return 0.0 with {return (x : R) -> return x | "
          "tick p k -> x <- k! (); eval2 (op[a, b. a + b], (x, 1.0))}", 2.0),
+        # Recursion: the sum of 10, 9, ..., 1
+        ("(rec (f : R -> F R). \\(n : R). b <- less (n, 0.5); case b of {true u -> return 0.0 | false u -> "
+         "m <- eval1 (op[x. x - 1.0], n); s <- f! m; eval2 (op[a, b. a + b], (n, s))}) 10.0", 55.0),
+        # The store; a continuation that is resumed twice shares it
+        ("r <- ref 1.0; u <- write (r, 5.0); x <- read r; q <- ref r; s <- read q; y <- read s; return (x, y)",
+         (5.0, 5.0)),
+        ("operation flip : 1 -> R  r <- ref 0.0; handle x <- flip (); old <- read r; "
+         "new <- eval2 (op[a, b. a + b], (old, x)); u <- write (r, new); return new with {return (x : R) -> return x "
+         "| flip p k -> a <- k! 1.0; b <- k! 10.0; return b}", 11.0),
+        # A shallow handler takes one operation: here the second one goes to another handler
+        ("operation ask : 1 -> R  shallow a <- ask (); b <- ask (); return (a, b) with {return (x : R * R) -> return x "
+         "| ask p k -> handle k! 1.0 with {return (x : R * R) -> return x | ask p k -> k! 2.0}}", (1.0, 2.0)),
+        # A deep handler by shallow ones and recursion (Hillerström and Lindley 2018): the state of above
+        ("operation get : 1 -> R operation put : R -> 1 "
+         "(rec (run : U[get, put] F R -> R -> F (R * R)). \\(m : U[get, put] F R). \\(s : R). "
+         "shallow m! with {return (x : R) -> return (x, s) | get p k -> run! {[get, put] k! s} s "
+         "| put p k -> run! {[get, put] k! ()} p}) "
+         "{[get, put] x <- get (); y <- eval1 (op[x. x * 2.0], x); u <- put y; return x} 21.0", (21.0, 42.0)),
     ],
 )  # fmt: skip
 def test_what_programs_return(text, value):
@@ -172,6 +192,7 @@ def test_a_program_knows_nothing_of_its_numbers():
         ("return op[x. x +]", "unexpected the end"),
         ("import nothing return ()", "there is no nothing to import"),
         ("define x[] = 1.0 handle return () with x[]", "x\\[\\] is not a handler"),
+        ("operation read : 1 -> R return ()", "read is what programs do with the store"),
     ],
 )
 def test_an_ill_formed_program_gets_a_position(text, message):
@@ -215,6 +236,15 @@ def test_an_ill_formed_program_gets_a_position(text, message):
         ("operation a : 1 -> R  operation b : 1 -> R  handle handle b () with {return (x : R) -> return x | "
          "a p k -> k! 1.0} with {return (x : R) -> return x | b p k -> k! 1.0}",
          "operation: b is not of the effect \\[a\\] here"),
+        ("read 1.0", "reading: expected Ref A, found R"),
+        ("r <- ref 1.0; write (r, ())", "writing: expected R, found 1"),
+        ("write 1.0", "writing: expected Ref A \\* A, found R"),
+        ("rec (f : F R). return ()", "recursion: expected F R, found F 1"),
+        ("operation a : 1 -> R  rec (f : F R). handle f! with {return (x : R) -> return x | a p k -> k! 1.0}",
+         "force: expected a thunk of the effect \\[a\\] here"),
+        # The rest after a shallow handler performs what it handled, and so needs another handler
+        ("operation a : 1 -> R  shallow a () with {return (x : R) -> return x | a p k -> k! 1.0}",
+         "force: expected a thunk of the effect \\[\\] here, found U\\[a\\]"),
     ],
 )  # fmt: skip
 def test_a_type_error_has_the_rule_and_the_term(text, message):
@@ -249,3 +279,24 @@ def test_ill_typed_programs_may_get_stuck(text, message):
 def test_a_limit_of_steps_says_how_to_raise_it():
     with pytest.raises(TooManySteps, match="not finished after 2 steps; raise the limit with --steps"):
         evaluate(parse("x <- return 1.0; y <- return x; z <- return y; return z"), steps=2)
+
+
+def test_stateful_reverse_mode_in_the_language():
+    """Chapter 9 asks for a store in EFF, for stateful reverse mode: against differences, and over fractions."""
+    text = (ROOT / "examples" / "papers" / "stateful.eff").read_text()
+
+    def f(x, y):
+        return x * y * np.sin(x * y) + x * y
+
+    h = 1e-6
+    wanted = ((f(2 + h, 4) - f(2 - h, 4)) / (2 * h), (f(2, 4 + h) - f(2, 4 - h)) / (2 * h))
+    assert evaluate(check(parse(text))[0]) == pytest.approx(wanted, rel=1e-8)
+    polynomial = text.replace("op[x. sin x]", "op[x. x * x]")  # (x y)^3 + x y
+    found = evaluate(check(parse(polynomial))[0], reals=Fraction)
+    assert found == (3 * 4 * 8**2 + 4, 3 * 2 * 8**2 + 2)
+
+
+def test_a_recursion_that_does_not_end_meets_the_limit():
+    program, _ = check(parse("rec (f : F R). f!"))
+    with pytest.raises(TooManySteps):
+        evaluate(program, steps=1000)

@@ -1,11 +1,12 @@
 """The concrete syntax of EFF: a grammar, the reader, and the definitions of a program, which are put in here.
 
-    value types        A ::= X | 1 | A * B | <l1 A1, ..., ln An> | U[op, ...] C | R | Z | Op0 | Op1 | ...
+    value types        A ::= X | 1 | A * B | <l1 A1, ..., ln An> | U[op, ...] C | Ref A | R | Z | Op0 | Op1 | ...
     computation types  C ::= F A | A -> C | C & D
     values             V ::= x | () | (V, W) | inj[A] l V | {M} | {[op, ...] M} | 2.0 | 2 | op[x, y. x * y]
     computations       M ::= case V of (x, y) -> M | case V of {l1 x -> M1 | ... | ln x -> Mn} | V! | return V
                            | x <- M; N | \\(x : A). M | M V | <M, N> | prj 1 M | prj 2 M
                            | op V | f V | handle M with H
+                           | rec (f : C). M | shallow M with H | ref V | read V | write (V, W)
     handlers           H ::= {return (x : A) -> M | op p k -> N | ...}
 
 A thunk `{M}` is of the effect of the computation around it, unless it names another. `op[x, y. x * y]` is a constant of
@@ -22,6 +23,8 @@ declarations and a computation:
 and a definition is used with types and operations for its parameters, as in `square[Dual, ap2_D]! (3.0, 1.0)`: the
 macro of Sigal 2024, section 8.2, that makes one program work on another kind of number.
 
+Recursion, shallow handlers and the store are what chapter 9 leaves to be added.
+
 Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10, 7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
 """
 
@@ -33,7 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from effgrad.papers.eff.terms import (
+    STORE,
     UNIT,
+    Access,
     App,
     Arrow,
     Base,
@@ -57,6 +62,8 @@ from effgrad.papers.eff.terms import (
     Product,
     Program,
     R,
+    Recursive,
+    Ref,
     Return,
     Smooth,
     Split,
@@ -77,6 +84,7 @@ from effgrad.papers.eff.terms import (
 from effgrad.papers.expressions import function
 from effgrad.papers.syntax import IllFormed, IllTyped, Place, Reader, deep
 
+KEYWORDS = "import|operation|effect|type|define|handler|case|of|handle|shallow|rec|with|return|prj|inj|U|F|Ref"
 GRAMMAR = r"""
 program: declaration* computation
 declarations: declaration*
@@ -90,6 +98,7 @@ definiendum: USE "[" names "]" | NAME
 names: (NAME ("," NAME)*)?
 
 ?computation: ("\\" | "λ") "(" NAME ":" type ")" "." computation            -> lam
+     | "rec" "(" NAME ":" computation_type ")" "." computation               -> recursive
      | NAME "<-" step ";" computation                                       -> to
      | "case" value "of" pattern "->" computation                           -> split
      | "case" value "of" "{" (branch ("|" branch)*)? "}"                    -> case
@@ -99,6 +108,7 @@ branch: NAME pattern "->" computation
      | "(" ")"                                                              -> ignored
      | "(" pattern "," pattern ("," pattern)* ")"                           -> paired
 ?step: application | "handle" computation "with" handler                    -> handle
+     | "shallow" computation "with" handler                                 -> shallow
 ?application: head | application atom                                       -> app
 ?head: atom "!"                                                             -> force
      | "return" atom                                                        -> return_
@@ -129,6 +139,7 @@ use: USE "[" (argument ("," argument)*)? "]"
      | "1"                                                                  -> unit_type
      | "<" [labelled ("," labelled)*] ">"                                   -> variant
      | "U" "[" names "]" small_computation_type                             -> u
+     | "Ref" small_type                                                     -> ref
      | "(" type ")"
 labelled: NAME type
 ?computation_type: small_computation_type
@@ -142,11 +153,11 @@ SMOOTH.3: /op\[[^\]]*\]/
 USE.2: /(?!(U|inj)\[)[a-zA-Z]\w*(?=\[)/
 REAL.2: /-?\d+\.\d+([eE][+-]?\d+)?/
 INTEGER: /-?\d+/
-NAME: /(?!(import|operation|effect|type|define|handler|case|of|handle|with|return|prj|inj|U|F)(?![\w']))[a-zA-Z_][\w']*/
+NAME: /(?!(KEYWORDS)(?![\w']))[a-zA-Z_][\w']*/
 %import common.WS
 %ignore WS
 %ignore /--[^\n]*/
-"""
+""".replace("KEYWORDS", KEYWORDS)
 
 
 class _Reader(Reader):
@@ -207,8 +218,14 @@ class _Reader(Reader):
         first, *rest = patterns
         return first, (rest[0] if len(rest) == 1 else self.paired(at, *rest))
 
+    def recursive(self, at: Place, name: str, type_: ComputationType, body: Term) -> Term:
+        return Recursive(str(name), type_, body, place=at)
+
     def handle(self, at: Place, body: Term, handler: Term) -> Term:
         return Handle(body, handler, place=at)
+
+    def shallow(self, at: Place, body: Term, handler: Term) -> Term:
+        return Handle(body, handler, shallow=True, place=at)
 
     def app(self, at: Place, function: Term, argument: Term) -> Term:
         return App(function, argument, place=at)
@@ -220,7 +237,7 @@ class _Reader(Reader):
         return Return(value, place=at)
 
     def call(self, at: Place, name: str, parameter: Term) -> Term:
-        return Call(str(name), parameter, place=at)
+        return (Access if name in STORE else Call)(str(name), parameter, place=at)
 
     def choice(self, at: Place, left: Term, right: Term) -> Term:
         return Choice(left, right, place=at)
@@ -293,6 +310,9 @@ class _Reader(Reader):
     def labelled(self, at: Place, label: str, type_: ValueType) -> Any:
         return str(label), type_
 
+    def ref(self, at: Place, item: ValueType) -> ValueType:
+        return Ref(item)
+
     def u(self, at: Place, names: tuple[str, ...], type_: ComputationType) -> ValueType:
         return U(frozenset(names), type_)
 
@@ -361,6 +381,8 @@ class _Definitions:
     def declare(self, kind: str, name: str, what: Any, at: Place) -> None:
         if kind == "import":
             return self.include(name, at)
+        if kind == "operation" and name in STORE:
+            raise IllFormed(f"{name} is what programs do with the store: give the operation another name", at)
         if name in (*self.operations, *self.effects, *self.types, *self.terms):
             raise IllFormed(f"{name} is declared twice", at)
         match kind:
@@ -410,11 +432,13 @@ class _Definitions:
                 return Lam(name, self.type(type_), self.term(body), place=term.place)
             case Inj(type_, label, content):
                 return Inj(self.type(type_), label, self.term(content), place=term.place)
-            case Handle(body, handler):
+            case Recursive(name, type_, body):
+                return Recursive(name, self.type(type_), self.term(body), place=term.place)
+            case Handle(body, handler, _, shallow):
                 handler = self.term(handler)
                 if not isinstance(handler, Handler):
                     raise IllFormed(f"{show(term.handler)} is not a handler", term.place)
-                return Handle(self.term(body), handler, place=term.place)
+                return Handle(self.term(body), handler, shallow=shallow, place=term.place)
             case Handler(name, type_, body, clauses):
                 parts = {"body": self.term(body), "clauses": tuple(map(self.term, clauses))}
                 return replace(term, type=self.type(type_), **parts)

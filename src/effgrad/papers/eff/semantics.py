@@ -3,6 +3,9 @@
 The context is a list of frames, the innermost last. Basic frames are sequencing, application and projection; `handle`
 is a computation frame, and an operation takes the basic frames up to the nearest one with it into its continuation:
 handlers are deep, and continuations may be resumed any number of times. Sigal 2024, figures 7.4, 7.11 and 7.20.
+
+Beyond the figures, as chapter 9 asks: the continuation of a shallow handler goes without it (Hillerström and Lindley
+2018), recursion unfolds, and references are places in a store, which continuations share.
 """
 
 from collections.abc import Callable
@@ -11,6 +14,7 @@ from typing import Any
 
 from effgrad.papers.eff.signature import builtin, shaped
 from effgrad.papers.eff.terms import (
+    Access,
     App,
     Call,
     Case,
@@ -21,11 +25,13 @@ from effgrad.papers.eff.terms import (
     Handler,
     Inj,
     Lam,
+    Location,
     Operations,
     Pair,
     Prj,
     Program,
     R,
+    Recursive,
     Return,
     Split,
     Term,
@@ -35,6 +41,7 @@ from effgrad.papers.eff.terms import (
     Var,
     substituted,
 )
+from effgrad.papers.eff.types import Checker
 from effgrad.papers.syntax import Stuck, TooManySteps, deep
 
 
@@ -84,8 +91,10 @@ class Machine:
     def __init__(self, program: Program, reals: Callable[[Any], Any] = float) -> None:
         self.reals = reals
         self.operations: Operations = program.operations
+        self.types = Checker(program.operations)
         self.focus: Term = program.body
         self.frames: list[Term] = []
+        self.store: list[Term] = []
 
     def whole(self) -> Term:
         """The computation as one term."""
@@ -116,8 +125,25 @@ class Machine:
                     return self._to("const", Return(function.meaning(parameter, self.reals), place=focus.place))
             case Call(name, parameter):
                 return self._perform(focus, name, parameter)
+            case Access(name, parameter):
+                return self._to(name, Return(self._access(focus, name, parameter), place=focus.place))
+            case Recursive(name, _, body, effect):
+                return self._to("rec", substituted(body, {name: Thunk(focus, effect)}))
             case Return() | Lam() | Choice():
                 return self._finish(focus)
+        raise Stuck(f"no rule reduces {focus}", focus.place)
+
+    def _access(self, focus: Term, name: str, parameter: Term) -> Term:
+        """The value of making, reading or writing a reference."""
+        match name, parameter:
+            case "ref", _:
+                self.store.append(parameter)
+                return Location(len(self.store) - 1, self.types.value(parameter, {}, frozenset())[1])
+            case "read", Location(number):
+                return self.store[number]
+            case "write", Pair(Location(number), value):
+                self.store[number] = value
+                return Unit()
         raise Stuck(f"no rule reduces {focus}", focus.place)
 
     def _finish(self, focus: Term) -> str | None:
@@ -145,10 +171,14 @@ class Machine:
         assert isinstance(handle, Handle) and isinstance(handle.handler, Handler)
         for clause in handle.handler.clauses:
             if clause.operation == name:
-                resumed = Handle(_plugged(basic[::-1], Return(Var("x"))), handle.handler, handle.effect)
-                continuation = Thunk(Lam("x", self.operations[name][1], resumed), handle.effect)
+                resumed, effect = _plugged(basic[::-1], Return(Var("x"))), handle.effect
+                if handle.shallow:
+                    effect = frozenset(clause.operation for clause in handle.handler.clauses)
+                else:
+                    resumed = Handle(resumed, handle.handler, effect)
+                continuation = Thunk(Lam("x", self.operations[name][1], resumed), effect)
                 values = {clause.parameter: parameter, clause.continuation: continuation}
-                return self._to("op", substituted(clause.body, values))
+                return self._to("shallow op" if handle.shallow else "op", substituted(clause.body, values))
         raise Stuck(f"the nearest handler has no clause for {name}", focus.place)
 
     def _to(self, rule: str, focus: Term) -> str:
@@ -166,6 +196,6 @@ def _plugged(frames: list[Term], term: Term) -> Term:
                 term = App(term, argument, place=frame.place)
             case Prj(index, _):
                 term = Prj(index, term, place=frame.place)
-            case Handle(_, handler, effect):
-                term = Handle(term, handler, effect, place=frame.place)
+            case Handle(_, handler, effect, shallow):
+                term = Handle(term, handler, effect, shallow, place=frame.place)
     return term

@@ -57,6 +57,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Ref:
+    """The type of a reference to a value in the store."""
+
+    item: ValueType
+
+    def __str__(self) -> str:
+        return f"Ref ({self.item})" if isinstance(self.item, Product) else f"Ref {self.item}"
+
+
+@dataclass(frozen=True, slots=True)
 class U:
     """The type of a suspended computation, with the operations it may perform."""
 
@@ -101,7 +111,7 @@ def _small(type_: ComputationType) -> str:
     return str(type_) if isinstance(type_, F) else f"({type_})"
 
 
-ValueType = Variable | Base | Product | Variant | U
+ValueType = Variable | Base | Product | Variant | Ref | U
 ComputationType = F | Arrow | Both
 
 UNIT, R, Z = Base("1"), Base("R"), Base("Z")
@@ -118,7 +128,7 @@ def type_parts(type_: Any) -> tuple[Any, ...]:
             return left, right
         case Variant(cases):
             return tuple(item for _, item in cases)
-        case U(_, inner) | F(inner):
+        case U(_, inner) | F(inner) | Ref(inner):
             return (inner,)
     return ()
 
@@ -185,6 +195,14 @@ class Smooth:
 
     def __str__(self) -> str:
         return f"op[{', '.join(self.names)}. {shown(self.expression, self.names)}]"
+
+
+@dataclass(frozen=True)
+class Location(Term):
+    """A reference, by its number; only a running program has some."""
+
+    number: int
+    item: ValueType
 
 
 @dataclass(frozen=True)
@@ -264,6 +282,28 @@ class Call(Term):
     parameter: Term
 
 
+# What a program does with the store: make a reference, read one, and write a pair of a reference and a value.
+STORE = ("ref", "read", "write")
+
+
+@dataclass(frozen=True)
+class Access(Term):
+    """`ref V`, `read V` or `write (V, W)`."""
+
+    name: str
+    parameter: Term
+
+
+@dataclass(frozen=True)
+class Recursive(Term):
+    """`rec (f : C). M`: M, in which f is the suspended whole; the checker fills in the effect."""
+
+    name: str
+    type: ComputationType
+    body: Term
+    effect: Effect | None = None
+
+
 @dataclass(frozen=True)
 class Clause(Term):
     operation: str
@@ -285,11 +325,12 @@ class Handler(Term):
 
 @dataclass(frozen=True)
 class Handle(Term):
-    """The effect is that of the context, which the checker fills in."""
+    """A shallow handler takes one operation. The effect is that of the context, which the checker fills in."""
 
     body: Term
     handler: Term
     effect: Effect | None = None
+    shallow: bool = False
 
 
 @dataclass(frozen=True)
@@ -314,6 +355,7 @@ _SCOPES: dict[type[Term], tuple[str, tuple[str, ...]]] = {
     Branch: ("body", ("name",)),
     To: ("rest", ("name",)),
     Lam: ("body", ("name",)),
+    Recursive: ("body", ("name",)),
     Clause: ("body", ("parameter", "continuation")),
     Handler: ("body", ("name",)),
 }
@@ -399,16 +441,20 @@ def show(term: Any) -> str:
             return f"<{show(left)}, {show(right)}>"
         case Prj(index, choice):
             return f"prj {index} {f'({show(choice)})' if isinstance(choice, App) else _head(choice)}"
-        case Call(name, parameter):
+        case Call(name, parameter) | Access(name, parameter):
             return f"{name} {_atom(parameter)}"
+        case Location(number):
+            return f"l{number}"
+        case Recursive(name, type_, body):
+            return f"rec ({name} : {type_}). {show(body)}"
         case Clause(operation, parameter, continuation, body):
             return f"{operation} {parameter} {continuation} -> {show(body)}"
         case Handler(origin=str(origin)):
             return origin
         case Handler(name, type_, body, clauses):
             return f"{{{' | '.join([f'return ({name} : {type_}) -> {show(body)}', *map(show, clauses)])}}}"
-        case Handle(body, handler):
-            return f"handle {show(body)} with {show(handler)}"
+        case Handle(body, handler, _, shallow):
+            return f"{'shallow' if shallow else 'handle'} {show(body)} with {show(handler)}"
         case Use(name, arguments):
             return f"{name}[{', '.join(map(str, arguments))}]"
     return "[]"
@@ -424,4 +470,4 @@ def _atom(value: Any) -> str:
 
 def _head(term: Any) -> str:
     """A computation where one that extends to the right would swallow what follows."""
-    return f"({show(term)})" if isinstance(term, Split | Case | To | Lam | Handle | Prj) else show(term)
+    return f"({show(term)})" if isinstance(term, Split | Case | To | Lam | Recursive | Handle | Prj) else show(term)

@@ -15,6 +15,7 @@ from typing import Any
 from effgrad.papers.eff.signature import builtin
 from effgrad.papers.eff.terms import (
     UNIT,
+    Access,
     App,
     Arrow,
     Both,
@@ -32,11 +33,14 @@ from effgrad.papers.eff.terms import (
     Handler,
     Inj,
     Lam,
+    Location,
     Operations,
     Pair,
     Prj,
     Product,
     Program,
+    Recursive,
+    Ref,
     Return,
     Split,
     Term,
@@ -124,6 +128,8 @@ class Checker:
                 return term, UNIT
             case Constant(type_, _):
                 return term, type_
+            case Location(_, item):
+                return term, Ref(item)
             case Pair(first, second):
                 first, left = self.value(first, context, effect)
                 second, right = self.value(second, context, effect)
@@ -195,13 +201,23 @@ class Checker:
                 wanted, result = self.called(name, effect, term)
                 self.same(given, wanted, f"parameter of {name}", term)
                 return Call(name, parameter, place=term.place), F(result)
-            case Handle(body, Handler() as handler, outer):
+            case Access(name, parameter):
+                parameter, given = self.value(parameter, context, effect)
+                return Access(name, parameter, place=term.place), F(self.accessed(name, given, term))
+            case Recursive(name, type_, body, own):
+                self.kind(type_, term)
+                own = effect if own is None else own
+                self.same(own, effect, "recursion", term)
+                body, inner = self.computation(body, {**context, name: U(effect, type_)}, effect)
+                self.same(inner, type_, "recursion", term)
+                return Recursive(name, type_, body, own, place=term.place), type_
+            case Handle(body, Handler() as handler, outer, shallow):
                 outer = effect if outer is None else outer
                 self.same(outer, effect, "handling", term)
-                handler, source, operations, type_ = self.handler(handler, context, effect)
+                handler, source, operations, type_ = self.handler(handler, context, effect, shallow)
                 body, handled = self.computation(body, context, operations)
                 self.same(handled, F(source), "handled computation", term)
-                return Handle(body, handler, outer, place=term.place), type_
+                return Handle(body, handler, outer, shallow, place=term.place), type_
         raise IllTyped(f"computation: {term} is a value; return it", term.place)
 
     def case(self, term: Term, scrutinee: Term, branches: tuple[Branch, ...], context: Context,
@@ -231,11 +247,27 @@ class Checker:
             raise IllTyped(f"operation: {name} is not of the effect {_named(effect)} here, in {term}", term.place)
         return self.operations[name]
 
-    def handler(self, handler: Handler, context: Context,
-                outer: Effect) -> tuple[Handler, ValueType, Effect, ComputationType]:  # fmt: skip
+    def accessed(self, name: str, given: ValueType, term: Term) -> ValueType:
+        """The type of what making, reading or writing a reference returns."""
+        if name == "ref":
+            return Ref(given)
+        if name == "read":
+            if not isinstance(given, Ref):
+                raise self.wrong("reading", "Ref A", given, term)
+            return given.item
+        if not isinstance(given, Product) or not isinstance(given.left, Ref):
+            raise self.wrong("writing", "Ref A * A", given, term)
+        self.same(given.right, given.left.item, "writing", term)
+        return UNIT
+
+    def handler(self, handler: Handler, context: Context, outer: Effect,
+                shallow: bool) -> tuple[Handler, ValueType, Effect, ComputationType]:  # fmt: skip
         """The type A, the effect handled, and the type of the result of a handler."""
         self.kind(handler.type, handler)
         body, type_ = self.computation(handler.body, {**context, handler.name: handler.type}, outer)
+        # The rest of the program under the handler, or, after a shallow one, as it is.
+        handled = frozenset(clause.operation for clause in handler.clauses)
+        rest = (handled, F(handler.type)) if shallow else (outer, type_)
         clauses: list[Clause] = []
         for clause in handler.clauses:
             if clause.operation not in self.operations:
@@ -243,12 +275,12 @@ class Checker:
             if clause.operation in {c.operation for c in clauses}:
                 raise IllTyped(f"clause of a handler: {clause.operation} has two", clause.place)
             parameter, result = self.operations[clause.operation]
-            bound = {clause.parameter: parameter, clause.continuation: U(outer, Arrow(result, type_))}
+            bound = {clause.parameter: parameter, clause.continuation: U(rest[0], Arrow(result, rest[1]))}
             inner, found = self.computation(clause.body, {**context, **bound}, outer)
             self.same(found, type_, f"clause of {clause.operation}", clause)
             clauses.append(Clause(clause.operation, clause.parameter, clause.continuation, inner, place=clause.place))
         done = replace(handler, body=body, clauses=tuple(clauses))
-        return done, handler.type, frozenset(c.operation for c in clauses), type_
+        return done, handler.type, handled, type_
 
     def same(self, found: Any, wanted: Any, rule: str, term: Term) -> None:
         if found != wanted:
