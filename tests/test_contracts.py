@@ -178,7 +178,7 @@ MUTANTS = [
     Mutant("first to last", "delta", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
     Mutant("one name for two terms", "delta", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
            CONTRACTS, MODE),
-    Mutant("transpose of another argument", "delta", "pull_all([self.argument]", "pull_all([0]", CONTRACTS),
+    Mutant("transpose of another argument", "delta", "shares([self.argument]", "shares([0]", CONTRACTS),
     Mutant("a sum without its last term", "delta", "for scale in term.terms:", "for scale in term.terms[:1]:",
            CONTRACTS),
     Mutant("tangents swapped", "forward", "operation.push(operation.shadows)",
