@@ -18,7 +18,7 @@ class Functions:
     def number(self, indices: list[str], depth: int = 2) -> str:
         r, at = self.r, self.r.choice(indices or ["0", "1", "2", "3"])
         plain = ["s", "t", f"x[{at}]", f"y[{at}]", f"A[{at}, {r.choice(indices or ['1'])}]", "0.7", "k * 0.2",
-                 f"x[-1 - {at}]", f"z[{at}]", "p[0]", "p[1]"]  # fmt: skip
+                 f"x[-1 - {at}]", f"z[{at}]", "p[0]", "p[1]", "x[k % 4]", f"y[q[{at}]]", f"x[{at} - 2]"]  # fmt: skip
         if depth <= 0:
             return r.choice(plain)
         a, b = self.number(indices, depth - 1), self.number(indices, depth - 1)
@@ -26,7 +26,8 @@ class Functions:
         return r.choice([
             *plain, f"np.sin({a})", f"({a} {r.choice('+-*')} {b})", f"({a} / (1.5 + {c} ** 2))", f"np.sum({u})",
             f"({u} @ {v})", f"np.max({u})", f"min({a}, 0.3)", f"max({a}, {b}, 0.1)", f"abs({a})", f"h({a}, s)",
-            f"({a} if {c} > 0.1 else {b})", f"np.mean({u})",
+            f"({a} if {c} > 0.1 else {b})", f"np.mean({u})", f"np.sum({u}[{at}:k])", "(y[k - 1:] @ x[k - 1:])",
+            f"(k < 4 and x[k] > 0.2) * {a}",
         ])  # fmt: skip
 
     def vector(self, indices: list[str], depth: int = 2) -> str:
@@ -37,7 +38,7 @@ class Functions:
         u, v = self.vector(indices, depth - 1), self.vector(indices, depth - 1)
         a, c = self.number(indices, depth - 1), self.number(indices, 0)
         return r.choice([
-            *plain, f"np.tanh({u})", f"({u} {r.choice('+-*')} {v})", f"{a} * {u}", f"np.where({u} > 0.1, {v}, {c})",
+            *plain, f"np.tanh({u})", f"({u} {r.choice('+-*')} {v})", f"({a} * {u})", f"np.where({u} > 0.1, {v}, {c})",
             f"A @ {u}", f"np.concatenate([{u}[:2], {v}[2:]])", f"{u}[q]", "np.zeros(4)", f"np.cumsum({u})",
             f"np.sort({u})", f"h({u}, {c})", f"np.roll({u}, 1)", f"np.array([{c}, {a}, s, 0.5])", f"({u}).copy()",
             f"np.minimum({u}, 0.4)",

@@ -300,7 +300,10 @@ def every_loop(monkeypatch):
 def test_random_functions_around_loops(seed, every_loop):
     f, _ = compiled(Functions(seed).source(), f"<function {seed}>")
     args = arguments(seed)
-    value = f(*copies(args))
+    try:
+        value = f(*copies(args))
+    except ValueError:
+        pytest.skip("Python refuses the program")
     gradient = effgrad.grad(f, argnums=(0, 1, 2, 3))
     eager = gradient(*copies(args))
     close([every_loop(f)(*copies(args))], [value])

@@ -13,13 +13,14 @@ from loop_programs import arguments, compiled, copies, program
 import effgrad
 from effgrad.stage import compiled as compilation
 from effgrad.stage.loop import activity, derive, frame_loops, iteration, tangents
-from effgrad.stage.loop.affine import NotCaptured, Ranges, affine
+from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.cells import Cells
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.execute import execute
+from effgrad.stage.loop.ir import index
 from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 from effgrad.stage.loop.values import Statements
@@ -42,6 +43,11 @@ DIRECTED = [
     ["t = s", "for i in range(5):", "    x[1] = x[1] * t", "    t = np.sin(t)", "return x[1]"],
     ["t = s", "for i in range(4):", "    t = t + x @ A[i]", "    for j in range(5):", "        if t > 100.0:",
      "            break", "        A[j, i] += 0.5", "return t"],
+    ["for i in range(3):", "    for j in range(3):", "        s = s + x[j - i] * i", "return s"],
+    ["q = np.zeros(2, int)", "for i in range(3):", "    s = s + x[q[1]]", "    for j in range(2):",
+     "        s = s + x[q[1]] * i", "        q[1] = (q[1] + 1) % 4", "return s"],
+    ["for i in range(3):", "    j = 0", "    while j < 5 and x[j] < 9.0:", "        s = s + x[j]", "        j = j + 1",
+     "return s"],
 ]  # fmt: skip
 DIRECTED_AROUND = [
     ["for i in range(4):", "    v = x", "x[0] = 3.0", "return np.sum(v * x)"],
@@ -150,7 +156,10 @@ MUTANTS = {
     "names are bound one after the other": (
         code_around_is_wrong, Cells, "pairs", lambda self, cell, value, name: (
             [] if cell.holds(value) else self.capture.assign(cell.view, value) or [])),
-    "indices count from the beginning": (code_around_is_wrong, Ranges, "is_negative", lambda *_: False),
+    "indices count from the beginning": (derivatives_are_wrong, Indexed, "from_beginning", lambda self, i, n: index(i)),
+    "integers stay what they were": (derivatives_are_wrong, Statements, "lasting", lambda self: dict(self.known)),
+    "all operands of and are run": (
+        derivatives_are_wrong, Evaluator, "operand", lambda self, e, before, every, frame: self.expression(e, frame)),
     "bounds are one less": (derivatives_are_wrong, Indexed, "_bound", lambda self, k, n, default: (
         affine(default) if k is None else self.as_index(k) - 1)),
     "cotangents of both levels are in one stack": (

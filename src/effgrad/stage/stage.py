@@ -167,6 +167,8 @@ class Staged(Traced):
 
 def _recording(function: Any, reflected: bool = False) -> Any:
     def operate(self: Staged, other: Any) -> Any:
+        if other is None and function in (operator.eq, operator.ne):
+            return np.full(self.shape, function is operator.ne)[()]
         pair = (other, self) if reflected else (self, other)
         return record(constant_primitive(function), *pair)
 
@@ -358,6 +360,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
         """A parameter with its staged values taken out into slots (integer indices) or settled."""
         if type(tree) in (tuple, list):
             return type(tree)(self._parameter(item, primitive, slots) for item in tree)
+        if type(tree) is slice:
+            return slice(*[settled(p) if type(p) is Staged else p for p in (tree.start, tree.stop, tree.step)])
         if type(tree) is Staged:
             if primitive in INDEXING and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
                 slots.append(tree)

@@ -8,6 +8,7 @@ from effgrad.stage.loop.ir import (
     Apply,
     Block,
     Buffer,
+    Check,
     Dims,
     Map,
     Pop,
@@ -68,7 +69,8 @@ def _mark(block: Block, live: set[Buffer]) -> bool:
     for s in block:
         kept = Map(s.dims, [t for t in s.stores if t.buffer in live]) if isinstance(s, Map) else s
         inner = [_mark(part, live) for part in parts(s)]
-        if any(inner) or any(b in live for b in written(kept)) or (isinstance(s, Push) and s.buffer in live):
+        saved = isinstance(s, Push) and s.buffer in live
+        if any(inner) or isinstance(s, Check) or saved or any(b in live for b in written(kept)):
             some = True
             live.update(e.args[0] for e in reads(kept))
             live.update(s.inputs if isinstance(s, Apply) else written(s) if isinstance(s, While) else ())
@@ -86,6 +88,8 @@ def _swept(block: Block, live: set[Buffer]) -> Block:
             kept += [s] if s.output in live else []
         elif isinstance(s, Push | Pop):
             kept += [s] if s.buffer in live else []
+        elif isinstance(s, Check):
+            kept.append(s)
         else:
             blocks = [_swept(part, live) for part in parts(s)]
             if any(blocks) if not isinstance(s, While) else s.count in live:

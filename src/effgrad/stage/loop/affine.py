@@ -162,12 +162,3 @@ class Ranges:
         if found is None:
             raise NotCaptured("the length of an array depends on values of the loop")
         return max(found, 0)
-
-    def is_negative(self, value: "Affine | int") -> bool:
-        """Whether an index is counted from the end; raises `NotCaptured` if it may be either."""
-        upper, lower = self.upper(value), self.lower(value)
-        if upper is not None and upper < 0:
-            return True
-        if lower is None or lower < 0:
-            raise NotCaptured("an index may be negative or not")
-        return False

@@ -7,9 +7,14 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
-from effgrad.stage.loop.element import cast
-from effgrad.stage.loop.ir import INT, Element, Store, integer, load
+from effgrad.stage.loop.element import WHERE, cast, element
+from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
 from effgrad.stage.loop.values import Axis, Extent, Lazy, Statements, View, whole_view
+from effgrad.stage.stage import constant_primitive
+
+_GREATER_EQUAL, _LESS = constant_primitive(np.greater_equal), constant_primitive(np.less)
+_AND, _ZERO = constant_primitive(np.logical_and), constant(0, INT)
+_MAXIMUM, _MINIMUM = constant_primitive(np.maximum), constant_primitive(np.minimum)
 
 
 class Indexed(Statements):
@@ -61,13 +66,46 @@ class Indexed(Statements):
     def _inside(self, k: Any, n: Extent) -> Affine:
         """An index counted from the beginning."""
         i = self.as_index(k)
-        i = n + i if self.ranges.is_negative(i) else i
-        upper, room = self.ranges.upper(i), self.ranges.lower(affine(n) - i)
-        if upper is not None and isinstance(n, int) and (self.ranges.lower(i) or 0) >= n:
+        low, high = self.ranges.lower(i), self.ranges.upper(i)
+        if high is not None and high < 0:
+            i = affine(n) + i
+        elif low is None or low < 0:
+            return self.checked(i, n)
+        elif isinstance(n, int) and low >= n:
             raise IndexError(f"index {i} is out of bounds for axis with size {n}")
-        if room is None or room < 1:
-            raise NotCaptured("an index may lie outside the array")
-        return affine(i)
+        room, below = self.ranges.lower(affine(n) - i), self.ranges.lower(i)
+        return i if room is not None and room >= 1 and below is not None and below >= 0 else self.checked(i, n)
+
+    def checked(self, i: Affine, n: Extent) -> Affine:
+        """An index counted from the beginning, which the program checks as NumPy does."""
+        reach = 0, max(self.ranges.most(n) - 1, 0)
+        cell = self.kept_integer(self.from_beginning(i, n), reach, ("index", i, affine(n)))
+        if ("checked", cell) not in self.known:
+            flag = element(_AND, element(_GREATER_EQUAL, cell, _ZERO), element(_LESS, cell, index(affine(n))))
+            where = f"{self.place()}: an index is out of bounds for axis with size {n}"
+            self.block.append(Check(flag, where))
+            self.known["checked", cell] = cell
+        return integer(cell)
+
+    def from_beginning(self, i: Affine, n: Extent) -> Element:
+        """An index that may count from the end, counted from the beginning."""
+        e = index(i)
+        low = self.ranges.lower(i)
+        return e if low is not None and low >= 0 else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
+
+    def kept_integer(self, e: Element, reach: tuple[int, int] | None, key: Any) -> Element:
+        """An integer in a cell of its own; the same as before, if nothing that it reads has changed."""
+        if key not in self.known:
+            cell = self.buffer("at", (), INT)
+            cell.reach = reach
+            self.private.add(cell)
+            self.emit([], [Store(cell, (), e)])
+            self.known[key] = load(cell, ())
+        return self.known[key]
+
+    def place(self) -> str:
+        """The line of the program that is being read."""
+        return "a loop"
 
     def as_index(self, k: Any) -> Affine:
         """An integer of the program as an index."""
@@ -83,13 +121,7 @@ class Indexed(Statements):
         """An integer that is read from memory, kept as it is now."""
         if not value.reads():
             return integer(value.value)
-        cell = self.buffer("at", (), INT)
-        self.emit([], [Store(cell, (), cast(value.value, INT))])
-        atom = load(cell, ())
-        bounds = self.bounds_of(value.value)
-        if bounds is not None:
-            self.ranges.cells[atom] = bounds
-        return Affine(0, ((atom, 1),))
+        return integer(self.kept_integer(cast(value.value, INT), self.bounds_of(value.value), ("integer", value.value)))
 
     def bounds_of(self, e: Element) -> tuple[int, int] | None:
         """Between what an integer from a constant array lies."""
@@ -120,7 +152,8 @@ class Indexed(Statements):
         if high is not None and high <= 0:
             return Affine(), step, 0
         if low is None or low < 0:
-            raise NotCaptured("a slice may be empty in a way that its bounds do not tell")
+            longest = element(_MAXIMUM, index(extent), _ZERO)
+            extent = integer(self.kept_integer(longest, (0, self.ranges.most(n)), ("extent", extent)))
         if step != 1 and extent.terms:
             raise NotCaptured("a slice with a step and bounds that change")
         return start, step, known(extent if step == 1 else Affine(-(-extent.constant // step)))
@@ -129,14 +162,17 @@ class Indexed(Statements):
         if k is None:
             return affine(default)
         i = self.as_index(k)
-        i = affine(n) + i if self.ranges.is_negative(i) else i
-        room = self.ranges.lower(affine(n) - i)
-        if room is not None and room >= 0:
+        low, high = self.ranges.lower(i), self.ranges.upper(i)
+        if high is not None and high < 0:
+            i = affine(n) + i
+            low = self.ranges.lower(i)
+        room, beyond = self.ranges.lower(affine(n) - i), self.ranges.upper(affine(n) - i)
+        if low is not None and low >= 0 and room is not None and room >= 0:
             return i
-        beyond = self.ranges.upper(affine(n) - i)
-        if beyond is not None and beyond <= 0:
+        if low is not None and low >= 0 and beyond is not None and beyond <= 0:
             return affine(n)
-        raise NotCaptured("a slice may reach beyond the end of the array")
+        inside = element(_MINIMUM, element(_MAXIMUM, self.from_beginning(i, n), _ZERO), index(affine(n)))
+        return integer(self.kept_integer(inside, (0, self.ranges.most(n)), ("bound", i, affine(n))))
 
     def transpose(self, value: View | Lazy, axes: Sequence[int] | None = None) -> View | Lazy:
         """The value with its axes in another order."""

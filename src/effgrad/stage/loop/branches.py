@@ -36,12 +36,12 @@ class Branches(Evaluator):
     @contextlib.contextmanager
     def inside(self) -> Iterator[Block]:
         """Statements go into a block of their own."""
-        outer, self.block = self.block, []
+        (outer, self.block), (known, self.known) = (self.block, []), (self.known, self.lasting())
         self.depth += 1
         try:
             yield self.block
         finally:
-            self.block = outer
+            self.block, self.known = outer, known
             self.depth -= 1
 
     def branch(self, test: Element, s: ast.If, frame: Frame) -> None:

@@ -37,8 +37,12 @@ class Capture(Iteration):
         super().__init__(retyped)
         self.lifted: dict[int, tuple[Any, Any]] = {}
         self.line = 0
+        self.file = "a loop"
         # Names of the function around that the loop binds: what closes over them is not what it was.
         self.rebound: frozenset[str] = frozenset()
+
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
 
     # Values from outside
 

@@ -21,6 +21,7 @@ from effgrad.stage.loop.ir import (
     Block,
     Branch,
     Buffer,
+    Check,
     Element,
     Map,
     Pop,
@@ -144,7 +145,7 @@ class Reversal:
             self._read(s, s.inputs if s.output in self.cotangents else [])
         elif isinstance(s, Push | Pop):
             self._read(s, [e.args[0] for e in reads(s)])
-        else:  # the pass back of a `while` is as many steps
+        elif not isinstance(s, Check):  # the pass back of a `while` is as many steps
             self._read(s, [s.count] if isinstance(s, While) else [e.args[0] for e in reads(s)])
 
     def _note_places(self) -> None:
@@ -241,6 +242,8 @@ class Reversal:
             return [Branch(s.flag, then, other)], [Branch(s.flag, back, other_back)] if back or other_back else []
         if isinstance(s, While):
             return self.while_(s, top)
+        if isinstance(s, Check):
+            return [s], []
         return self.push(s) if isinstance(s, Push) else self.pop(s, top)
 
     def map(self, s: Map, top: Statement | None, before: Statement | None) -> tuple[Block, Block]:

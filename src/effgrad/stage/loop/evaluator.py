@@ -13,7 +13,7 @@ from effgrad.stage.loop import builtin, fancy, library
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
-from effgrad.stage.loop.ir import BOOL, Buffer, Element, constant
+from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.stage.loop.values import SYMBOLIC, Counted, Extent, Lazy, Masked, View, flat, symbolic, views_in
@@ -76,6 +76,10 @@ class Evaluator(Symbols):
 
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call."""
+        raise NotImplementedError
+
+    def inside(self) -> contextlib.AbstractContextManager[Block]:
+        """Statements go into a block of their own."""
         raise NotImplementedError
 
     def merge(
@@ -169,11 +173,11 @@ class Evaluator(Symbols):
         return results[0] if len(results) == 1 else self.all_of(results, True)
 
     def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Any:
-        # `a and b` of numbers: what cannot raise may be computed although Python would not.
         results: list[Any] = []
+        every = isinstance(e.op, ast.And)
         for v in e.values:
-            value = self.expression(v, frame)
-            if not isinstance(value, SYMBOLIC) and bool(value) is isinstance(e.op, ast.Or):
+            value = self.operand(v, results, every, frame)
+            if not isinstance(value, SYMBOLIC) and bool(value) is not every:
                 if not results:
                     return value
                 results.append(value)
@@ -181,7 +185,34 @@ class Evaluator(Symbols):
             results.append(value)
         if not symbolic(results):
             return results[-1]
-        return self.all_of(results, isinstance(e.op, ast.And))
+        return self.all_of(results, every)
+
+    def operand(self, e: ast.expr, before: list[Any], every: bool, frame: Frame) -> Any:
+        """The value of one operand of `and` or `or`; what may raise is run only where Python runs it.
+
+        Then it is the value of all operands so far, and `before` is emptied.
+        """
+        if not symbolic(before):
+            return self.expression(e, frame)
+        self.settle_all()
+        with self.inside() as block:
+            value = self.expression(e, frame)
+        if not block:
+            return value
+        so_far, cell = self.buffer("flag", (), BOOL), self.buffer("flag", (), BOOL)
+        self.emit([], [Store(so_far, (), self.tested(lambda: self.all_of(before, every)))])
+        self.emit([], [Store(cell, (), load(so_far, ()))])
+        outer, self.block = self.block, block
+        self.emit([], [Store(cell, (), self.tested(lambda: value))])
+        self.block = outer
+        self.block.append(Branch(load(so_far, ()), block, []) if every else Branch(load(so_far, ()), [], block))
+        before.clear()
+        return self.number(load(cell, ()))
+
+    def tested(self, test: Callable[[], Any]) -> Element:
+        """A truth value as an expression."""
+        going = self.truth(test())
+        return constant(going, BOOL) if isinstance(going, bool) else going
 
     def all_of(self, values: Sequence[Any], every: bool) -> Any:
         ufunc = primitive_of(np.logical_and if every else np.logical_or)

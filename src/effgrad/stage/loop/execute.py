@@ -12,6 +12,7 @@ from effgrad.stage.loop.ir import (
     Block,
     Branch,
     Buffer,
+    Check,
     Dims,
     Element,
     Map,
@@ -57,16 +58,8 @@ class Execution:
             self.map(s, v)
         elif isinstance(s, Apply):
             self.memory[s.output][...] = s.function(*[self.memory[b].copy()[()] for b in s.inputs])
-        elif isinstance(s, Push):
-            stack = self.stacks.setdefault(s.stack, [])
-            stack.append([self.memory[s.buffer][self.place(s.indices, p)] for p in self.points(s.dims, v)])
-            self.depth += len(stack[-1])
-            self.deepest = max(self.deepest, self.depth)
-        elif isinstance(s, Pop):
-            saved = self.stacks[s.stack].pop()
-            self.depth -= len(saved)
-            for point, value in zip(self.points(s.dims, v), saved, strict=True):
-                self.memory[s.buffer][self.place(s.indices, point)] = value
+        elif isinstance(s, Push | Pop):
+            self.move(s, v)
         elif isinstance(s, Repeat):
             steps = range(self.integer(s.start, v), self.integer(s.stop, v), s.step)
             for i in reversed(steps) if s.backwards else steps:
@@ -78,8 +71,23 @@ class Execution:
                 self.block(s.body, v)
                 self.memory[s.count] += 1
                 self.block(s.test, v)
+        elif isinstance(s, Check):
+            if not self.values([s.flag], v)[s.flag]:
+                raise IndexError(s.message)
         elif isinstance(s, Branch):
             self.block(s.then if self.values([s.flag], v)[s.flag] else s.other, v)
+
+    def move(self, s: Push | Pop, v: dict[str, int]) -> None:
+        if isinstance(s, Push):
+            stack = self.stacks.setdefault(s.stack, [])
+            stack.append([self.memory[s.buffer][self.place(s.indices, p)] for p in self.points(s.dims, v)])
+            self.depth += len(stack[-1])
+            self.deepest = max(self.deepest, self.depth)
+            return
+        saved = self.stacks[s.stack].pop()
+        self.depth -= len(saved)
+        for point, value in zip(self.points(s.dims, v), saved, strict=True):
+            self.memory[s.buffer][self.place(s.indices, point)] = value
 
     def map(self, s: Map, v: dict[str, int]) -> None:
         writes = []

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
-from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
-from effgrad.stage.loop.ir import INT, Apply, Element, Store, constant, integer
+from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
+from effgrad.stage.loop.ir import INT, Apply, Check, Store, constant, index, integer
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.stage.loop.values import Extent, Lazy, View, symbolic, whole_view
 
@@ -30,10 +30,10 @@ def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[E
     if any(k is Ellipsis or k is None for k in keys):
         raise NotCaptured("an array as an index beside `...` or None")
     keys += [slice(None)] * (len(shape) - len(keys))
-    arrays = {place: c.lazy(k) for place, k in enumerate(keys) if not isinstance(k, slice)}
+    arrays = {place: _inside(c, c.lazy(k), shape[place]) for place, k in enumerate(keys) if not isinstance(k, slice)}
     first, last = min(arrays), max(arrays)
-    if len(arrays) != last + 1 - first or any(a.dtype.kind != "i" for a in arrays.values()):
-        raise NotCaptured("arrays as indices that are not next to each other, or not integers")
+    if len(arrays) != last + 1 - first:
+        raise NotCaptured("arrays as indices that are not next to each other")
     common = c.broadcast_shape([a.shape for a in arrays.values()])
     slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in arrays}
     result = [*[slices[k][2] for k in range(first)], *common, *[slices[k][2] for k in range(last + 1, len(keys))]]
@@ -42,7 +42,7 @@ def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[E
         inner = point[first : first + len(common)]
         rest = iter([*point[:first], *point[first + len(common) :]])
         return [
-            _checked(c, c.broadcast(arrays[k], common).element(inner), n) if k in arrays
+            integer(cast(c.broadcast(arrays[k], common).element(inner), INT)) if k in arrays
             else slices[k][0] + affine(next(rest)) * slices[k][1]
             for k, n in enumerate(shape)
         ]  # fmt: skip
@@ -50,19 +50,28 @@ def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[E
     return result, at
 
 
-def _checked(c: Symbols, e: Element, n: Extent) -> Affine:
-    """An integer from an array as an index, counted from the beginning; it must be known to lie inside."""
-    bounds = (c.ranges.lower(integer(e)), c.ranges.upper(integer(e))) if e.op != "load" else c.bounds_of(e)
-    if bounds is None or None in bounds or not isinstance(n, int):
-        raise NotCaptured("an array of integers, which the program is given, is an index: its values are not known")
-    low, high = bounds
-    assert low is not None and high is not None
-    if low < -n or high >= n:
-        raise IndexError(f"an index of {low} to {high} is out of bounds for axis with size {n}")
-    if low < 0:
-        negative = element(primitive_of(np.less), e, constant(0, e.dtype))  # type: ignore[arg-type]
-        e = element(WHERE, negative, element(ADD, e, constant(n, e.dtype)), e)
-    return integer(cast(e, INT))
+def _inside(c: Symbols, keys: Lazy, n: Extent) -> Lazy:
+    """Integers as indices counted from the beginning: known to lie inside, or checked by the program."""
+    if keys.dtype.kind != "i":
+        raise NotCaptured("an array as an index that is not of integers")
+    table = keys.value.args[0].data if keys.value.op == "load" else None
+    if table is not None and table.size and isinstance(n, int):
+        low, high = int(table.min()), int(table.max())
+        if low < -n or high >= n:
+            raise IndexError(f"an index of {low} to {high} is out of bounds for axis with size {n}")
+        if low >= 0:
+            return keys
+    keys = c.lazy(c.store(keys))
+    later = c.elementwise(primitive_of(np.add), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
+    keys = c.elementwise(WHERE, c.elementwise(primitive_of(np.less), keys, 0), later, keys)  # type: ignore[arg-type]
+    if table is None:
+        above = c.elementwise(primitive_of(np.greater_equal), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
+        below = c.elementwise(primitive_of(np.less), keys, 0)  # type: ignore[arg-type]
+        wrong = c.elementwise(primitive_of(np.logical_or), above, below)  # type: ignore[arg-type]
+        count = c.lazy(c.reduce(c.elementwise(WHERE, wrong, 1.0, 0.0)))
+        flag = element(primitive_of(np.equal), count.value, constant(0.0))  # type: ignore[arg-type]
+        c.block.append(Check(flag, f"{c.place()}: an index is out of bounds for axis with size {n}"))
+    return keys
 
 
 def gather(c: Symbols, value: View | Lazy, key: Any) -> Lazy:

@@ -129,7 +129,7 @@ def captured_loop(
     function, statement = loop.function, loop.statement
     while True:
         capture = Capture(retyped)
-        capture.rebound = frozenset(loop.bound)
+        capture.rebound, capture.file = frozenset(loop.bound), loop.file
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
         try:

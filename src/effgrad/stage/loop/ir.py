@@ -1,10 +1,11 @@
-"""The region: the program of a captured loop, over buffers, in seven kinds of statement.
+"""The region: the program of a captured loop, over buffers, in eight kinds of statement.
 
 * `Map(dims, stores)`: for all points of an index box, whose extents may be affine in the variables of outer loops:
   every load, then every `=` store, then every `+=` store. Accumulating stores may meet: a sum, a matrix product and the
   derivatives of both are Maps, and so are the derivatives of all Maps.
 * `Apply(function, inputs, output)`: one call of NumPy on whole buffers, for whatever is no Map.
-* `Repeat`, `While`, `Branch`: control flow. `Push` and `Pop` save elements of a buffer on a stack and bring them back.
+* `Repeat`, `While`, `Branch`: control flow; `Check` raises. `Push` and `Pop` save elements of a buffer on a stack and
+  bring them back.
 
 A buffer is state: statements write it in place, and nothing is copied from step to step. Elements of the expressions
 are applications of the elementwise primitives, whose rows say what they compute, their partials and their native text.
@@ -29,13 +30,17 @@ BOOL = np.dtype(bool)
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory of a constant shape. A `cleared` one is zero when the region starts; one with `data` is a constant."""
+    """Memory of a constant shape. A `cleared` one is zero when the region starts; one with `data` is a constant.
+
+    `reach` is between what its integers lie, if that is known.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any] = FLOAT
     cleared: bool = False
     data: np.ndarray | None = None
+    reach: tuple[int, int] | None = None
 
     @property
     def size(self) -> int:
@@ -97,6 +102,8 @@ class Element:
             return int(self.args[0]), int(self.args[0])
         if self.op == "index":
             return ranges.lower(self.args[0]), ranges.upper(self.args[0])
+        if self.op == "load" and self.args[0].reach is not None:
+            return self.args[0].reach  # type: ignore[no-any-return]
         if self.op != "load" and self.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
             divisor = self.args[1]
             if divisor.op == "constant" and divisor.args[0] > 0:
@@ -283,7 +290,15 @@ class Pop:
     indices: tuple[Affine, ...]
 
 
-Statement = Map | Apply | Repeat | While | Branch | Push | Pop
+@dataclass(eq=False)
+class Check:
+    """Raise an `IndexError` with this message if the flag is false."""
+
+    flag: Element
+    message: str
+
+
+Statement = Map | Apply | Repeat | While | Branch | Push | Pop | Check
 Block = list[Statement]
 
 
@@ -343,7 +358,7 @@ def reads(s: Statement) -> list[Element]:
         return [*loads([t.value for t in s.stores]), *[e for i in indices for e in index_loads(i)]]
     if isinstance(s, Repeat):
         return index_loads(s.start) + index_loads(s.stop)
-    if isinstance(s, While | Branch):
+    if isinstance(s, While | Branch | Check):
         return loads([s.flag])
     if isinstance(s, Push | Pop):
         return [e for i in (*s.indices, *[n for _, n in s.dims]) for e in index_loads(i)]
@@ -380,6 +395,8 @@ def shown(block: Block, depth: int = 0) -> list[str]:
             lines.append(pad + f"{s.output} = {s.name}{list(s.inputs)}")
         elif isinstance(s, Push | Pop):
             lines.append(pad + f"{type(s).__name__.lower()} {s.buffer}{list(s.indices)} for {list(s.dims)}")
+        elif isinstance(s, Check):
+            lines.append(pad + f"check {s.flag}")
         elif isinstance(s, Repeat):
             backwards = " backwards" if s.backwards else ""
             lines.append(pad + f"for {s.variable} in range({s.start}, {s.stop}, {s.step}){backwards}")

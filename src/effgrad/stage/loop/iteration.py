@@ -171,10 +171,6 @@ class Iteration(Branches):
             names = sorted(bound(s.orelse))
             self.merge(stopped.value, lambda: None, lambda: self.body(s.orelse, frame), names, frame)
 
-    def tested(self, test: Callable[[], Any]) -> Element:
-        going = self.truth(test())
-        return constant(going, BOOL) if isinstance(going, bool) else going
-
     def going(self, s: ast.For | ast.While, frame: Frame, test: Callable[[], Any]) -> Element:
         """A flag: whether a loop that may stop goes on. When it has stopped, the test is not run."""
         cell = self.buffer("flag", (), BOOL)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.api import stop_gradient
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.activity import without_dead
@@ -200,7 +201,7 @@ def part(results: Any, program: Program, k: int) -> Any:
     b = program.region.outputs[k]
     start, stop = program.starts[k], program.starts[k + 1]
     if b.dtype.kind in "bi":
-        bits = as_integers(results, start=start, stop=stop, shape=b.shape)
+        bits = stop_gradient(as_integers(results, start=start, stop=stop, shape=b.shape))
         return bits if b.dtype == np.dtype(np.int64) else bits.astype(b.dtype)
     value = results[start:stop].reshape(b.shape) if b.shape else results[start]
     return value if b.dtype == np.dtype(float) else value.astype(b.dtype)

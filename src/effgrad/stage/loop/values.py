@@ -165,10 +165,17 @@ class Statements:
         # Buffers that must not be written any more, and why.
         self.frozen: dict[Buffer, str] = {}
 
+        # Integers that the statements of this block, or of one around it, have computed and checked.
+        self.known: dict[Any, Element] = {}
         # Buffers that hold copies of what may be one array of the program.
         self.classes: dict[Buffer, set[Buffer]] = {}
 
     # Statements
+
+    def lasting(self) -> dict[Any, Element]:
+        """The integers that are still known in a block inside, which may be run again after what it writes."""
+        return {k: v for k, v in self.known.items() if k[0] != "integer" or all(
+            e.args[0].data is not None for e in loads([k[1]]))}  # fmt: skip
 
     def class_of(self, buffer: Buffer) -> set[Buffer]:
         """The buffers that may stand for the same array as this one."""
@@ -196,6 +203,8 @@ class Statements:
             raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
         for lazy in [x for x in self.lazies if buffer in x.reads()]:
             self.settle(lazy)
+        for key in [k for k in self.known if k[0] == "integer" and buffer in {e.args[0] for e in loads([k[1]])}]:
+            del self.known[key]
 
     def settle(self, lazy: Lazy) -> None:
         """Let a lazy value be stored, for all who refer to it."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.native import engine, interrupts, products
-from effgrad.stage.native.lowering import BEYOND, RAISED, Function
+from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
 from effgrad.stage.native.storage import address_of
 
 
@@ -29,7 +29,7 @@ class Executable:
         loaded.load(kernels, loops=True)
         address = loaded.load({name: function.text}, loops=True)[name]
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # it gives the lock back itself
-        self.order, self.applied = function.order, function.applied
+        self.order, self.applied, self.checks = function.order, function.applied, function.checks
         self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
         # How much of the stacks the last run left, in bytes.
         self.depths: dict[Stack, int] = {}
@@ -65,6 +65,8 @@ class Executable:
                     return [results[b] if b in results else self.current[b].copy() for b in self.region.outputs]
                 if code == BEYOND:
                     raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
+                if code >= CHECKED:
+                    raise IndexError(self.checks[code - CHECKED])
                 if code == RAISED:
                     assert self.error is not None
                     error, self.error = self.error, None

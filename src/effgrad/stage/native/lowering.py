@@ -16,6 +16,7 @@ from effgrad.stage.loop.ir import (
     Block,
     Branch,
     Buffer,
+    Check,
     Element,
     Map,
     Pop,
@@ -42,7 +43,7 @@ from effgrad.stage.native.scalars import TYPES, Body, literal
 POINTS, WRITTEN_OUT = 64, 600
 # Buffers of no more elements are in registers if all places in them are known.
 LOCAL = 64
-RAISED, BEYOND = 2, 3
+RAISED, BEYOND, CHECKED = 2, 3, 16
 LARGEST = 2**63 - 1024
 
 
@@ -58,6 +59,7 @@ class Function(Stacks):
         self.places: dict[Buffer, str] = {}
         self.stacks: dict[Stack, int] = {}
         self.applied: list[Apply] = []
+        self.checks: list[str] = []
         self.labels = self.named = 0
         self.label = "entry"
         self.entry: list[str] = []
@@ -140,6 +142,10 @@ class Function(Stacks):
             self.branch(s)
         elif isinstance(s, Apply):
             self.apply(s)
+        elif isinstance(s, Check):
+            self.checks.append(s.message)
+            inside = self.values([s.flag])[s.flag]
+            self.leave(self.body.do(f"xor i1 {inside}, true"), CHECKED + len(self.checks) - 1)
         else:
             self.move(s)
 
