@@ -23,6 +23,7 @@ from effgrad.api.explain import explain
 from effgrad.errors import (
     Detached,
     EffgradError,
+    EffgradWarning,
     EscapedValue,
     Irreproducible,
     MemoryLimit,
@@ -34,6 +35,8 @@ from effgrad.errors import (
     NotSmooth,
     NotStaged,
     Overwritten,
+    StagingWarning,
+    VersionWarning,
 )
 from effgrad.functions.numpy.linalg import symmetric
 from effgrad.fusion import fuse
@@ -69,6 +72,7 @@ else:
 __all__ = [
     "Detached",
     "EffgradError",
+    "EffgradWarning",
     "EscapedValue",
     "Irreproducible",
     "MemoryLimit",
@@ -80,6 +84,8 @@ __all__ = [
     "NotSmooth",
     "NotStaged",
     "Overwritten",
+    "StagingWarning",
+    "VersionWarning",
     "check_grad",
     "checkpoint",
     "compare",

@@ -7,6 +7,7 @@ import dis
 import linecache
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from traceback import walk_tb
@@ -107,6 +108,11 @@ def running_frames() -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is of effgrad, or of code that it has generated."""
+    return frame.f_code.co_filename.startswith((_PACKAGE, "<operators of", "<effgrad"))
 
 
 def _inside(frame: FrameType) -> bool:
@@ -225,3 +231,23 @@ class NotBatched(EffgradError, TypeError):
     """A program that is run for all members of a batch at once asks what only one member can answer."""
 
     code = "E11"
+
+
+class EffgradWarning(UserWarning):
+    """The base of every warning of effgrad: `warnings.simplefilter("ignore", effgrad.EffgradWarning)` silences all."""
+
+
+class StagingWarning(EffgradWarning):
+    """A compiled program is slower than it could be: a loop is unrolled, or it has too many paths, or is not kept."""
+
+
+class VersionWarning(EffgradWarning):
+    """A version of NumPy or SciPy is installed that the rules were not tested with."""
+
+
+def warn(message: str, category: type[EffgradWarning], at: tuple[str, int] | None = None) -> None:
+    """Warn at a line of the user's program: the one given as its file and number, or the one that runs now."""
+    frame = user_frame()
+    file, line = at or ((frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("effgrad", 1))
+    registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else None
+    warnings.warn_explicit(message, category, file, line, registry=registry)

@@ -1,9 +1,10 @@
 """The versions of NumPy and SciPy that the derivative rules were tested with."""
 
-import warnings
 
 import numpy
 import scipy
+
+from effgrad.errors import VersionWarning, warn
 
 # The oldest and the newest, by their first two numbers.
 TESTED = {"numpy": ((2, 1), (2, 5)), "scipy": ((1, 14), (1, 18))}
@@ -29,4 +30,4 @@ def warn_of_untested_versions() -> None:
     for name, version in (("numpy", numpy.__version__), ("scipy", scipy.__version__)):
         message = untested(name, version)
         if message is not None:
-            warnings.warn(message, stacklevel=3)
+            warn(message, VersionWarning)

@@ -8,10 +8,12 @@ import numpy as np
 from effgrad.api.debug import debug_values
 from effgrad.api.gradient import grad
 from effgrad.api.results import basis_vectors
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.namespace import of_another_library
 from effgrad.errors import EffgradError, NotDifferentiable
 
 
+@boundary
 def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
     """Compare `grad(f)` at `x` with central differences, in every coordinate.
 

@@ -10,6 +10,7 @@ from effgrad.api.checks import is_floating
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
 from effgrad.api.singular import completed
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import FastForward, FastSecondOrder
@@ -20,6 +21,7 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.trees import flatten
 
 
+@boundary
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
 
@@ -70,6 +72,7 @@ def _function_output(
     )
 
 
+@boundary
 def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[Any, Any, Any]:
     """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
 
@@ -91,6 +94,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
     return _along(FastSecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)
 
 
+@boundary
 def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None = None) -> list[Any]:
     """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
 

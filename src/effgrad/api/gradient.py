@@ -9,6 +9,7 @@ from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar
 from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined
+from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
 from effgrad.arrays.value import KINDS, Smooth, constant, plain
 from effgrad.effects import handled
@@ -57,9 +58,10 @@ def grad(
 
     both = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
 
+    @derivative("grad", f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, derivative = both(*args, **kwargs)
-        return (derivative, result[1]) if has_aux else derivative
+        result, slopes = both(*args, **kwargs)
+        return (slopes, result[1]) if has_aux else slopes
 
     return gradient
 
@@ -76,6 +78,7 @@ def value_and_grad(
     numbers = argument_numbers(argnums)
     reverse = _reverse_mode(mode, memory)
 
+    @derivative("value_and_grad", f)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
         aux: list[Any] = []
@@ -99,16 +102,17 @@ def value_and_grad(
         else:
             pulled = [conj(leaf) for leaf in pulled]
         parts = outside(tree, pulled)
-        derivative = parts if isinstance(numbers, list) else parts[0]
+        slopes = parts if isinstance(numbers, list) else parts[0]
         if handled(Smooth) or any(map(undefined, pulled)):
             again = value_and_grad(f, argnums, has_aux, mode, holomorphic)
-            derivative = completed(derivative, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
+            slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if handled(Smooth) else given_back(value)
-        return ((value, release(aux[0])) if has_aux else value), derivative
+        return ((value, release(aux[0])) if has_aux else value), slopes
 
     return value_and_gradient
 
 
+@boundary
 def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 

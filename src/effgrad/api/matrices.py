@@ -21,6 +21,7 @@ from effgrad.api.results import (
 )
 from effgrad.api.run import run
 from effgrad.api.singular import completed
+from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import LibraryArray, given_back, of_another_library, taken
 from effgrad.arrays.value import Smooth, Traced, plain
 from effgrad.effects import handled
@@ -50,10 +51,11 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
     numbers = argument_numbers(argnums)
 
+    @derivative("jacobian", f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
-        derivative = assembled(*args, **kwargs)
-        return completed(derivative, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: f(*args, **kwargs))
+        blocks = assembled(*args, **kwargs)
+        return completed(blocks, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: f(*args, **kwargs))
 
     def assembled(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
@@ -198,6 +200,7 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
     return row
 
 
+@boundary
 def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
     """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`, a pytree like `x`: forward over reverse.
 
@@ -231,11 +234,12 @@ def hessian(
     if mode not in (None, "hessian"):
         raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
     if mode is None and not sparse:
-        return jacobian(grad(f, argnums), argnums, mode="forward")
+        return derivative("hessian", f)(jacobian(grad(f, argnums), argnums, mode="forward"))
     numbers = argument_numbers(argnums)
     if isinstance(numbers, list):
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 
+    @derivative("hessian", f)
     def pushed(*args: Any, **kwargs: Any) -> Any:
         (x,), rebuild = split_arguments(args, numbers)
         if sparse and of_another_library(x):

@@ -7,12 +7,12 @@ when it is first taken, and found again by the answers that the guards gave.
 import contextlib
 import functools
 import gc
+import logging
 import operator
 import os
 import threading
 import time
 import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,8 +20,9 @@ import numpy as np
 import optree
 
 from effgrad.api.singular import undefined
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import KINDS
-from effgrad.errors import NotStaged
+from effgrad.errors import NotStaged, StagingWarning, warn
 from effgrad.program.control import read
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.loop.affine import NotCaptured
@@ -31,6 +32,9 @@ from effgrad.stage.loop.program import ROOM
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
+
+# Says, at level INFO, what is staged, for which arguments, and how long it took.
+LOGGER = logging.getLogger("effgrad.stage")
 
 # After so many paths for arguments of one type, a function runs as plain Python.
 MOST_PATHS = 64
@@ -108,6 +112,14 @@ def _collection_paused() -> Iterator[None]:
             gc.enable()
 
 
+def _described(leaves: Sequence[Any]) -> str:
+    """The types of the arguments of a program, for the log."""
+    kinds = [
+        f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__ for leaf in leaves
+    ]
+    return ", ".join(kinds[:6]) + (f" and {len(kinds) - 6} more" if len(kinds) > 6 else "")
+
+
 class Path:
     """One path: its program, what the guards answer on it, and what makes the result."""
 
@@ -133,8 +145,13 @@ class Paths:
         self.latest: Path | None = None
         self.number = 0
 
-    def add(self, path: Path) -> None:
+    def add(self, path: Path, leaves: Sequence[Any]) -> None:
+        """Keep the path that these arguments take."""
         self.number += 1
+        LOGGER.info(
+            "%s: staged in %.2f s for %s: %d operations, %d guards, path %d",
+            self.name, path.seconds, _described(leaves), len(path.graph.nodes), len(path.answers), self.number,
+        )  # fmt: skip
         self.latest = path
         for length in range(len(path.answers) + 1):
             self.known.setdefault(path.answers[:length], path)
@@ -160,10 +177,10 @@ class Paths:
             return False
         if self.number == MOST_PATHS:
             self.number += 1
-            warnings.warn(
+            warn(
                 f"{self.name} has taken {MOST_PATHS} different paths for arguments of one type, and now runs as plain "
                 "Python: its control flow depends on its inputs too often (np.where selects without a path)",
-                stacklevel=4,
+                StagingWarning,
             )
         return True
 
@@ -181,6 +198,7 @@ class Compiled:
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = _flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
@@ -192,6 +210,9 @@ class Compiled:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A compiled method takes its object as an argument, as a function does."""
         return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.__name__}, {sum(paths.number for paths in self.types.values())} programs>"
 
     def __reduce__(self) -> Any:
         return compile, (self.function, self.backend, self.flush_subnormals, self.memory)
@@ -223,9 +244,9 @@ class Compiled:
             try:
                 graph, results, program = self._staged(leaves, tree, self._loops())
             except NotCaptured as reason:  # the loop was captured, but not its derivative
-                warnings.warn(f"the loops of {self.__name__} are unrolled, because of {reason}", stacklevel=4)
+                warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
                 graph, results, program = self._staged(leaves, tree, None)
-        paths.add(Path(graph, program, time.perf_counter() - start))
+        paths.add(Path(graph, program, time.perf_counter() - start), leaves)
         try:
             outputs = program(*inputs)
         except GuardFailed:  # where rounding decides, the program may not take the path that NumPy takes

@@ -167,6 +167,8 @@ class Graph:
 
         return svg(self)
 
+    _repr_svg_ = draw  # in a notebook
+
     def __repr__(self) -> str:
         return f"<graph of {len(self.nodes)} operations, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 

@@ -1,6 +1,5 @@
 """Batches of a program (`vmap`), and the linear map that a program is near a point (`linearize`)."""
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
@@ -9,6 +8,7 @@ import numpy as np
 import optree
 
 from effgrad.api import vjp
+from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.value import KINDS, Smooth, constant, plain, released
 from effgrad.effects import handled
@@ -56,7 +56,7 @@ def vmap(
            [0., 4.]])
     """
 
-    @functools.wraps(f)
+    @derivative("vmap", f)
     def batched(*args: P.args, **kwargs: P.kwargs) -> Value:
         leaves, tree = flatten((args, kwargs))
         axes = _argument_axes(in_axes, args, kwargs)
@@ -159,6 +159,7 @@ class LinearMap:
         return self._push(tangents)[0]
 
 
+@boundary
 def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMap]:
     """The value of `f` at `primals`, and its derivative there as a linear map.
 

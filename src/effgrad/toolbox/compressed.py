@@ -188,6 +188,9 @@ class SparseJacobian:
         ways = {"forward": self._forward, "backward": self._backward}
         self._run = {name: compiled_program(way) if compiled else way for name, way in ways.items()}
 
+    def __repr__(self) -> str:
+        return f"<sparse jacobian({getattr(self.f, '__name__', type(self.f).__name__)})>"
+
     def __reduce__(self) -> Value:
         return SparseJacobian, (self.f, self.argnums, self.mode, self.compiled)
 

@@ -4,12 +4,13 @@ What cannot be captured is run by Python, step by step; a warning names the line
 """
 
 import ast
-import warnings
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from effgrad.errors import StagingWarning, warn
 from effgrad.program.control import Loop
 from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
@@ -21,6 +22,8 @@ from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.program import ROOM, Make, Program, part, run_region
 from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.values import Lazy, View, views_in
+
+LOGGER = logging.getLogger("effgrad.stage")
 
 # Loops of fewer steps, with those inside, are better as straight-line code; fewer still if they write to arrays.
 FEWEST, FEWEST_OF_WRITES = 32, 6
@@ -45,16 +48,15 @@ class Loops:
             capture, frame, results = captured_loop(loop, names, outside)
             if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
+            LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
             return self.performed(capture, frame, results)
         except Declined:
             return None
         except NotCaptured as reason:
             self.refused.add(loop)
             line = reason.line or loop.statement.lineno
-            warnings.warn(
-                f"{loop.file}:{line}: the loop in {loop.function.name!r} is unrolled, because of {reason}",
-                stacklevel=4,
-            )
+            reasons = f"the loop in {loop.function.name!r} is unrolled, because of {reason}"
+            warn(reasons, StagingWarning, (loop.file, line))
             return None
 
     def performed(

@@ -14,12 +14,12 @@ import pathlib
 import struct
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from effgrad.errors import StagingWarning, warn
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import written
@@ -220,7 +220,7 @@ class Engine:
         except OSError as error:
             if not self.warned:
                 self.warned = True
-                warnings.warn(f"compiled programs are not kept in {path.parent}: {error}", stacklevel=2)
+                warn(f"compiled programs are not kept in {path.parent}: {error}", StagingWarning)
 
 
 def cache_folder() -> pathlib.Path:
