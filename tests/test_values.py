@@ -6,7 +6,19 @@ import numpy_cases
 import pytest
 import scipy.special as sp
 
-from effgrad import EffgradError, check_grad, compare, compile, debug_values, grad, hessian, jacobian, jvp, vjp
+from effgrad import (
+    EffgradError,
+    check_grad,
+    checkpoint,
+    compare,
+    compile,
+    debug_values,
+    grad,
+    hessian,
+    jacobian,
+    jvp,
+    vjp,
+)
 
 X = np.random.default_rng(3).uniform(0.2, 1.4, (3, 4))
 A, V = np.arange(9.0).reshape(3, 3), np.array([1.0, -2.0, 3.5])
@@ -17,6 +29,56 @@ A, V = np.arange(9.0).reshape(3, 3), np.array([1.0, -2.0, 3.5])
 @pytest.mark.parametrize("row", numpy_cases.CASES)
 def test_each_function_gives_numpys_value(row):
     debug_values(numpy_cases.CASES[row])(X.copy())
+
+
+RUNS = {
+    "forward": lambda f, x: jvp(f, (x,), (np.ones_like(x),))[0],
+    "reverse": lambda f, x: vjp(f, x)[0],
+    "checkpoint": lambda f, x: vjp(lambda x: checkpoint(f, x), x)[0],
+    "compiled": lambda f, x: compile(f)(x),
+}
+# Three operands are multiplied in the order that is quickest.
+ROUNDED_OTHERWISE = {"einsum three"}
+# What shares its elements, or begins inside of other memory, is a copy when it comes out.
+LAID_OTHERWISE = {
+    "dsplit", "histogramdd", "full row", "full_like", "windows of an axis", "broadcast_arrays", "rot90", "diagonal",
+    "linalg diagonal", "new axis", "diag of matrix", "broadcast_to", "partition", "einsum diagonal",
+}  # fmt: skip
+
+
+def strides(array):
+    return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", ["forward", "reverse", "checkpoint", pytest.param("compiled", marks=pytest.mark.sweep)])
+def test_values_are_those_of_a_plain_run(run):
+    """Value to the bit, shape, dtype and strides; compiled, the value but for rounding."""
+    for row, f in numpy_cases.CASES.items():
+        plain, found = np.asarray(f(X.copy())), np.asarray(RUNS[run](f, X.copy()))
+        assert found.dtype == plain.dtype, row
+        if run == "compiled" or row in ROUNDED_OTHERWISE:
+            np.testing.assert_allclose(found, plain, rtol=1e-13, atol=1e-14, err_msg=row)
+        else:
+            np.testing.assert_array_equal(found, plain, strict=True, err_msg=row)
+        if run != "compiled" and row not in LAID_OTHERWISE:
+            assert strides(found) == strides(plain), row
+
+
+@pytest.mark.parametrize("run", ["forward", "reverse", "checkpoint"])
+def test_errors_are_those_of_a_plain_run(run):
+    """A program that NumPy rejects raises the same error."""
+    programs = [
+        lambda x: np.reshape(x, (5, 5)), lambda x: x[7], lambda x: np.sum(x, axis=4), lambda x: x @ x,
+        lambda x: np.concatenate([x, x[0]]), lambda x: np.linalg.inv(x), lambda x: np.mean(x[0, 0], axis=1),
+        lambda x: np.quantile(x, 1.5), lambda x: {}["x"], lambda x: 1 // 0,
+    ]  # fmt: skip
+    for f in programs:
+        with pytest.raises(Exception) as plain:  # noqa: PT011 (whichever it is)
+            f(X.copy())
+        with pytest.raises(plain.type):
+            RUNS[run](f, X.copy())
 
 
 def test_a_value_that_differs_is_named():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.namespace import taken
-from effgrad.arrays.value import constant, duplicate, example, ordinary, plain
+from effgrad.arrays.value import constant, example, ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 
@@ -22,7 +22,7 @@ def as_input(leaf: Any) -> Any:
         dtype = getattr(value, "dtype", None)
         name = dtype if dtype is not None else type(value).__name__
         raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
-    return duplicate(leaf) if type(leaf) is np.ndarray else constant(leaf)
+    return constant(leaf)
 
 
 def is_floating(leaf: Any) -> bool:

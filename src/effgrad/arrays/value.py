@@ -617,7 +617,7 @@ def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
         return value.copy("K") if depends(value) else value.owner.constant(value)
-    return value.copy("K") if isinstance(value, np.ndarray) else value
+    return duplicate(value) if isinstance(value, np.ndarray) else value
 
 
 def memory_like(array: np.ndarray[Any, Any], dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.memory import Half
-from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
+from effgrad.primitives.given import given
 from effgrad.primitives.primitive import linear
 
 
@@ -57,7 +58,10 @@ def squared(x: Any) -> Any:
 
 
 def _absolute(x: Any) -> Any:
-    return np.hypot(real(x), imag(x)) if is_complex(x) else absolute(x)
+    if not is_complex(x):
+        return absolute(x)
+    size, value = np.hypot(real(x), imag(x)), plain(x)
+    return size if type(value) in KINDS else given(size, np.abs(value))  # which NumPy rounds in another way
 
 
 def _sign(x: Any) -> Any:

@@ -201,7 +201,8 @@ FUNCTIONS.update({
     np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
-    np.linspace: _linspace, np.logspace: _logspace, np.geomspace: _geomspace,
+    np.linspace: as_computed(np.linspace, _linspace), np.logspace: as_computed(np.logspace, _logspace),
+    np.geomspace: as_computed(np.geomspace, _geomspace),
 })  # fmt: skip
 CONSTANT.update({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,

@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.arrays import laurent
 from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.given import given
+from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
 from effgrad.primitives.move import PLAIN, reshape
 from effgrad.primitives.primitive import elementwise, general, linear
@@ -217,6 +217,16 @@ def _std(a: Any, *args: Any, **options: Any) -> Any:
     return root(_var(a, *args, **options))
 
 
+def _of_some(original: Any, definition: Any) -> Any:
+    """A definition, with the function's own value where it is of some elements: they are added up in another order."""
+    computed = as_computed(original, definition)
+
+    def rule(a: Any, *args: Any, **options: Any) -> Any:
+        return (computed if "where" in options else definition)(a, *args, **options)
+
+    return rule
+
+
 def _half_over(y: Any) -> Any:
     value = plain(y)
     zero = value == 0
@@ -295,5 +305,6 @@ _max = _reduction(maximum_of, -np.inf, np.maximum)
 _min = _reduction(minimum_of, np.inf, np.minimum)
 FUNCTIONS.update({
     np.sum: _reduction(sum_, 0.0, np.add), np.prod: _reduction(prod, 1.0, np.multiply), np.max: _max, np.min: _min,
-    np.amax: _max, np.amin: _min, np.mean: _mean, np.var: _var, np.std: _std, np.cumsum: _cumsum,
+    np.amax: _max, np.amin: _min, np.mean: _of_some(np.mean, _mean),
+    np.var: _of_some(np.var, _var), np.std: _of_some(np.std, _std), np.cumsum: _cumsum,
 })  # fmt: skip

@@ -479,7 +479,7 @@ def _refuse_exact(name: str, exact: bool) -> None:
 
 
 UFUNCS[sp.zetac] = lambda x: _riemann(x, 2)
-composed({np.i0: sp.i0})
+composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
 
 _DEFINITIONS: dict[str, Any] = {
     "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
