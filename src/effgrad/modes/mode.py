@@ -188,19 +188,22 @@ class ListMode(ReverseMode):
         """
         entries = self.entries
         for name in range(len(entries) - 1, first - 1, -1):
-            if type(entries[name]) is Rerun:
+            entry = entries[name]
+            if type(entry) is Rerun:
+                entry = None  # which would be kept while the checkpoint is walked
                 self.walk_again(collected, name, once=first > 0)
-            elif entries[name] is not None and collected[name] is not None:
-                self.pass_on(collected, name)
+            elif entry is not None:
+                self.pass_on(collected, name, entry)
                 if first:
                     entries[name] = None
 
-    def pass_on(self, collected: list[Any], name: int) -> None:
+    def pass_on(self, collected: list[Any], name: int, entry: Any) -> None:
         """Pass the cotangent of an operation's result on to its arguments."""
         cotangent = collected[name]
-        collected[name] = None
-        for target, part in self.back(self.entries[name], cotangent):
-            collected[target] = cotangents.add(collected[target], part)
+        if cotangent is not None:
+            collected[name] = None
+            for target, part in self.back(entry, cotangent):
+                collected[target] = cotangents.add(collected[target], part)
 
     def walk_again(self, collected: list[Any], name: int, once: bool) -> None:
         """Record a checkpoint at the end of the list, walk back over it, and forget it."""
@@ -218,7 +221,8 @@ class ListMode(ReverseMode):
         if once:
             self.entries[name] = None
         # Checkpoints may nest deep: while inner ones are walked, nothing of this is kept.
-        del rerun, given, parts, part, cotangent
+        del rerun, parts, given
+        part = cotangent = None
         self.walk(collected, end)
         del self.entries[end:], collected[end:]
 
