@@ -1,8 +1,10 @@
 """Derivatives of functions on pytrees: structures, shapes and dtypes as users expect them."""
 
 import dataclasses
+import operator
 import pathlib
 import statistics
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -265,12 +267,12 @@ def test_a_value_that_was_kept_is_told_to_be_returned(use):
 
 def test_errors_have_a_code_a_section_and_the_line_of_the_user():
     def f(x):
-        return float(x) * 2
+        return operator.index(x) * 2
 
     with pytest.raises(Detached) as caught:
         grad(f)(2.0)
     assert "[E3]" in str(caught.value) and "test_api.py" in str(caught.value)
-    assert "return float(x) * 2" in str(caught.value)
+    assert "return operator.index(x) * 2" in str(caught.value)
     page = (pathlib.Path(__file__).parents[1] / "docs" / "errors.md").read_text()
     classes = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.EffgradError)]
     assert len({c.code for c in classes}) == len(classes) > 5
@@ -278,23 +280,22 @@ def test_errors_have_a_code_a_section_and_the_line_of_the_user():
         assert f"{{ #{c.code.lower()} }}" in page
 
 
-@pytest.mark.parametrize(
-    "derivative",
-    [grad, hessian, lambda f: vjp(f, 1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: taylor(f, [1.0, 1.0])],
-)
-def test_a_number_written_into_an_array_made_outside(derivative):
-    """NumPy put "setting an array element with a sequence" in the place of the error."""
+def test_a_number_written_into_an_array_made_outside():
     outside = np.zeros(3)
 
     def f(x):
-        outside[0] = x
-        return np.sum(outside)
+        outside[0] = x * x
+        return np.sum(outside) * outside[0]
 
-    with pytest.raises(Detached, match="an array made outside"):
-        result = derivative(f)
-        result(1.0)
+    assert grad(f)(3.0) == 4 * 27.0
+    np.testing.assert_array_equal(outside, [9.0, 0, 0])
+    assert hessian(f)(3.0) == 12 * 9.0
+    assert jvp(f, (3.0,), (1.0,)) == (81.0, 108.0)
+    assert [float(c) for c in taylor(f, [3.0, 1.0])] == [81.0, 108.0]
 
 
 def test_an_error_inside_the_standard_library_points_at_the_line_that_called_it():
-    with pytest.raises(Detached, match="statistics.fmean"):
-        grad(lambda x: statistics.fmean([x, 2.0]))(1.0)
+    assert grad(lambda x: statistics.fmean([x, 2.0]) ** 2)(1.0) == 1.5
+    with pytest.raises(Detached, match="struct.pack") as caught:
+        grad(lambda x: struct.unpack("d", struct.pack("d", x))[0])(1.0)
+    assert "test_api.py" in str(caught.value)

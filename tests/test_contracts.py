@@ -16,7 +16,7 @@ import pytest
 from test_spec import PROGRAMS, denotation
 
 import effgrad
-from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, second_order, vjp
+from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, program, second_order, vjp
 from effgrad.arrays.value import Smooth, Traced
 from effgrad.effects import Handler, ResumedTwice, clauses, control, handle, handler
 from effgrad.fast import REVERSE
@@ -242,7 +242,7 @@ def run_contracts(mode):
                 grad(f, mode="mutant")(POINT)
         elif "Forward" in mode.__name__:
             with intercepted(), mode() as activation:
-                arrays(activation.variable(POINT, POINT))
+                program.read(arrays)(activation.variable(POINT, POINT))
 
 
 def run_specification(mode):

@@ -5,6 +5,7 @@ import copy
 import gc
 import io
 import math
+import operator
 import threading
 
 import numpy as np
@@ -21,6 +22,7 @@ from effgrad import (
     grad,
     jvp,
     stop_gradient,
+    vjp,
 )
 from effgrad.fast import REVERSE
 
@@ -131,9 +133,8 @@ def test_interleaved_tasks_keep_their_own_derivatives():
 @pytest.mark.parametrize(
     "f, error",
     [
-        (lambda x: math.sin(x) * x, Detached),
-        (lambda x: float(x) * x, Detached),
-        (lambda x: int(x) * x, Detached),
+        (lambda x: operator.index(x) * x, Detached),
+        (lambda x: np.zeros(2, int).__setitem__(0, x), Detached),
         (lambda x: np.savetxt(io.StringIO(), x), NoRule),
         (lambda x: None, NotDifferentiable),
         (lambda x: 3, NotDifferentiable),
@@ -337,32 +338,32 @@ def test_a_million_operation_tape_leaves_no_cyclic_garbage():
     assert gc.collect() < 100
 
 
-def test_a_large_constant_is_locked_while_the_derivative_runs():
+def test_pythons_own_functions_of_numbers():
+    assert grad(lambda x: math.sin(x) * x)(2.0) == pytest.approx(math.sin(2) + 2 * math.cos(2))
+    assert grad(lambda x: float(x) * x)(2.0) == 4.0
+    assert grad(lambda x: int(x) * x)(2.0) == 2.0  # a step
+
+
+@pytest.mark.parametrize("through", [lambda c: c, lambda c: c[:1]], ids=["itself", "a view made before"])
+def test_a_large_constant_may_be_written_to_after_its_use(through):
     c = np.ones((200, 200))
+    view = through(c)
 
     def f(x):
         y = np.sum(x * c)
-        c[0, 0] = 100
-        return y
+        view[0, 0] = 100
+        return y + np.sum(x * c)
 
-    with pytest.raises(ValueError, match="read-only") as caught:
-        grad(f)(np.ones(200))
-    assert "a.copy()" in caught.value.__notes__[0]
-    c[0, 0] = 2.0
-    np.testing.assert_array_equal(grad(lambda x: np.sum(x * c))(np.ones(200)), [201] + [200] * 199)
+    np.testing.assert_array_equal(grad(f)(np.ones(200)), [400 + 99] + [400] * 199)
+    assert c[0, 0] == 100 and c.flags.writeable
 
 
-def test_a_large_constant_written_through_an_earlier_view_is_an_error():
+def test_a_write_after_the_function_has_returned_is_noticed():
     c = np.ones((200, 200))
-    view = c[:1]
-
-    def f(x):
-        y = np.sum(x * c)
-        view[:, :2] = [[3.0, 5.0]]
-        return y
-
+    _, pull = vjp(lambda x: np.sum(x * c), np.ones(200))
+    c[0, 0] = 100
     with pytest.raises(EffgradError, match="written to"):
-        grad(f)(np.ones(200))
+        pull(1.0)
 
 
 def test_an_array_made_inside_is_as_it_was_at_each_use():

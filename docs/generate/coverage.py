@@ -11,7 +11,7 @@ import scipy
 
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS
 from effgrad.functions import scipy as scipy_rules
-from effgrad.program.interception import CREATORS, RULES
+from effgrad.program.rules_by_callable import CREATORS, FIRST
 
 NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 
@@ -94,7 +94,7 @@ def of_scipy() -> dict[str, dict[str, tuple[str, str]]]:
 
 
 def page() -> str:
-    intercepted = {getattr(owner, name) for owner, name, *_ in [*RULES, *CREATORS]}
+    intercepted = {getattr(owner, name) for owner, name, _ in FIRST} | CREATORS
     spaces = {
         namespace: {name: status(name, f, intercepted) for name, f in functions(namespace).items()}
         for namespace in NAMESPACES

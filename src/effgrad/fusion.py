@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad import program
 from effgrad.api.gradient import record_pullback
 from effgrad.api.results import directions, joined
 from effgrad.arrays.memory import Mutable, is_written
@@ -40,6 +41,8 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
     True
     """
 
+    read = program.read(f)
+
     @functools.wraps(f)
     def fused(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
@@ -47,7 +50,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
         owners = [leaf.owner for leaf in leaves if type(leaf) in LAYERS and leaf.owner.serial >= 0]
         innermost = max(owners, key=lambda owner: owner.serial, default=None)
         if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
-            return f(*args, **kwargs)
+            return read(*args, **kwargs)
         moving = [type(leaf) in LAYERS and leaf.owner is innermost for leaf in leaves]
         fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
         inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
@@ -56,7 +59,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
             given = iter(inputs)
             full = [next(given) if moves else leaf for leaf, moves in zip(fixed, moving, strict=True)]
             args, kwargs = tree.unflatten(full)
-            result = f(*args, **kwargs)
+            result = read(*args, **kwargs)
             if any(map(is_written, inputs)):
                 raise Detached("a fused function writes into its argument, which the caller would not see: copy it")
             return result

@@ -5,18 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from pages import run_page as run
 
 from effgrad import grad, jvp
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
-
-
-def run(page):
-    scope = {"__name__": page.stem}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(block, scope)
-    return scope
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

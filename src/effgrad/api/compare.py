@@ -20,6 +20,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives import cotangents
+from effgrad.program import read
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def _count(counting: Counting, _: list[Any], __: Any) -> int:
 
 
 def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any], Any]]:
+    f = read(f)
+
     def scalar(x: Any) -> Any:
         output = f(x)
         check_scalar(output)

@@ -16,6 +16,7 @@ from effgrad.api.run import run
 from effgrad.arrays.value import Traced, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite, running_frames
 from effgrad.modes.evaluate import Evaluate
+from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
 
@@ -68,6 +69,8 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     Traceback (most recent call last):
     effgrad.errors.NotFinite: in the reverse pass, reciprocal(0) made inf [E6]...
     """
+
+    f = read(f)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -184,6 +187,7 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
 
 def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The result of `f` under a mode of evaluation."""
+    f = read(f)
     leaves, tree = flatten(args)
     moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
 

@@ -18,6 +18,7 @@ from effgrad.modes.higher_order import Function, function
 from effgrad.modes.mode import Mode
 from effgrad.modes.taylor import Taylor
 from effgrad.primitives.complexes import is_complex
+from effgrad.program import read
 from effgrad.trees import flatten
 
 
@@ -33,6 +34,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         raise NotDifferentiable("jvp takes tuples of arguments and of their tangents: jvp(f, (x,), (t,))")
+    f = read(f)
     leaves, tree = flatten_inputs(tuple(primals))
     inputs = []
     for leaf, direction in zip(map(ordinary, leaves), map(ordinary, tree.flatten_up_to(tuple(tangents))), strict=True):
@@ -126,6 +128,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
 
 def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
+    f = read(f)
     value, *parts = _along_at(mode, f, x, make, *rest)
     orders = range(1, rest[-1] + 1) or (1,)
     return value, *completed(parts, lambda y: _along_at(mode, f, y, make, *rest)[1:], (x,), lambda: value, orders)

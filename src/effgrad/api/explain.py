@@ -23,6 +23,7 @@ from effgrad.api.run import run
 from effgrad.effects.handler import observed
 from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
 from effgrad.modes.mode import Mode
+from effgrad.program import read
 
 ORDER = 3  # of Taylor mode
 GAP = 3  # the lines of the program that are shown though no step is in them
@@ -149,21 +150,21 @@ def explained(
     """Return what `explain` prints."""
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}; the modes are {', '.join(MODES)}")
-    row, below = MODES[mode], mode != "evaluate"
+    row, below, reading = MODES[mode], mode != "evaluate", read(f)
     listener = Listener(below)
     along = [np.ones_like(arg)[()] for arg in args] if direction is None else list(direction)
     inputs = [(arg, *row.beside(part)) for arg, part in zip(args, along, strict=True)]
 
     def program(inputs: list[Any]) -> Any:
-        return f(*inputs)
+        return reading(*inputs)
 
     def outcome(activation: Any, shadows: list[Any], output: Any) -> tuple[list[Shown], Any]:
         return [shown(leaf) for leaf in flattened(output)[0]], row.read(activation, shadows, output)
 
     def above(_: Any, __: list[Any], inner: list[Any]) -> tuple[list[Shown], dict[str, Shown]]:
         given = [(x, *beside) for x, (_, *beside) in zip(inner, inputs, strict=True)]
-        value, read = run(row.make(), program, given, outcome)
-        return value, {name: shown(part) for name, part in read().items()}
+        value, derivatives = run(row.make(), program, given, outcome)
+        return value, {name: shown(part) for name, part in derivatives().items()}
 
     try:
         with observed(listener.activated):

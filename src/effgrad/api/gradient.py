@@ -18,6 +18,7 @@ from effgrad.fast import REVERSE
 from effgrad.fast.spilling import LimitedTaped, parse_memory
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
+from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
 
@@ -75,7 +76,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    numbers = argument_numbers(argnums)
+    f, numbers = read(f), argument_numbers(argnums)
     reverse = _reverse_mode(mode, memory)
 
     @derivative("value_and_grad", f)
@@ -199,6 +200,7 @@ def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) 
 
     The cotangent g of a complex value z means dL = Re(g dz), as in the rules.
     """
+    f = read(f)
     leaves, tree = flatten_inputs(primals)
 
     def kept(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Outputs]:

@@ -29,6 +29,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.modes.batched import Batch, run_batched
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives.complexes import is_complex
+from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
 
@@ -49,7 +50,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     """
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
-    numbers = argument_numbers(argnums)
+    f, numbers = read(f), argument_numbers(argnums)
 
     @derivative("jacobian", f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
@@ -235,7 +236,7 @@ def hessian(
         raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
     if mode is None and not sparse:
         return derivative("hessian", f)(jacobian(grad(f, argnums), argnums, mode="forward"))
-    numbers = argument_numbers(argnums)
+    f, numbers = read(f), argument_numbers(argnums)
     if isinstance(numbers, list):
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 

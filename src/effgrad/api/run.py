@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
-from effgrad.arrays.record import explained
 from effgrad.arrays.value import released
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
@@ -32,7 +31,7 @@ def run(
 
     Returns what `finish` returns. Raises `NotDifferentiable` if a primal is not of floating point.
     """
-    with intercepted(), explained(), mode as activation:
+    with intercepted(), mode as activation:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
         # The shadows as they are now: an input that the program writes to names another value later.
         shadows = [variable.shadow for variable in variables]

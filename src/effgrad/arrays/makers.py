@@ -1,68 +1,12 @@
-"""NumPy's functions and classes that make arrays and never ask traced values: most are reached by interception."""
+"""The rules of NumPy's functions and classes that make arrays and never ask traced values."""
 
-import sys
 from typing import Any
 
 import numpy as np
 
 import effgrad.primitives.move  # noqa: F401 (it enters the rule of full_like)
-from effgrad.arrays.memory import Mutable
-from effgrad.arrays.value import FUNCTIONS, KINDS, composed, depends, example, plain
-
-LIBRARIES = frozenset((
-    "numpy", "scipy", "effgrad", "pandas", "xarray", "sklearn", "matplotlib", "torch", "jax", "cupy",
-    "array_api_compat", "array_api_strict", "dask", "distributed",
-))  # fmt: skip
-# Modules of libraries that fill the arrays they make with NumPy operations only.
-PURE = (
-    "numpy.polynomial", "scipy.signal._short_time_fft", "scipy.signal._waveforms", "scipy.integrate._quadrature",
-    "scipy.interpolate._cubic", "scipy._lib._util",
-)  # fmt: skip
-OURS = (__name__, "effgrad.program.interception")
-
-
-def by_library() -> bool:
-    """Whether the function replaced here was called by a library around compiled code."""
-    frame = sys._getframe(1)
-    while (module := frame.f_globals.get("__name__", "")) in OURS and frame.f_back is not None:
-        frame = frame.f_back
-    return module.partition(".")[0] in LIBRARIES and not module.startswith(PURE)
-
-
-def nested(value: Any) -> Any:
-    """Nested lists with traced numbers in them as a traced array."""
-    return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
-
-
-def _array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:
-    """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    if type(value) is Mutable and not depends(value) and by_library():
-        return np.array(value.__array__(), dtype, copy=copy, ndmin=ndmin)
-    if type(value) in KINDS:
-        result = value.copy(order) if copy in (True, np._CopyMode.ALWAYS) else value
-    else:
-        result = nested(value)
-    if dtype is not None and np.dtype(dtype) != result.dtype:
-        result = result.astype(dtype)
-    return result if result.ndim >= ndmin else np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-
-
-def as_array(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
-    return _array(value, dtype, copy=copy)
-
-
-def _contiguous(order: str) -> Any:
-    """An array in an order of memory: a copy, where it is not in that order."""
-
-    def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
-        result = _array(a, dtype, copy=None, ndmin=1)
-        return result if example(result).flags[order] else result.copy(order)
-
-    return rule
-
-
-def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    return _array(np.broadcast_to(as_array(fill_value, dtype), shape))
+from effgrad.arrays import reach
+from effgrad.arrays.value import FUNCTIONS, KINDS, plain
 
 
 def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +17,7 @@ def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     outer = {key: a.ndim - core for (key, a), core in zip(mapped.items(), cores, strict=True)}
     shape = np.broadcast_shapes(*[a.shape[: outer[key]] for key, a in mapped.items()])
     mapped = {key: np.broadcast_to(a, shape + a.shape[outer[key] :]) for key, a in mapped.items()}
-    results = []
+    results = []  # fmt: skip
     for place in np.ndindex(shape):
         here = {**given, **{key: a[place] for key, a in mapped.items()}}
         results.append(self.pyfunc(*[here[i] for i in range(len(args))], **{key: here[key] for key in kwargs}))
@@ -91,20 +35,12 @@ def _kaiser(M: int, beta: Any) -> Any:
     return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
-for _function in (np.polynomial.polynomial.polyval2d, np.polynomial.polynomial.polygrid2d):
-    if hasattr(_function, "_implementation"):  # in NumPy 2.1 they are no functions that the protocol sees
-        composed({_function: _function._implementation})
-
 RULES: list[tuple[Any, str, Any]] = [
-    (np, "array", _array),
-    *((np, name, as_array) for name in ("asarray", "asanyarray", "asarray_chkfinite", "require")),
-    (np, "ascontiguousarray", _contiguous("C")),
-    (np, "asfortranarray", _contiguous("F")),
-    (np, "full", _full),
-    (np, "full_like", FUNCTIONS[np.full_like]),
+    *((np, name, rule) for name, rule in reach.RULES.items()),
+    (np, "full_like", lambda *args, **kwargs: FUNCTIONS[np.full_like](*args, **kwargs)),
     (np, "kaiser", _kaiser),
-    # What `np.r_[...]` and `np.c_[...]` make of each part, and what vectorised functions call: replacing the special
-    # methods themselves costs Python several times more.
-    (sys.modules[type(np.r_).__module__], "array", _array),
+    # NumPy's own definitions, in Python.
+    *((np.polynomial.polynomial, name, getattr(np.polynomial.polynomial, name)._implementation)
+      for name in ("polyval2d", "polygrid2d") if hasattr(getattr(np.polynomial.polynomial, name), "_implementation")),
     (np.vectorize, "_call_as_normal", _vectorized),
 ]  # fmt: skip

@@ -30,6 +30,7 @@ from effgrad.arrays.value import (
     outline,
     plain,
     plain_tree,
+    take_shape,
 )
 from effgrad.errors import Detached, Irreproducible
 from effgrad.primitives import cotangents
@@ -37,7 +38,7 @@ from effgrad.primitives.primitive import moving
 
 Path = tuple[Callable[[Any], Any], ...]
 
-_clock = itertools.count(1)
+clock = itertools.count(1)
 
 
 class Part:
@@ -50,7 +51,7 @@ class Part:
     latest = 0
 
     def __init__(self, again: "Part | None" = None) -> None:
-        self.begun = Part.latest = next(_clock)
+        self.begun = Part.latest = next(clock)
         self.again, self.running = again, True
         self.read: list[Handle] = []
         self.rewound: dict[Storage, Any] = {}
@@ -86,7 +87,7 @@ class Outermost:
     serial = -2
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
-        return buffer(primitive.function(*[plain(a) for a in args], **params))
+        return primitive.function(*[plain(a) for a in args], **params)
 
     def constant(self, value: Any) -> Any:
         return value.handle.shared(value.primal)
@@ -101,13 +102,11 @@ class Outermost:
 OUTERMOST = Outermost()
 
 
-def buffer(value: Any) -> Any:
-    """A fresh array as one that can absorb traced values; anything that is not an array of numbers stays as it is."""
-    if type(value) is not np.ndarray or value.dtype.kind not in "fc":
-        return value
-    result: Any = Mutable(OUTERMOST, value, None)
+def buffer(array: Any) -> Any:
+    """A fresh array as one of ours: code whose writes are not seen can write traced values into it."""
+    result: Any = Mutable(OUTERMOST, array, None)
     # np.ascontiguousarray would give a number an axis.
-    Handle(Storage(np.asarray(value, order="C"), PARTS.get())).attach(result)
+    Handle(Storage(np.asarray(array, order="C"), PARTS.get())).attach(result)
     return result
 
 
@@ -116,12 +115,17 @@ def as_plain(value: Any) -> Any:
     return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
 
 
+# A read of more writes than this settles them, if a write stands for no more elements than this.
+MANY = 3
+ELEMENTS = 4096
+
+
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made", "settled", "history", "rewound",
+        "borrowed", "made", "settled", "history", "rewound", "raw",
     )  # fmt: skip
 
     def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
@@ -138,10 +142,12 @@ class Storage:
         # For each address, when it was last written to.
         self.written: Any = None
         # When it was made, and last settled; what it was before that, for parts that began before and run again.
-        self.made = self.settled = next(_clock)
+        self.made = self.settled = next(clock)
         self.history: Any = None
         self.rewound = False
         self.borrowed = False
+        # The memory of a plain array that it stands for.
+        self.raw: Any = None
 
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
@@ -176,13 +182,13 @@ class Storage:
     def restore(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.version = next(_clock)
+        self.version = next(clock)
 
     def rewind(self, time: int) -> None:
         """Be as at a time, apart from the writes since then."""
         while self.history is not None and self.settled > time:
             self.base, self.writes, self.writer, self.element, self.settled, self.history = self.history
-        self.version = next(_clock)
+        self.version = next(clock)
         self.rewound = self.borrowed = True
 
     def check(self, again: list[Part], addresses: Any) -> None:
@@ -206,7 +212,9 @@ class Storage:
             if view is not None:
                 become_mutable(view)
         self.unwritten = None
-        self.version = next(_clock)
+        self.version = next(clock)
+        if self.raw is not None:
+            self.raw.wrote(addresses, value)
         if self.written is None:
             self.written = np.zeros(self.addresses.size, int)
         self.written[addresses] = self.version
@@ -227,7 +235,7 @@ class Storage:
         if self.writes:
             if self.settled < Part.latest:
                 before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
-                self.settled, self.history = next(_clock), before
+                self.settled, self.history = next(clock), before
             # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element = [], None, None
@@ -247,12 +255,18 @@ class Storage:
         writers, elements = self.writer[addresses], self.element[addresses]
         if addresses.size == 0:
             return self._from_base(addresses)
+        if addresses is not self.addresses and self.settles(writers, parts):
+            self.settle()
+            return self._from_base(addresses)
         first = writers.item(0)
         if (writers == first).all():
             if first < 0:
                 return self._from_base(addresses)
             return self._cast(_elements(self.writes[first], elements, addresses.shape))
-        writers, elements = writers.ravel(), elements.ravel()
+        return self._of_several(writers.ravel(), elements.ravel(), addresses)
+
+    def _of_several(self, writers: Any, elements: Any, addresses: Any) -> Any:
+        """The values at some addresses that several writes went to."""
         order = np.argsort(writers, kind="stable")
         chosen, starts = np.unique(writers[order], return_index=True)
         places = np.split(order, starts[1:])
@@ -261,6 +275,18 @@ class Storage:
         kept = [int(at[0]) if len(at) == 1 and np.ndim(plain(v)) == 0 else at for v, at in written]
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return overwrite(start, *values, places=tuple(kept))
+
+    def settles(self, writers: Any, parts: Any) -> bool:
+        """Whether a read settles all writes: one of many writers in a memory that is not much larger.
+
+        A read of one write costs some ten microseconds, as much as thousands of elements. So the settled elements are
+        paid for by the writes that are gone afterwards, and filling an array and reading it takes linear time.
+        """
+        size, count = self.addresses.size, len(self.writes)
+        if parts or count < MANY or size > ELEMENTS * count:
+            return False
+        few = writers.ravel()[: 4 * MANY]
+        return len(np.unique(few)) > MANY
 
     def _from_base(self, addresses: Any) -> Any:
         if addresses is self.addresses:
@@ -398,7 +424,7 @@ class Mutable(Traced):
     owner = _current(_OWNER)
     primal = _current(_PRIMAL)
     shadow = _current(_SHADOW)
-    shape = property(lambda self: self.handle.outline().shape)
+    shape = property(lambda self: self.handle.outline().shape, lambda self, shape: take_shape(self, shape))
     ndim = property(lambda self: self.handle.outline().ndim)
     size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.dtype)
@@ -423,7 +449,7 @@ class Mutable(Traced):
         value = handle.elements(addresses)
         if np.ndim(addresses):
             value = value.copy("K")  # of what was written, where all is from one write
-        return value if type(value) in KINDS else buffer(value)
+        return value
 
     def plain(self) -> Any:
         """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
@@ -438,7 +464,7 @@ class Mutable(Traced):
 
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return buffer(primal.copy()) if owner is OUTERMOST else held(owner, primal, shadow)
+        return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
 
 
 LAYERS.discard(Mutable)
@@ -469,10 +495,14 @@ def become_mutable(array: Traced) -> None:
 
 def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
-    if type(result) not in KINDS or type(source) not in KINDS:
+    if type(source) not in KINDS or not (type(result) in KINDS or type(source) is Mutable):
         return result
     handle = _handle(source)
     half = step if type(step) is Half else handle.half
+    if type(result) not in KINDS:  # all that the array holds now is plain
+        view: Any = Mutable(None, None, None)
+        Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
+        return view
     Handle(handle.storage, (*handle.path, step), half=half).attach(result)
     handle.storage.note(result)
     return result
@@ -515,8 +545,8 @@ def write(array: Traced, index: Any, value: Any) -> None:
         value = np.broadcast_to(value, shape)
     if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
-    if np.ndim(plain(value)):
-        value = value.copy("K")  # it may be written to later
+    if isinstance(plain(value), np.ndarray):
+        value = value.copy("K")  # it may be written to later, as a view without axes, too
     handle.write(addresses, value)
 
 

@@ -1,13 +1,17 @@
 """Protection of the plain arrays that a recording refers to: later writes must not change the derivative.
 
-A small array is copied, and so is one of another library. A large one is locked against writing while the program
-runs, and its checksum is compared when the recording is used, since a view made before can still be written through.
+A small array is copied, and so is one of another library. Of a large one the recording has a view. The program's writes
+are operations (`effgrad.program`): before one, the view takes a copy of the memory for itself (`preserve`), so an array
+that nobody writes to is never copied, and none is locked. A write that is no operation, by compiled code or after the
+function has returned, is noticed by a checksum when the recording is used.
 """
 
+import weakref
 from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.arrays.namespace import BORROWED, LibraryArray
 from effgrad.errors import Overwritten
 from effgrad.primitives.cotangents import LARGE
@@ -22,14 +26,16 @@ class Protected:
     """The large arrays that one recording refers to."""
 
     def __init__(self) -> None:
-        self.arrays: dict[int, tuple[Array, Any]] = {}
+        # The program's array, the recording's view of it, and its checksum.
+        self.arrays: dict[int, tuple[Array, Array, Any]] = {}
         self.copies: dict[int, tuple[Any, Any]] = {}
-        self.locked: list[Array] = []
 
     def keep(self, array: Any) -> Any:
-        """The array as it is now: a copy, or itself, locked."""
+        """The array as it is now: a copy, or a view that will have a copy before the first write."""
         if type(array) is LibraryArray:
             return self._copy(array)
+        if marking:
+            refuse_marked(array)
         if (
             array.nbytes < LARGE
             or not array.flags.c_contiguous
@@ -37,18 +43,14 @@ class Protected:
             or array.dtype.hasobject
         ):
             return array.copy("K")
-        if id(array) not in self.arrays:
-            self.arrays[id(array)] = array, _checksum(array)
-            part: Any = array
-            while isinstance(part, np.ndarray):
-                if part.flags.writeable:
-                    part.flags.writeable = False
-                    self.locked.append(part)
-                part = part.base
-        return array
+        known = self.arrays.get(id(array))
+        if known is None:
+            known = self.arrays[id(array)] = array, array.view(), _checksum(array)
+            _records.add(self)
+        return known[1]
 
     def _copy(self, array: Any) -> Any:
-        """A copy of another library's array, which has no lock: one as long as the array stays the same."""
+        """A copy of another library's array: one as long as the array stays the same."""
         if array.shadow is not BORROWED:
             return array
         known = self.copies.get(id(array.primal))
@@ -56,36 +58,33 @@ class Protected:
             known = self.copies[id(array.primal)] = array, array.copy()
         return known[1]
 
-    def release(self) -> None:
-        """Unlock; bases first, as NumPy asks, whichever view of one was locked first."""
-        for array in sorted(self.locked, key=_depth):
-            array.flags.writeable = True
-        self.locked.clear()
+    def preserve(self, written: Array) -> None:
+        """Give the views of an array's memory memory of their own, as the program is about to write there."""
+        for key, (array, view, _) in list(self.arrays.items()):
+            if np.may_share_memory(array, written):
+                # NumPy has no other way to give an array, which the tape refers to, other memory.
+                there: Any = view
+                there.__setstate__((1, view.shape, view.dtype, False, view.tobytes()))
+                del self.arrays[key]
 
     def verify(self) -> None:
         """Raises `Overwritten` if an array is not as it was."""
-        for array, checksum in self.arrays.values():
+        for array, _, checksum in self.arrays.values():
             if not np.array_equal(_checksum(array), checksum):
                 raise Overwritten(
-                    f"an array of shape {array.shape} that the derivative needs was written to after its use, through "
-                    "a view or after the function had returned; give the function a copy of it"
+                    f"an array of shape {array.shape} that the derivative needs was written to after its use, by "
+                    "compiled code or after the function had returned; give the function a copy of it"
                 )
 
 
-class explained:  # noqa: N801 (a context)
-    """Say why an array is read-only, if that is what an error in the block is about."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, ValueError) and "read-only" in str(error):
-            error.add_note("a large array that the derivative needs is locked meanwhile: write to a copy, a = a.copy()")
+# The recordings that have views of the program's large arrays.
+_records: weakref.WeakSet[Protected] = weakref.WeakSet()
 
 
-def _depth(array: Any) -> int:
-    """How many arrays an array is a view of a view of."""
-    return 1 + _depth(array.base) if isinstance(array, np.ndarray) else 0
+def preserve(array: Array) -> None:
+    """Let recordings keep what is in an array's memory, before the program writes to it."""
+    for record in list(_records):
+        record.preserve(array)
 
 
 def _checksum(array: Array) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.effects import Effect, operation
 from effgrad.errors import Detached, EscapedValue, NoRule, NotDifferentiable, library_asks, library_call
 
@@ -41,10 +42,18 @@ KINDS: set[type] = set()
 LAYERS: set[type] = set()
 # The classes of arguments that operations take as they are.
 ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
-
+# Those whose operators are Python's or ours, and that hold no memory; and with the others that no program defines.
+NUMBERS: set[type] = {float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128}
+BUILTIN: set[type] = {*NUMBERS, np.ndarray, list, tuple, dict, set, range, type(None)}
 
 # The classes that a traced value passes for.
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
+
+
+def enter(kind: type) -> None:
+    """Enter a class of traced values in the tables of classes."""
+    for table in (KINDS, LAYERS, ORDINARY, NUMBERS, BUILTIN):
+        table.add(kind)
 
 
 def asked_by_dask() -> bool:
@@ -68,9 +77,7 @@ class Traced:
     handle: Any
 
     def __init_subclass__(cls) -> None:
-        KINDS.add(cls)
-        LAYERS.add(cls)
-        ORDINARY.add(cls)
+        enter(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -101,7 +108,7 @@ class Traced:
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
-                return rule(*args, **kwargs)
+                return laid_out_as_numpy(rule(*args, **kwargs), function, args, kwargs)
             except TypeError as error:
                 args, kwargs = _by_position(function, rule, args, kwargs, error)
             return rule(*args, **kwargs)
@@ -203,7 +210,7 @@ class Traced:
 
     # Whether only an array of its shape can say which values share memory.
     by_outline = property(lambda self: self.owner.serial < 0)
-    shape = property(lambda self: np.shape(plain(self)))
+    shape = property(lambda self: np.shape(plain(self)), lambda self, shape: take_shape(self, shape))
     ndim = property(lambda self: np.ndim(plain(self)))
     size = property(lambda self: np.size(plain(self)))
     dtype = property(lambda self: np.result_type(plain(self)))
@@ -321,9 +328,7 @@ class Traced:
     __pandas_priority__ = 10000
 
 
-KINDS.add(Traced)
-LAYERS.add(Traced)
-ORDINARY.add(Traced)
+enter(Traced)
 
 
 class NotJax:
@@ -412,8 +417,21 @@ def view(result: Any, source: Any, step: Any) -> Any:
         whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
     if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
-        OPERATORS["alias"](result, source, step)
+        return OPERATORS["alias"](result, source, step)
+    if type(result) is np.ndarray and type(source) in KINDS and np.may_share_memory(result, plain(source)):
+        return result.copy("K")  # plain numbers in memory of ours
     return result
+
+
+def take_shape(array: Any, shape: Any) -> None:
+    """`array.shape = shape`: the array is from now on what a view of that shape would be."""
+    seen: Any = np.reshape(array, shape)
+    if not hasattr(seen, "handle") and seen.shape != array.shape:
+        raise AttributeError("incompatible shape for in-place modification: use array.reshape(shape), which copies")
+    array.owner, array.primal, array.shadow = seen.owner, seen.primal, seen.shadow
+    if hasattr(seen, "handle"):
+        array.handle = seen.handle
+        array.handle.storage.note(array)
 
 
 def always_view(result: Any, source: Any, step: Any) -> Any:
@@ -422,13 +440,21 @@ def always_view(result: Any, source: Any, step: Any) -> Any:
     return OPERATORS["alias"](result, source, step) if shares else result
 
 
+def decides(other: Any) -> bool:
+    """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit of measure."""
+    kind = type(other)
+    if hasattr(kind, "__array_ufunc__"):
+        return kind.__array_ufunc__ is None
+    return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
+
+
 def _binary(name: str) -> Any:
     def forward(self: Traced, other: Any) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if type(other) not in ORDINARY:
-            if hasattr(other, "tocsr"):
-                return NotImplemented  # a sparse matrix knows what it does with a dense one
+            if decides(other):
+                return NotImplemented
             other = ordinary(other)
         if owner.alive and (type(other) not in KINDS or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
@@ -491,6 +517,56 @@ def composed(rules: dict[Any, Any]) -> None:
     """Enter rules that are definitions by other functions."""
     FUNCTIONS.update(rules)
     COMPOSED.update(rules)
+
+
+# Functions that give a view where they can: the order of their results is that of their memory.
+VIEWING = frozenset((
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
+    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.broadcast_arrays,
+))  # fmt: skip
+
+
+def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a rule, its elements in the order in memory that NumPy gives them.
+
+    NumPy is asked with plain values where the order can be another than the usual one: of results or arguments that are
+    not contiguous, and where an order is named. A view has the order of its memory.
+    """
+    if type(result) in (tuple, list) and not hasattr(result, "_fields"):
+        parts = [part for part in result if type(part) in KINDS]
+    else:
+        parts = [result] if type(result) in KINDS else []
+    usual = "order" not in kwargs and all(map(contiguous, parts))
+    if function in VIEWING or (usual and all(contiguous(a) for a in args if type(a) in KINDS)):
+        return result
+    if not parts or all(part.ndim < 2 for part in parts):
+        return result
+    given = example_tree(args)
+    plainly = function(*given, **example_tree(kwargs))
+    if type(result) not in (tuple, list):
+        return _in_order(result, plainly, given)
+    return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
+
+
+def _in_order(value: Any, array: Any, given: Any) -> Any:
+    if type(value) not in KINDS or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
+        return value
+    if array.size < 2 or any(isinstance(a, np.ndarray) and np.may_share_memory(array, a) for a in given):
+        return value
+    if outline(value).strides == array.strides and not hasattr(value, "handle"):
+        return value
+    return value.copy("F" if array.flags.f_contiguous else "C" if array.flags.c_contiguous else "K")
+
+
+def example_tree(tree: Any) -> Any:
+    """Arguments with the plain numbers under derivatives and staging."""
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind(map(example_tree, tree))
+    if kind is dict:
+        return {key: example_tree(item) for key, item in tree.items()}
+    return example(tree)
 
 
 def perform(primitive: Any, *args: Any, **params: Any) -> Any:
@@ -617,6 +693,8 @@ def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
         return value.copy("K") if depends(value) else value.owner.constant(value)
+    if marking:
+        refuse_marked(value)
     return duplicate(value) if isinstance(value, np.ndarray) else value
 
 
@@ -707,18 +785,12 @@ def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeEr
     raise error
 
 
-# Functions of libraries by their full names: why they have no rule, and those that have one.
+# Functions of libraries by their full names: why they have no rule.
 REASONS: dict[str, str] = {}
-RULED: set[str] = set()
 
 
 def refusal(name: str) -> str:
     """What is said of a library's function that a traced value has reached without a rule."""
-    if name in RULED:
-        return (
-            f"{name} was looked up before the derivative began (imported by its name, or kept as a method), where its "
-            f"derivative rule does not reach: call it through its module or object inside the function"
-        )
     reason = REASONS.get(name) or "no rule has been written for it"
     return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"
 
@@ -757,6 +829,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if method in ("reduce", "accumulate") and len(inputs) == 1:
             kwargs.setdefault("axis", 0)
         result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
+        result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
     else:
         raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
     return result if out is None else _written(target, result, ufunc)

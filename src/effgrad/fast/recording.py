@@ -56,9 +56,6 @@ class FastTaped(Taped):
         super().enter()
         self.protected = Protected()
 
-    def finally_(self) -> None:
-        self.protected.release()
-
     def recorded(self, shadow: int) -> bool:
         return shadow < UNRECORDED
 

@@ -8,9 +8,8 @@ ask of it, in `if` or `range`, has an answer only where it is the same for all m
 import operator
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from effgrad.arrays import value as traced
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, Traced, outline, plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode

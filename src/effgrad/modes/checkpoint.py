@@ -15,6 +15,7 @@ import numpy as np
 
 from effgrad.arrays.memory import PARTS, Part, memory
 from effgrad.arrays.value import KINDS, constant, example, plain
+from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.functions.numpy.draws import Replayed
@@ -93,7 +94,8 @@ class CheckpointRun:
         outside = PARTS.set((*self.around, part))
         try:
             result = self.thunk()
-            return result, [plain(constant(leaf)) for leaf in flatten(result)[0]], values_of(self.activation, result)
+            values = [plain(constant(read(leaf))) for leaf in flatten(result)[0]]
+            return result, values, values_of(self.activation, result)
         finally:
             PARTS.reset(outside)
             part.end()
@@ -104,7 +106,7 @@ class CheckpointRun:
         if told:
             Recompute.begin()
         try:
-            with intercepted(), revived(self.thunk.func.__self__):
+            with intercepted(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
                 _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:
@@ -124,8 +126,7 @@ def values_of(activation: Any, result: Any) -> list[Any]:
 
 def _values_of(activation: Any, value: Any) -> Iterator[Any]:
     # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
-    if type(value) in KINDS:
-        value = memory(value)
+    value = memory(value) if type(value) in KINDS else whole(value)
     if type(value) in KINDS:
         if value.owner is activation:
             yield value

@@ -17,8 +17,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, outline, plain
 from effgrad.primitives import decomposition, move, product
 from effgrad.primitives.primitive import Primitive

@@ -11,8 +11,7 @@ import math
 from sys import getrefcount
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, OPERATORS, decided, staging
 
 

@@ -17,9 +17,8 @@ SVD (2019).
 
 from typing import Any, cast
 
-import numpy as np
-
 from effgrad.arrays import laurent
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, KINDS, composed, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import eigenseries

@@ -7,11 +7,11 @@ Conventions at points where a function is not smooth: the minimum-norm element o
 import operator
 from typing import Any
 
-import numpy as np
 import scipy.special as sp
 
 from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Laurent
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, OPERATORS, UFUNCS, decided, ordinary, plain
 from effgrad.primitives.kinks import differentiated, kink, nested, over, reciprocal_root, step, stepped
 from effgrad.primitives.primitive import elementwise

@@ -10,8 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, Smooth, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import NoRule

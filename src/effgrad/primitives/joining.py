@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
-from effgrad.arrays.memory import buffer
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
+from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
 
 
@@ -107,10 +106,11 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
         return np.reshape(
             _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
         )
-    result = np.zeros_like(x)
+    result: Any = np.zeros_like(plain(x))
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):
-            result[condition] = f(x[condition], *args, **kw) if callable(f) else f
+            value = f(x[condition], *args, **kw) if callable(f) else f
+            result = move.setitem(result, np.asarray(value).astype(plain(x).dtype), index=condition)
     return result
 
 
@@ -141,7 +141,7 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 
 def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if not depends(x):
-        return buffer(np.vander(plain(x), N, increasing))
+        return np.vander(plain(x), N, increasing)
     n = x.size if N is None else N
     powers = np.arange(n) if increasing else np.arange(n - 1, -1, -1)
     return x[:, None] ** powers

@@ -3,9 +3,7 @@
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
-from effgrad.arrays.memory import buffer
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
@@ -245,7 +243,7 @@ def _moved(function: Any) -> Any:
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
-        if kwargs.get("order", "C") in ("A", "K"):  # the order in memory
+        if not contiguous(a):  # what is a view depends on the order in memory
             laid = memory_like(outline(a), int)
             laid[...] = numbers
             numbers = laid
@@ -349,9 +347,7 @@ def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: 
     shape = np.shape(plain(a)) if shape is None else shape
     if is_lazy(a):
         return plain(a).owner.filled(shape, value, dtype or np.result_type(plain(a)))
-    result = buffer(np.zeros(shape, dtype or np.result_type(plain(a))))
-    result[...] = value
-    return result
+    return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)))
 
 
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:

@@ -3,9 +3,8 @@
 import operator
 from typing import Any
 
-import numpy as np
-
 from effgrad.arrays import laurent
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.given import as_computed, given

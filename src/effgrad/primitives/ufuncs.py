@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, as_index, evaluated, plain
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed

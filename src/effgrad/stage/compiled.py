@@ -23,7 +23,6 @@ from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import KINDS
 from effgrad.errors import NotStaged, StagingWarning, warn
-from effgrad.program.control import read
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
@@ -194,7 +193,6 @@ class Compiled:
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function, self.backend, self.memory = f, backend, memory
-        self.read = read(f)
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
 
@@ -259,7 +257,7 @@ class Compiled:
     def _staged(self, leaves: Sequence[Any], tree: Any, loops: Loops | None) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
-            graph, results = staged(self.read, leaves, tree, simplifier(), loops)
+            graph, results = staged(self.function, leaves, tree, simplifier(), loops)
         differentiated = graph.differentiated
         graph = contracted(dead(graph))
         if loops is not None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad import program
 from effgrad.arrays import value as traced
 from effgrad.arrays.namespace import LibraryArray, of_another_library
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
@@ -446,6 +447,7 @@ def staged(
             raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
+    f = program.read(f)
     with intercepted(), Stage(recorder, run_loop) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)

@@ -4,12 +4,13 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-import numpy as np
 import optree
 
+from effgrad import program
 from effgrad.api import vjp
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, Smooth, constant, plain, released
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
@@ -56,6 +57,8 @@ def vmap(
            [0., 4.]])
     """
 
+    read = program.read(f)
+
     @derivative("vmap", f)
     def batched(*args: P.args, **kwargs: P.kwargs) -> Value:
         leaves, tree = flatten((args, kwargs))
@@ -67,7 +70,7 @@ def vmap(
                 for leaf, axis in zip(leaves, axes, strict=True)
             ]
             given, named = tree.unflatten(inputs)
-            outputs, output_tree = flatten(f(*given, **named))
+            outputs, output_tree = flatten(read(*given, **named))
             places = _prefix(out_axes, output_tree.unflatten([0.0] * len(outputs)), "out_axes")
             return [_result(batch, o, axis) for o, axis in zip(outputs, places, strict=True)], output_tree
 

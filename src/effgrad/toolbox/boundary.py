@@ -9,11 +9,11 @@ Curtis, Powell and Reid, On the estimation of sparse Jacobian matrices (1974).
 
 from typing import NamedTuple
 
-import numpy as np
 import scipy.integrate
 import scipy.sparse
 import scipy.sparse.linalg
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import reals, require

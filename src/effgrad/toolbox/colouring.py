@@ -9,8 +9,7 @@ Pothen 2007, New acyclic and star coloring algorithms, SIAM Journal on Scientifi
 
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable
 
 Pattern: TypeAlias = Any  # a sparse matrix (csr or csc) of truth values

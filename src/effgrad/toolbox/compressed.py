@@ -10,14 +10,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from scipy import sparse
 
 from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, Smooth, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
+from effgrad.program import read
 from effgrad.stage import compile as compiled_program
 from effgrad.toolbox import colouring
 from effgrad.toolbox.batch import vmap
@@ -244,7 +245,7 @@ class SparseJacobian:
         def g(x: Value) -> Value:
             parts = [x[a:b].reshape(s) if s else x[a] for a, b, s in zip(ends, ends[1:], shapes, strict=False)]
             given[self.argnums] = tree.unflatten(parts)
-            return raveled(flatten(self.f(*given, **kwargs))[0])
+            return raveled(flatten(read(self.f)(*given, **kwargs))[0])
 
         return g, raveled(leaves), tree
 

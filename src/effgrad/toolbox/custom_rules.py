@@ -15,9 +15,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from effgrad.api import vjp as pullback
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import Detached, NoRule, NotDifferentiable
 from effgrad.primitives import cotangents

@@ -15,10 +15,10 @@ Adjoint sensitivity analysis for differential-algebraic equations (2003); Kidger
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import scipy.integrate
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable

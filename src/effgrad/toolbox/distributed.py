@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import numpy as np
 import optree
 import scipy.sparse
 
 from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad.arrays.reach import np
 from effgrad.errors import BlockFailed
 from effgrad.stage import compile as compile_program
 

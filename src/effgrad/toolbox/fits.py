@@ -6,11 +6,11 @@ A sum of squares is minimised under its bounds, so the rule of `effgrad.toolbox.
 
 import functools
 
-import numpy as np
 import scipy.optimize
 from scipy.optimize import Bounds
 
 from effgrad.api import grad, jacobian
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside

@@ -9,10 +9,8 @@ import copy
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from effgrad.arrays.makers import nested
 from effgrad.arrays.memory import Mutable
+from effgrad.arrays.reach import nested, np
 from effgrad.arrays.value import KINDS, LAYERS, depends, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside

@@ -20,10 +20,11 @@ import copy
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
 import scipy.sparse.linalg
 
+from effgrad import program
 from effgrad.api import grad, vjp
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.primitive import Primitive, linear
@@ -82,6 +83,8 @@ def root(residual: Function, solver: Function) -> Function:
     >>> round(grad(square_root)(2.0), 9)
     0.353553391
     """
+
+    residual = program.read(residual)
 
     def find(*args: Value, **kwargs: Value) -> Value:
         solution = plain_tree(solver(*plain_tree(args), **plain_tree(kwargs)))

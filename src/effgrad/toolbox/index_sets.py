@@ -9,9 +9,9 @@ Griewank and Walther 2008, section 7.1 (index domains); Gebremedhin, Manne and P
 
 from typing import Any, TypeAlias
 
-import numpy as np
 from scipy import sparse
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, Traced
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_value import product as sparse_product

@@ -10,11 +10,11 @@ Numerical Optimization (2006), chapters 12 and 18.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
 import scipy.optimize
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad.api import grad
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value

@@ -11,9 +11,9 @@ Runge-Kutta schemes for adjoint equations, automatic differentiation, optimal co
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeAlias
 
-import numpy as np
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
+from effgrad.arrays.reach import np
 from effgrad.toolbox.frozen import Function, Value, frozen, jacobian_at
 from effgrad.toolbox.implicit import corrected, inverted, polished
 

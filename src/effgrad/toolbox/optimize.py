@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
 import scipy.optimize
 from scipy.optimize import NonlinearConstraint, OptimizeResult
 
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.stage import compile as compiled_program

@@ -4,9 +4,9 @@ SciPy finds the root on plain numbers. A root does not depend on where the searc
 with derivatives is taken as plain.
 """
 
-import numpy as np
 import scipy.optimize
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.calls import Call, differentiated, rule_of

@@ -11,11 +11,10 @@ machine learning (2020).
 import functools
 from collections.abc import Callable
 
-import numpy as np
-import numpy.random
 import optree
 
 from effgrad.api import stop_gradient
+from effgrad.arrays.reach import np
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take

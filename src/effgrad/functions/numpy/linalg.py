@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, composed, evaluated, outline, plain
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.decomposition import pinv_of

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, KINDS, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed

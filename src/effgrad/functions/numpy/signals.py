@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed

@@ -3,12 +3,10 @@
 import math
 from typing import Any, cast
 
-import numpy as np
-
-from effgrad.arrays.memory import buffer
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, composed, depends, is_lazy, plain
 from effgrad.errors import NoRule
-from effgrad.primitives import cotangents
+from effgrad.primitives import cotangents, move
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
@@ -357,9 +355,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if weights is None:
         return np.bincount(plain(x), minlength=minlength)
     n = max(int(np.max(plain(x), initial=-1)) + 1, minlength)
-    result = buffer(np.zeros(n))
-    np.add.at(result, plain(x), weights)
-    return result
+    return move.scatter_add(np.asarray(weights, float), shape=(n,), indices=(np.asarray(plain(x)),))
 
 
 def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

@@ -1,8 +1,8 @@
 """Rules for functions of SciPy that no NumPy protocol reaches, a module for each of SciPy's, and what has none and why.
 
-A module has a table `RULES` of owner (a module or class), name and rule, which `effgrad.program.interception` puts in
-place while a derivative runs. A rule is a definition by NumPy functions, or calls a primitive of its own. Functions
-that are themselves written with NumPy functions that have rules need none (`WRITTEN_IN_NUMPY`).
+A module has a table `RULES` of owner (a module or class), name and rule, for `effgrad.program.rules_by_callable`. A
+rule is a definition by NumPy functions, or calls a primitive of its own. Functions that are themselves written with
+NumPy functions that have rules need none (`WRITTEN_IN_NUMPY`).
 """
 
 import importlib
@@ -109,13 +109,13 @@ def status(name: str) -> tuple[str, str]:
     >>> status("scipy.linalg.null_space")[1]
     'a basis of a subspace is not a smooth function of the matrix; use svd or a projection'
     """
-    from effgrad.program import interception
+    from effgrad.program import rules_by_callable as table
 
     space, _, leaf = name.removeprefix("scipy.").rpartition(".")
     owner = importlib.import_module(f"scipy.{space}")
     value = getattr(owner, leaf)
-    module = interception.MODULES.get(f"scipy.{space}")
-    rules = importlib.import_module(module).RULES if module else interception.RULES
+    module = table.MODULES.get(f"scipy.{space}")
+    rules = importlib.import_module(module).RULES if module else table.FIRST
     rule = next((rule for at, key, rule in rules if at is owner and key == leaf), None)
     if leaf in CONSTANTS.get(space, "").split() or getattr(rule, "constant", False) or value in CONSTANT:
         return "constant", ""

@@ -7,9 +7,9 @@ The orthogonal one is a primitive, and its transpose is one of them: type 2 of t
 import inspect
 from typing import Any
 
-import numpy as np
 import scipy.fft
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import constant, rules_of
 from effgrad.primitives.complexes import conj

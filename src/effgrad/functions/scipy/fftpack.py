@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 import scipy.fftpack
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.fft import ONE, OPPOSITE
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside

@@ -9,9 +9,9 @@ exact as that rule is for the integrand's derivative. Piessens, de Doncker-Kapen
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import scipy.integrate
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, depends, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Calling, by_matrix, require, rules_of, traced_inside

@@ -9,7 +9,6 @@ import functools
 import inspect
 from typing import Any
 
-import numpy as np
 import scipy.interpolate
 from scipy.interpolate import (
     Akima1DInterpolator,
@@ -21,10 +20,12 @@ from scipy.interpolate import (
     RegularGridInterpolator,
     _bsplines,
     _interpolate,
+    _rgi,
     interp1d,
 )
 from scipy.interpolate._interpolate import _PPolyBase
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
@@ -217,6 +218,9 @@ def _table(self: Any, x: Any) -> Any:
     return np.where(above[wide], self._fill_value_above, np.where(below[wide], self._fill_value_below, result))
 
 
+_table.runs_python = True  # type: ignore[attr-defined]
+
+
 def _linear_table(self: Any, x: Any) -> Any:
     reals("interpolate.interp1d", x)
     piece = splines.piece_of(x, self.x)
@@ -230,7 +234,7 @@ def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
     method = self.method if method is None else method
     known = method in ("linear", "nearest", "slinear", "cubic", "quintic", "pchip")
     require(known and nu is None, "interpolate.RegularGridInterpolator", "every method but 'splinef2d', without nu")
-    grid, values = [np.asarray(knots) for knots in self.grid], self.values
+    grid, values = [np.asarray(knots) for knots in _array(self, "grid")], _array(self, "values")
     xi = np.stack(np.broadcast_arrays(*xi), axis=-1) if isinstance(xi, tuple) else np.asarray(xi)
     reals("interpolate.RegularGridInterpolator", xi)
     xi = xi[..., None] if np.ndim(plain(xi)) == 1 and len(grid) == 1 else xi
@@ -314,8 +318,16 @@ def _grid_value(self: Any, *args: Any, **options: Any) -> Any:
 _plain_grid, _plain_table = RegularGridInterpolator.__call__, RegularGridInterpolator.__init__
 
 
+def _points(points: Any, ndim: Any = None) -> Any:
+    """Coordinates of points as one array whose last axis counts them: SciPy's, which is compiled, in NumPy."""
+    if type(points) is tuple:
+        return np.stack(np.broadcast_arrays(*points), axis=-1)
+    points = np.asarray(points)
+    return points if points.ndim != 1 else np.reshape(points, (-1, 1 if ndim is None else ndim))
+
+
 def _grid_holds(self: Any) -> bool:
-    return any(type(leaf) in KINDS for leaf in leaves((self.grid, self.values)))
+    return any(type(leaf) in KINDS for leaf in leaves((_array(self, "grid"), _array(self, "values"))))
 
 
 RULES: list[tuple[Any, str, Any]] = [
@@ -330,6 +342,7 @@ RULES: list[tuple[Any, str, Any]] = [
     (interp1d, "_call_linear", Method(_linear_table, _holds("_y"))),
     (RegularGridInterpolator, "__init__", _grid_table),
     (RegularGridInterpolator, "__call__", Method(as_computed(_grid_value, _grid), _grid_holds)),
+    (_rgi, "_ndim_coords_from_arrays", _points),
     *rules_of(scipy.interpolate, {"splev": _splev}),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
     (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),

@@ -6,9 +6,9 @@ the other is 0. Giles, An extended collection of matrix derivative results (2008
 
 from typing import Any
 
-import numpy as np
 import scipy.linalg
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy import banded, matrix_functions, schur, special_matrices
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor

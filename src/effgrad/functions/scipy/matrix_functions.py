@@ -13,9 +13,9 @@ matrix logarithm and estimating the condition number (2013).
 
 from typing import Any
 
-import numpy as np
 import scipy.linalg
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex

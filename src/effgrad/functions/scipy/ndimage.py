@@ -8,9 +8,9 @@ in the image: Unser, Splines: a perfect fit for signal and image processing (199
 import math
 from typing import Any
 
-import numpy as np
 import scipy.ndimage
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.ranks import RULES as OF_RANKS
 from effgrad.functions.scipy.ranks import continued, each

@@ -5,10 +5,10 @@ The elements around each place are gathered along a last axis; what is left is a
 
 from typing import Any
 
-import numpy as np
 import scipy.ndimage
 import scipy.signal
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require, rules_of
 from effgrad.primitives.joining import shape_of

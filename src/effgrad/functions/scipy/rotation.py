@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from effgrad.arrays.memory import buffer
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
 from effgrad.functions.scipy.tables import Method, traced_inside

@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain, plain_tree
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.primitives.given import as_computed, outside

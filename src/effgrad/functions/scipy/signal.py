@@ -7,9 +7,9 @@ recursion is a primitive; its transpose is the same recursion backward in time.
 import inspect
 from typing import Any
 
-import numpy as np
 import scipy.signal
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
@@ -279,7 +279,6 @@ def _upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: s
     return by_matrix(lambda rows: scipy.signal.upfirdn(h, rows, up, down, axis=0), x, axis)
 
 
-_stft = scipy.signal.ShortTimeFFT.stft_detrend
 RULES: list[tuple[Any, str, Any]] = [
     *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
@@ -288,7 +287,5 @@ RULES: list[tuple[Any, str, Any]] = [
         "deconvolve": _deconvolve, "hilbert": _hilbert, "upfirdn": _upfirdn,
         **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
     }),
-    # The columns are written one by one; after that, it is an array like others.
-    (scipy.signal.ShortTimeFFT, "stft_detrend", lambda *args, **options: _stft(*args, **options).copy()),
     *SIGNAL_RULES,
 ]  # fmt: skip

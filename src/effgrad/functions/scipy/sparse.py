@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-import numpy as np
 from scipy import sparse
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, REASONS, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, Value, is_number, lifted, moved
@@ -180,4 +180,7 @@ OUTSIDE = (
     "the matrix was made outside the derivative, or by a class that was imported by its name: make it inside, as "
     "scipy.sparse.lil_matrix, or assemble it with coo_array((values, (rows, columns)))"
 )
-REASONS.update({f"scipy.sparse._{name}_base.__setitem__": OUTSIDE for name in ("lil", "dok", "cs")})
+REASONS.update({
+    f"scipy.sparse._{name}_base.{method}": OUTSIDE
+    for name in ("lil", "dok", "cs") for method in ("__setitem__", "toarray")
+})  # fmt: skip

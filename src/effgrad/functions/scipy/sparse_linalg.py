@@ -6,10 +6,10 @@ SciPy solves; the derivative of a solution is a solution of the same system, or 
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
 import scipy.sparse.linalg
 from scipy import sparse
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product

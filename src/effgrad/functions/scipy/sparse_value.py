@@ -10,9 +10,9 @@ import bisect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
 from scipy import sparse
 
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import Primitive, linear

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from scipy.spatial import distance
 
+from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root

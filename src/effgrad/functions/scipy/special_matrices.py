@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.complexes import conj

@@ -7,8 +7,7 @@ cubic splines, chapter IV; B-splines, chapters IX and X.
 import math
 from typing import Any
 
-import numpy as np
-
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.joining import shape_of

@@ -7,7 +7,6 @@ A point outside the support has no part in the derivative. A count has none eith
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import scipy.integrate
 import scipy.special as sp
 import scipy.stats
@@ -15,7 +14,8 @@ from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
 from scipy.stats import _continuous_distns, _kde, _multivariate
 
-from effgrad.arrays import makers
+from effgrad.arrays import reach
+from effgrad.arrays.reach import np
 from effgrad.arrays.value import UFUNCS, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Items, reals, require, rules_of, traced_inside
@@ -262,7 +262,7 @@ RULES: list[tuple[Any, str, Any]] = [
     *rules_of(
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
     ),
-    (_kde, "asarray", makers.as_array),
+    (_kde, "asarray", reach.as_array),
     (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
     (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),
 ]

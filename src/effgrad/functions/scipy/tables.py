@@ -4,22 +4,13 @@ import functools
 import inspect
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from effgrad.arrays.reach import np
+from effgrad.arrays.reach import traced_inside as traced_inside
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
-
-
-def traced_inside(value: Any) -> bool:
-    """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
-    if type(value) in (list, tuple):
-        return any(map(traced_inside, value))
-    if type(value) is dict:
-        return any(map(traced_inside, value.values()))
-    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
 
 
 def require(holds: bool, name: str, what: str) -> None:

@@ -7,8 +7,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-# Whether a loop has returned, and the value.
-LEFT, RESULT = "$left", "$result"
+from effgrad.program.control import LEFT as LEFT
+from effgrad.program.control import RESULT as RESULT
+
 Loop = ast.For | ast.While
 
 

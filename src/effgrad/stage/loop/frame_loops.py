@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, warn
 from effgrad.program.control import Loop
+from effgrad.program.operations import setitem
 from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
@@ -72,7 +74,7 @@ class Loops:
         parts = self.run(capture, outputs) if outputs else {}
         for b, value in values.items():
             if b in changed and b.shape:
-                value[...] = parts[b]
+                setitem(parts[b], value, ...)
                 parts[b] = value
         return {name: _outside(value, parts, values) for name, value in found.items()}
 
@@ -82,7 +84,7 @@ class Loops:
         used = set(Region([], outputs, block).buffers())
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
-        packed = run_region(*[value for value, _ in inputs], program=program)
+        packed = run_region(*[read(value) for value, _ in inputs], program=program)
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Any, inputs: Mapping[Buffer, Any]) -> Any:

@@ -1,0 +1,53 @@
+"""The mark of memory whose numbers are traced: one NaN among the 2**52, so that a read that nobody saw is noticed.
+
+A plain array that was written to with traced values holds this NaN at their places until the derivative ends.
+Arithmetic and casts between precisions keep the bits of a NaN (IEEE 754-2019, 6.2.3), so what was computed from one
+is marked, too, and is an error wherever a derivative meets it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import Detached
+
+# The sessions whose arrays hold marks: while there are none, nothing is asked.
+marking: set[int] = set()
+
+# The first 23 bits of the mantissa: both precisions have them.
+_PAYLOAD = 0x47F64A
+_BITS: dict[Any, tuple[Any, int]] = {
+    np.dtype(np.float64): (np.uint64, 0x7FF0000000000000 | _PAYLOAD << 29),
+    np.dtype(np.float32): (np.uint32, 0x7F800000 | _PAYLOAD),
+}
+_PARTS: dict[Any, Any] = {np.dtype(np.complex128): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.float32)}
+
+
+def mark(dtype: Any) -> Any:
+    """The marked NaN of a dtype; of precisions that have no mark of ours, the usual NaN."""
+    part: Any = _PARTS.get(dtype, dtype)
+    if part not in _BITS:
+        return np.full((), np.nan, dtype)[()]
+    kind, bits = _BITS[part]
+    return np.full(dtype.itemsize // part.itemsize, bits, kind).view(dtype)[0]
+
+
+def is_marked(value: Any) -> bool:
+    """Whether any element of a plain array or number is a marked NaN, of either sign."""
+    array = np.asarray(value)
+    part: Any = _PARTS.get(array.dtype, array.dtype)
+    if part not in _BITS or not array.size:
+        return False
+    kind, bits = _BITS[part]
+    array = np.ascontiguousarray(array).view(kind)
+    return bool(np.any(array & kind(~(1 << (8 * part.itemsize - 1)) & (1 << 8 * part.itemsize) - 1) == bits))
+
+
+def refuse_marked(value: Any, name: str = "an argument") -> None:
+    """Raise an error if traced values were read from the memory of a plain array without our notice."""
+    if issubclass(type(value), np.ndarray | np.floating | np.complexfloating | float) and is_marked(value):
+        raise Detached(
+            f"{name} was computed from the plain memory of an array that holds traced values, by code that effgrad "
+            "does not read (compiled, or without its source), which would lose the derivative: compute it with "
+            "functions of NumPy"
+        )

@@ -1,0 +1,83 @@
+"""NumPy as effgrad's own rules call it: the functions that make arrays take traced values and lists of them.
+
+NumPy's protocols do not ask traced values there. In a program of the user's the same calls are operations
+(`effgrad.program`); a rule asks for them by its import, `from effgrad.arrays.reach import np`.
+"""
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from effgrad.arrays.value import KINDS, example
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["np"]
+
+
+def traced_inside(value: Any) -> bool:
+    """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
+    if type(value) in (list, tuple):
+        return any(map(traced_inside, value))
+    if type(value) is dict:
+        return any(map(traced_inside, value.values()))
+    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
+
+
+def nested(value: Any) -> Any:
+    """Nested lists with traced numbers in them as a traced array."""
+    return numpy.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
+
+
+def array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:
+    """`np.array` of a traced array or of nested lists with traced numbers in them."""
+    if type(value) in KINDS:
+        result = value.copy(order) if copy in (True, numpy._CopyMode.ALWAYS) else value
+    else:
+        result = nested(value)
+    if dtype is not None and numpy.dtype(dtype) != result.dtype:
+        result = result.astype(dtype)
+    return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+
+
+def as_array(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+    return array(value, dtype, copy=copy)
+
+
+def contiguous(order: str) -> Any:
+    """An array in an order of memory: a copy, where it is not in that order."""
+
+    def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
+        result = array(a, dtype, copy=None, ndmin=1)
+        return result if example(result).flags[order] else result.copy(order)
+
+    return rule
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape))
+
+
+RULES: dict[str, Any] = {
+    "array": array, **dict.fromkeys(("asarray", "asanyarray", "asarray_chkfinite", "require"), as_array),
+    "ascontiguousarray": contiguous("C"), "asfortranarray": contiguous("F"), "full": full,
+}  # fmt: skip
+
+
+def when_traced(original: Any, rule: Any) -> Any:
+    """A function that is its rule where a traced value is among the arguments."""
+
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        if traced_inside(args) or (kwargs and traced_inside(kwargs)):
+            return rule(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return dispatch
+
+
+if not TYPE_CHECKING:
+    np = ModuleType("numpy")
+    vars(np).update(vars(numpy))
+    vars(np).update({name: when_traced(getattr(numpy, name), rule) for name, rule in RULES.items()})

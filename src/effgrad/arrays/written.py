@@ -1,0 +1,303 @@
+"""Plain arrays that were written to with traced values: a table from their memory to what it holds.
+
+An array is what NumPy made, for every name, view and container that knows it; nothing is replaced. The table is keyed
+by the owner of the memory, so every array that shares it is found by its `base`, and which elements it sees by its
+address and strides, which are NumPy's own. In the memory itself stand the program's plain numbers, and a marked NaN
+(`effgrad.arrays.marks`) where a number is traced; when the outermost derivative ends, the plain numbers take its place.
+A table belongs to one run of a derivative (`Session`); other threads do not see it.
+"""
+
+import weakref
+from collections.abc import Iterator
+from contextvars import Context, ContextVar
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.marks import mark, marking
+from effgrad.arrays.memory import OUTERMOST, PARTS, Half, Handle, Mutable, Part, Storage, clock
+from effgrad.arrays.namespace import LibraryArray
+from effgrad.arrays.record import preserve
+from effgrad.arrays.value import KINDS, example, plain_tree
+from effgrad.errors import Detached
+
+Array = np.ndarray[Any, Any]
+Place = tuple[Any, Half | None]
+# The steps from the elements of complex memory to what an array of their real or imaginary parts sees.
+REAL = Half(np.real, lambda z, part: part + 1j * np.imag(z))
+IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
+
+
+class Session:
+    """The memories of the plain arrays that were written to while a derivative runs, inner derivatives included."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, Memory] = {}
+        self.started = next(clock)
+
+    def end(self) -> None:
+        """Let the arrays hold the plain numbers that the program has written."""
+        held = list(self.held.items())
+        for key, _ in held:
+            memories.pop(key, None)
+        marking.discard(id(self))
+        for _, memory in held:
+            memory.write_back()
+
+    __del__ = end  # an interrupt may come where nobody else can end it
+
+
+_session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)
+# All memories of all sessions; while there are none, operations do what Python's do.
+memories: dict[int, "Memory"] = {}
+
+
+class session:  # noqa: N801 (a context)
+    """The outermost of these contexts begins and ends a session."""
+
+    def __enter__(self) -> None:
+        self.outermost: Any = None
+        if _session.get() is None:
+            self.outermost = Session()
+            _session.set(self.outermost)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self.outermost is not None:
+            _session.set(None)
+            self.outermost.end()
+
+
+class resumed:  # noqa: N801 (a context)
+    """A part of the program runs again in its context: the arrays of its session are as they were, until it ends."""
+
+    def __init__(self, context: Context) -> None:
+        self.session = context.get(_session)
+
+    def __enter__(self) -> None:
+        self.before: list[tuple[Memory, Array]] = []
+        self.outside = _session.get()
+        _session.set(self.session)
+        for key, memory in list(self.session.held.items()) if self.session is not None else ():
+            if key not in memories:
+                self.before.append((memory, memory.flat.copy()))
+                memories[key] = memory
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _session.set(self.outside)
+        for memory, numbers in self.before:
+            if (owner := memory.owner()) is not None:
+                memory.flat[...] = numbers
+                memory.marked[...] = False
+                memories.pop(id(owner), None)
+
+
+def logs_all() -> bool:
+    """Whether all writes are logged: after a checkpoint, as its part of the program may run again."""
+    session = _session.get()
+    return session is not None and Part.latest > session.started
+
+
+class Memory:
+    """The numbers of one dtype in the memory of an owner: a flat array of all its places, and the log of writes."""
+
+    def __init__(self, owner: Array, dtype: Any, session: Session) -> None:
+        low, high = np.lib.array_utils.byte_bounds(owner)
+        self.start, self.dtype, self.session = low, dtype, session
+        key = id(owner)
+        self.owner = weakref.ref(owner, lambda _: (memories.pop(key, None), session.held.pop(key, None)))
+        # It refers to the owner's memory and does not keep it: it is used while the owner lives.
+        self.flat = _at(low, (high - low) // dtype.itemsize, dtype)
+        self.storage = Storage(self.flat.copy(), PARTS.get())
+        self.storage.raw = self
+        self.places = self.storage.locate(())
+        self.mark = mark(dtype)
+        self.marked = np.zeros(self.flat.size, bool)
+        self.views: dict[int, tuple[Any, Place]] = {}
+        self.values: dict[int, tuple[Any, int, Any]] = {}
+        self.whole = owner.dtype == dtype and owner.flags.c_contiguous
+        if self.whole:
+            self.views[id(owner)] = self.owner, (self.places.reshape(owner.shape), None)
+
+    def place(self, array: Array) -> Place:
+        """The numbers of the elements that an array sees, in its shape; and whether it sees one part of them only."""
+        known = self.views.get(id(array))
+        if known is None:
+            gone = weakref.ref(array, forgetting(self.views, id(array)))
+            known = self.views[id(array)] = gone, self._place(array)
+        return known[1]
+
+    def _place(self, array: Array) -> Place:
+        size, half = self.dtype.itemsize, None
+        offset = array.__array_interface__["data"][0] - self.start
+        if array.dtype != self.dtype and self.dtype.kind == "c" and array.dtype == np.empty(0, self.dtype).real.dtype:
+            half, offset = (REAL, offset) if offset % size == 0 else (IMAGINARY, offset - size // 2)
+        elif array.dtype != self.dtype:
+            raise Detached(
+                f"memory that holds traced values of {self.dtype} was read as {array.dtype}: use x.astype(dtype)"
+            )
+        if offset % size or any(stride % size for stride in array.strides):
+            raise Detached(f"memory that holds traced values of {self.dtype} was read in between its elements")
+        strides = [stride // size * self.places.itemsize for stride in array.strides]
+        start = offset // size * self.places.itemsize
+        if not array.size:
+            return np.empty(array.shape, int), half
+        return np.ndarray(array.shape, self.places.dtype, self.places.data, start, strides), half
+
+    def value(self, array: Array) -> Any:
+        """The value of an array now."""
+        known = self.values.get(id(array))
+        if known is not None and known[1] == self.storage.version and not PARTS.get():
+            return known[2]
+        at, half = self.place(array)
+        value = self.storage.read(at)
+        value = value if half is None else half(value)
+        if not PARTS.get():
+            gone = weakref.ref(array, forgetting(self.values, id(array)))
+            self.values[id(array)] = gone, self.storage.version, value
+        return value
+
+    def handle(self, array: Array) -> Any:
+        """An array of ours that is read and written through this memory, for functions that write in place."""
+        at, half = self.place(array)
+        result: Any = Mutable(OUTERMOST, None, None)
+        path = () if self.storage.addresses is at else (lambda value: value[at],)
+        Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
+        return result
+
+    def wrote(self, at: Any, value: Any) -> None:
+        """Put the plain numbers that were written into the memory itself, and marks in the place of traced ones."""
+        traced = type(value) in KINDS
+        if traced:
+            marking.add(id(self.session))
+            self.storage.base = beside(self.storage.base, example(value))
+        self.marked[at] = traced
+        self.flat[at] = self.mark if traced else value
+
+    def write_back(self) -> None:
+        """Put plain numbers in the place of the marks. No operation is performed: the activation has ended."""
+        if self.owner() is None or not self.marked.any():
+            return
+        storage, (at,) = self.storage, np.nonzero(self.marked)
+        numbers = np.array(np.broadcast_to(numbers_of(storage.base), self.flat.shape)).reshape(-1)[at]
+        if storage.writes:
+            writers, elements = storage.writer[at], storage.element[at]
+            for k in np.unique(writers[writers >= 0]):
+                chosen, value = writers == k, numbers_of(storage.writes[k])
+                numbers[chosen] = value if value.size == 1 else value.reshape(-1)[elements[chosen]]
+        self.flat[at] = numbers
+        self.marked[at] = False
+
+
+def beside(base: Any, value: Any) -> Any:
+    """The numbers of a memory that something was written to: of another library from then on, if that is."""
+    return value.owner.held(base) if type(value) is LibraryArray and type(base) is np.ndarray else base
+
+
+def numbers_of(value: Any) -> Array:
+    """The plain numbers of a value, in an array of NumPy's."""
+    value = example(value)
+    return value.owner.numpy(value.primal) if type(value) is LibraryArray else np.asarray(value)
+
+
+def forgetting(table: dict[int, Any], key: int) -> Any:
+    """The callback of a weak reference, which drops an entry when its array is gone."""
+    return lambda _: table.pop(key, None)
+
+
+class _Interface:
+    """Memory at an address."""
+
+    def __init__(self, address: int, count: int, dtype: Any) -> None:
+        self.__array_interface__ = {"data": (address, False), "typestr": dtype.str, "shape": (count,), "version": 3}
+
+
+def _at(address: int, count: int, dtype: Any) -> Array:
+    return np.asarray(_Interface(address, count, dtype))
+
+
+def owner_of(array: Array) -> Array:
+    """The array that has the memory which an array sees."""
+    while array.base is not None:
+        base = array.base.obj if isinstance(array.base, memoryview) else array.base
+        if not isinstance(base, np.ndarray):
+            break
+        array = base
+    return array
+
+
+def memory_of(array: Array) -> Memory | None:
+    """The memory of a plain array, if it is in the table of the derivative that runs here."""
+    memory = memories.get(id(array if array.base is None else owner_of(array)))
+    return memory if memory is not None and memory.session is _session.get() else None
+
+
+def read(value: Any) -> Any:
+    """A value as it is now: of a plain array that was written to with traced values, what its memory holds."""
+    if isinstance(value, np.ndarray) and type(value) not in KINDS:
+        memory = memory_of(value)
+        return value if memory is None else memory.value(value)
+    if type(value) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in value):
+        kind: Any = type(value)
+        return kind(map(read, value))
+    if type(value) is dict and any(type(item) in (np.ndarray, list, tuple) for item in value.values()):
+        return {key: read(item) for key, item in value.items()}
+    return value
+
+
+def item_of(memory: Memory, array: Array, key: Any) -> Any:
+    """An item of an array that holds traced values: a view is NumPy's own, anything else what is there now."""
+    key = plain_tree(key)
+    result = array[key]
+    if type(result) is np.ndarray and np.may_share_memory(result, array):
+        return result
+    if result.dtype.names is not None:
+        return result
+    at, half = memory.place(array)
+    value = memory.storage.read(at[key])
+    value = value if half is None else half(value)
+    return value.copy("K") if np.ndim(result) else value  # it may be written to
+
+
+def each_item(array: Array) -> Iterator[Any]:
+    """The items of a plain array, each read when it is its turn."""
+    for place in range(len(array)):
+        memory = memory_of(array) if memories else None
+        yield array[place] if memory is None else item_of(memory, array, place)
+
+
+def whole(value: Any) -> Any:
+    """The value of the whole memory of a plain array that was written to; anything else as it is."""
+    known = memory_of(value) if type(value) is np.ndarray and memories else None
+    if known is None:
+        return value
+    storage = known.storage
+    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
+
+
+def memory_for(array: Array) -> Memory:
+    """The memory of a plain array, which enters the table."""
+    memory = memory_of(array)
+    session = _session.get()
+    if memory is not None or session is None:
+        assert memory is not None
+        return memory
+    if array.dtype.kind not in "fc":
+        raise Detached(
+            f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
+            "array with dtype=float"
+        )
+    owner = owner_of(array)
+    if owner.dtype.hasobject:
+        raise Detached("a traced value was written into a field of an array of objects: make an array of floats")
+    memory = Memory(owner, owner.dtype if owner.dtype.kind in "fc" else array.dtype, session)
+    memories[id(owner)] = session.held[id(owner)] = memory
+    return memory
+
+
+def handle(array: Array) -> Any:
+    """A plain array as one that can be written to with traced values; the array itself keeps its place everywhere."""
+    if not array.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    preserve(array)
+    return memory_for(array).handle(array)

@@ -1,0 +1,73 @@
+"""Rules for Python's own functions of numbers: `math`, `cmath` and the constructors of numbers."""
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays.value import plain, plain_tree
+
+# The names of `math` and `cmath`, and those of NumPy's functions that are the same.
+SAME = {
+    **{name: name for name in (
+        "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log2", "log10", "log1p", "sqrt", "fabs", "hypot",
+        "degrees", "radians", "copysign", "fmod", "cbrt", "exp2", "isnan", "isinf", "isfinite",
+    )},
+    **{f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "atan2": "arctan2", "pow": "power", "prod": "prod",
+}  # fmt: skip
+
+
+def _constant(f: Any) -> Any:
+    """A function whose result is constant almost everywhere."""
+    return lambda *args, **kwargs: f(*plain_tree(args), **plain_tree(kwargs))
+
+
+def _log(x: Any, *base: Any) -> Any:
+    return np.log(x) / np.log(base[0]) if base else np.log(x)
+
+
+def _hypot(*sides: Any) -> Any:
+    return np.sqrt(sum(side * side for side in sides)) if len(sides) != 2 else np.hypot(*sides)
+
+
+def _float(value: Any = 0.0) -> Any:
+    value = np.reshape(value, ()) if np.ndim(plain(value)) else value
+    if np.result_type(plain(value)).kind == "c":
+        raise TypeError("can't convert complex to float")
+    return value[()] if isinstance(plain(value), np.ndarray) else value
+
+
+def _complex(real: Any = 0.0, imag: Any = 0.0) -> Any:
+    return real + 1j * imag
+
+
+def _named(module: Any) -> list[tuple[Any, str, Any]]:
+    return [(module, name, getattr(np, same)) for name, same in SAME.items() if hasattr(module, name)]
+
+
+RULES: list[tuple[Any, str, Any]] = [
+    *_named(math),
+    *_named(cmath),
+    (math, "log", _log),
+    (cmath, "log", _log),
+    (math, "hypot", _hypot),
+    (math, "fsum", sum),
+    (math, "dist", lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))),
+    (math, "erf", scipy.special.erf),
+    (math, "erfc", scipy.special.erfc),
+    (math, "gamma", scipy.special.gamma),
+    (math, "lgamma", scipy.special.gammaln),
+    *((math, name, _constant(getattr(math, name))) for name in ("floor", "ceil", "trunc", "isclose")),
+    (cmath, "phase", np.angle),
+    (cmath, "polar", lambda z: (np.abs(z), np.angle(z))),
+    (cmath, "rect", lambda r, phi: r * np.exp(1j * phi)),
+]
+# Classes: the constructors of integers and truth values round, those of floating point numbers keep a traced value.
+CLASSES: dict[Any, Any] = {
+    **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
+    **dict.fromkeys((float, np.float64, np.longdouble), _float),
+    **dict.fromkeys((complex, np.complex128), _complex),
+}

@@ -1,0 +1,21 @@
+"""Targets of callables that were resolved before."""
+
+import weakref
+from typing import Any
+
+
+class Known:
+    """Targets of callables that were resolved before, by identity, as long as they live."""
+
+    def __init__(self) -> None:
+        self.targets: dict[int, Any] = {}
+        self.living: dict[int, Any] = {}
+
+    def keep(self, f: Any, target: Any) -> Any:
+        key = id(f)
+        try:
+            self.living[key] = weakref.ref(f, lambda _: (self.targets.pop(key, None), self.living.pop(key, None)))
+        except TypeError:  # a function of NumPy's protocols, which lives as long as NumPy
+            self.living[key] = f
+        self.targets[key] = target
+        return target

@@ -1,0 +1,137 @@
+"""Types known from the syntax: the names of a function that are certainly numbers, whose operators stay Python's."""
+
+import ast
+from typing import Any
+
+# Functions whose results are numbers, and never arrays.
+NUMERIC_CALLS = frozenset(("len", "int", "float", "bool", "range"))
+
+
+def is_number(node: Any, numbers: frozenset[str]) -> bool:
+    match node:
+        case ast.Constant(value):
+            return type(value) in (int, float, bool, complex, str)
+        case ast.Name(name):
+            return name in numbers
+        case ast.BinOp(left, _, right):
+            return is_number(left, numbers) and is_number(right, numbers)
+        case ast.UnaryOp(_, operand):
+            return is_number(operand, numbers)
+        case ast.Compare(left, _, others):
+            return all(is_number(part, numbers) for part in (left, *others))
+        case ast.Attribute(_, name):
+            return name in ("ndim", "size")
+        case ast.Subscript(ast.Attribute(_, "shape"), index):
+            return not isinstance(index, ast.Slice)
+        case ast.Call(ast.Name(name), _, []):
+            return name in NUMERIC_CALLS - {"range"}
+    return False
+
+
+def numbers_in(function: Any) -> frozenset[str]:
+    """The names of a function that are bound to numbers and to nothing else: the greatest set that is consistent."""
+    if isinstance(function, ast.Lambda):
+        return frozenset()
+    bindings = Bindings()
+    for statement in function.body:
+        bindings.visit(statement)
+    given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    numbers = frozenset(bindings.values) - bindings.unknown - given
+    while True:
+        kept = frozenset(
+            name for name in numbers
+            if all(value is None or is_number(value, numbers) for value in bindings.values[name])
+        )  # fmt: skip
+        if kept == numbers:
+            return numbers
+        numbers = kept
+
+
+class Bindings(ast.NodeVisitor):
+    """The expressions that each name of a function is bound to (None: a counter), and the names bound otherwise."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[ast.expr | None]] = {}
+        self.unknown: set[str] = set()
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for place in node.targets:
+            sizes = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+            if isinstance(place, ast.Name):
+                self.bind(place, node.value)
+            elif isinstance(place, ast.Tuple) and sizes and all(isinstance(item, ast.Name) for item in place.elts):
+                for item in place.elts:
+                    self.bind(item, None)
+            elif isinstance(place, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                self.pairwise(place, node.value)
+            else:
+                self.visit(place)
+        self.visit(node.value)
+
+    def pairwise(self, places: ast.Tuple, values: ast.Tuple) -> None:
+        parts = (*places.elts, *values.elts)
+        if len(places.elts) != len(values.elts) or any(isinstance(part, ast.Starred) for part in parts):
+            self.visit(places)
+            return
+        for place, value in zip(places.elts, values.elts, strict=True):
+            if isinstance(place, ast.Name):
+                self.bind(place, value)
+            else:
+                self.visit(place)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.bind(node.target, node.value)
+        self.visit(node.value)
+
+    def visit_For(self, node: ast.For) -> None:
+        counts = isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name)
+        if counts and node.iter.func.id == "range" and isinstance(node.target, ast.Name):  # type: ignore[attr-defined]
+            self.bind(node.target, None)
+        else:
+            self.visit(node.target)
+        for part in (node.iter, *node.body, *node.orelse):
+            self.visit(part)
+
+    def bind(self, place: Any, value: ast.expr | None) -> None:
+        self.values.setdefault(place.id, []).append(value)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.unknown.add(node.id)
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self.unknown.add(node.name)
+        # An inner function may bind the names that it declares.
+        self.unknown.update(name for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        stored = (part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+        self.unknown.update((node.name, *(part.id for part in stored)))
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        return
+
+    def visit_Global(self, node: Any) -> None:
+        self.unknown.update(node.names)
+
+    visit_Nonlocal = visit_Global
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self.unknown.add(node.name or "")
+        self.generic_visit(node)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.unknown.add((node.asname or node.name).partition(".")[0])
+
+    def visit_MatchAs(self, node: Any) -> None:
+        self.unknown.add(node.name or "")
+        self.generic_visit(node)
+
+    visit_MatchStar = visit_MatchAs
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        self.unknown.add(node.rest or "")
+        self.generic_visit(node)

@@ -1,0 +1,361 @@
+"""The operations of rewritten code: each of Python's own, of what its operands hold at that moment.
+
+Without traced values an operation is Python's own: its value, its errors, its order of evaluation. A plain array that
+was written to with traced values is read (`effgrad.arrays.written`), and an operator, item or attribute that a class of
+the program defines in Python is a call of it, which is rewritten in its turn. An operation looks at the table of
+written arrays when it is called, never before: its operands may have written.
+"""
+
+import builtins
+import itertools
+import operator
+import sys
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.reach import nested, traced_inside
+from effgrad.arrays.record import preserve
+from effgrad.arrays.value import BUILTIN, KINDS, NUMBERS, decides, plain, plain_tree
+from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read
+from effgrad.program.control import loops
+from effgrad.program.resolve import call, call_inside
+from effgrad.program.rewritten import SOURCES
+from effgrad.program.rules_by_callable import WithItems
+
+__all__ = ["call", "call_inside", "globals", "locals", "loops", "read", "slice"]
+slice, locals, globals = builtins.slice, builtins.locals, builtins.globals
+
+
+def method_of(kind: Any, name: str) -> Any:
+    """The special method that a class defines in Python, rewritten; None where Python itself will do."""
+    found = getattr(kind, name, None)
+    return call(found) if type(found) is FunctionType else None
+
+
+def _binary(name: str) -> Any:
+    operate, method = getattr(operator, name), f"__{name.strip('_')}__"
+    reflected = f"__r{method[2:]}"
+
+    def operation(a: Any, b: Any) -> Any:
+        if type(a) in NUMBERS and type(b) in NUMBERS:
+            return operate(a, b)
+        if memories:
+            a, b = read(a), read(b)
+        if type(a) in BUILTIN and type(b) in BUILTIN:
+            return operate(a, b)
+        return by_methods(operate, a, b, method, reflected)
+
+    return operation
+
+
+def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
+    """An operator of objects: by methods written in Python, in the order in which Python asks them."""
+    steps = [(a, b, method), (b, a, reflected)]
+    if type(b) is not type(a) and issubclass(type(b), type(a)) and type(a) not in KINDS:
+        steps.reverse()
+    for one, other, name in steps:
+        if type(one) in KINDS and not decides(other):
+            break  # a traced value knows what it does with most others
+        if type(one) in BUILTIN:
+            continue
+        found = method_of(type(one), name)
+        if found is None:
+            break
+        result = found(one, other)
+        if result is not NotImplemented:
+            return result
+    return operate(a, b)
+
+
+def _unary(name: str) -> Any:
+    operate, method = getattr(operator, name), f"__{name}__"
+
+    def operation(a: Any) -> Any:
+        if memories:
+            a = read(a)
+        found = None if type(a) in BUILTIN else method_of(type(a), method)
+        return operate(a) if found is None else found(a)
+
+    return operation
+
+
+add, sub, mul, truediv = map(_binary, ("add", "sub", "mul", "truediv"))
+floordiv, mod, pow, matmul = map(_binary, ("floordiv", "mod", "pow", "matmul"))
+and_, or_, xor, lshift, rshift = map(_binary, ("and_", "or_", "xor", "lshift", "rshift"))
+neg, pos, invert = map(_unary, ("neg", "pos", "invert"))
+
+
+def _comparison(name: str, other_way: str) -> Any:
+    operate, method, reflected = getattr(operator, name), f"__{name}__", f"__{other_way}__"
+
+    def operation(a: Any, b: Any) -> Any:
+        if type(a) in NUMBERS and type(b) in NUMBERS:
+            return operate(a, b)
+        if memories:
+            a, b = read(a), read(b)
+        if type(a) in BUILTIN and type(b) in BUILTIN:
+            return operate(a, b)
+        return by_methods(operate, a, b, method, reflected)
+
+    return operation
+
+
+lt, gt = _comparison("lt", "gt"), _comparison("gt", "lt")
+le, ge = _comparison("le", "ge"), _comparison("ge", "le")
+eq, ne = _comparison("eq", "eq"), _comparison("ne", "ne")
+
+
+# Items
+
+
+def getitem(a: Any, key: Any) -> Any:
+    kind = type(a)
+    if kind not in BUILTIN:
+        found = method_of(kind, "__getitem__")
+        if found is not None:
+            return found(a, key)
+        if callable(a) and not isinstance(a, type):
+            a = with_items(a)
+    if memories:
+        key = read_key(key)
+        if isinstance(a, np.ndarray) and kind not in KINDS:
+            memory = memory_of(a)
+            if memory is not None:
+                return item_of(memory, a, key)
+    return a[key]
+
+
+def with_items(a: Any) -> Any:
+    """A compiled function whose items are functions, with their rules."""
+    rule = call(a)
+    return rule if type(rule) is WithItems else a
+
+
+def read_key(key: Any) -> Any:
+    return tuple(map(read, key)) if type(key) is tuple else read(key)
+
+
+def takes(array: Any, value: Any) -> bool:
+    """Whether a write to a plain array goes to the table: of traced values, of any once there is one, and of any in a
+    part of the program that will run again."""
+    if type(value) in KINDS or (type(value) in (list, tuple) and traced_inside(value)):
+        return bool(array.dtype.kind != "O")
+    if memories and memory_of(array) is not None:
+        return True
+    return logs_all() and bool(array.dtype.kind in "fc" and array.flags.writeable)
+
+
+def setitem(value: Any, holder: Any, key: Any) -> None:
+    kind = type(holder)
+    if kind is np.ndarray:
+        if memories:
+            value, key = read(value), read_key(key)
+        if takes(holder, value):
+            write(holder, key, value)
+        else:
+            preserve(holder)
+            holder[key] = value
+        return
+    if memories and kind in KINDS:
+        value, key = read(value), read_key(key)
+    found = None if kind in BUILTIN else method_of(kind, "__setitem__")
+    if found is not None:
+        found(holder, key, value)
+    else:
+        holder[key] = value
+
+
+def write(array: Any, key: Any, value: Any) -> None:
+    """Write into a plain array that holds traced values, or will."""
+    key = plain_tree(key)
+    if type(value) is not np.ndarray and type(value) in (list, tuple):
+        value = nested(value)
+    if array.dtype.names is not None:  # a record: its fields are written one by one
+        for name, part in zip(array.dtype.names, value, strict=True):
+            setitem(part, array[name], key)
+        return
+    before = memory_of(array)
+    if before is not None and type(value) in KINDS and is_same(array, key, value, before):
+        return
+    handle(array)[key] = value
+
+
+def is_same(array: Any, key: Any, value: Any, memory: Any) -> bool:
+    """Whether an array is written onto its own place, as the last step of `a[i] += v` does."""
+    place = array[key]
+    if type(place) is not np.ndarray or not np.may_share_memory(place, array):
+        return False
+    known = memory.values.get(id(place))
+    return known is not None and known[2] is value
+
+
+def _augmented(name: str) -> tuple[Any, Any, Any]:
+    operate, method = getattr(operator, name), f"__{name}__"
+    otherwise = globals()[name[1:] if name[1:] in globals() else f"{name[1:]}_"]
+
+    def inplace(a: Any, b: Any) -> Any:
+        if type(a) in NUMBERS and type(b) in NUMBERS:
+            return operate(a, b)
+        if memories:
+            b = read(b)
+        if type(a) is np.ndarray:
+            if not takes(a, b):
+                preserve(a)
+                return operate(a, b)
+            if a.dtype.kind not in "fc":
+                operate(a.copy(), plain(b))  # NumPy's own error
+            memory = handle(a)
+            result = operate(memory, b)
+            if result is not memory:  # it was not done in place
+                write(a, ..., result)
+            return a
+        if type(a) in BUILTIN:
+            return operate(a, b)
+        found = method_of(type(a), method)
+        result = NotImplemented if found is None else found(a, b)
+        if result is not NotImplemented:
+            return result
+        return operate(a, b) if hasattr(type(a), method) else otherwise(a, b)
+
+    def item(holder: Any, key: Any, value: Any) -> None:
+        setitem(inplace(getitem(holder, key), value), holder, key)
+
+    def of_attribute(holder: Any, name: str, value: Any) -> None:
+        setattribute(inplace(attribute(holder, name), value), holder, name)
+
+    return inplace, item, of_attribute
+
+
+for _name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor",
+              "ilshift", "irshift"):  # fmt: skip
+    globals()[_name], globals()[f"item_{_name}"], globals()[f"attribute_{_name}"] = _augmented(_name)
+
+
+# Attributes
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """An attribute; a property that is written in Python is a call."""
+    kind = type(owner)
+    if kind is np.ndarray:
+        memory = memory_of(owner) if memories else None
+        return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
+    if kind in BUILTIN:
+        return getattr(owner, name)
+    found = getattr(kind, name, None)
+    if type(found) is property and type(found.fget) is FunctionType:
+        return call(found.fget)(owner)
+    return getattr(owner, name)
+
+
+def attribute_of(memory: Any, array: Any, name: str) -> Any:
+    """An attribute of an array that holds traced values: views are NumPy's own."""
+    result = getattr(array, name)
+    return memory.handle(array).flat if name == "flat" else result
+
+
+def setattribute(value: Any, owner: Any, name: str) -> None:
+    """`owner.name = value`; a property that is written in Python is a call."""
+    if type(owner) is np.ndarray:
+        if name in ("shape", "strides", "dtype") and (memory := memory_of(owner)) is not None:
+            memory.views.pop(id(owner), None)
+            memory.values.pop(id(owner), None)
+        if name in ("real", "imag"):
+            if name == "imag" or owner.dtype.kind == "c":
+                setitem(value, getattr(owner, name), ...)
+            else:
+                setitem(value, owner, ...)
+            return
+        if name == "flat":
+            np.put(handle(owner), np.arange(owner.size), value) if takes(owner, read(value)) else setattr(
+                owner, name, value)  # fmt: skip
+            return
+    found = getattr(type(owner), name, None)
+    if type(found) is property and type(found.fset) is FunctionType:
+        call(found.fset)(owner, value)
+    else:
+        setattr(owner, name, value)
+
+
+# Iteration and `with`
+
+
+def iterate(values: Any) -> Any:
+    """Return what a loop goes through in the place of some values."""
+    kind = type(values)
+    if kind is np.ndarray:
+        return each_item(values) if values.ndim else iter(values)
+    if kind in BUILTIN:
+        return values
+    found = method_of(kind, "__iter__")
+    if found is None:
+        found = method_of(kind, "__getitem__") if not hasattr(kind, "__iter__") else None
+        return values if found is None else by_items(found, values)
+    result = found(values)
+    following = None if type(result) in BUILTIN else method_of(type(result), "__next__")
+    return result if following is None else stepping(following, result)
+
+
+def unpacked(value: Any, shape: tuple[Any, ...]) -> Any:
+    """Return what is unpacked in the place of a value, into a target of a shape (see `effgrad.program.stores.pattern`)."""
+    parts = iterate(value)
+    inner = [place for place, part in enumerate(shape) if type(part) is tuple and ... not in shape[:place]]
+    if not inner or (type(parts) is not tuple and not hasattr(parts, "__iter__")):
+        return parts
+    taken = [*parts] if ... in shape else [*itertools.islice(parts, len(shape) + 1)]
+    for place in inner:
+        if place < len(taken):
+            taken[place] = unpacked(taken[place], shape[place])
+    return taken
+
+
+def each_unpacked(values: Any, shape: tuple[Any, ...]) -> Any:
+    """Go through what a loop does whose target unpacks each item."""
+    plain = not any(type(part) is tuple for part in shape)
+    return (item if plain and type(item) is tuple else unpacked(item, shape) for item in values)
+
+
+def by_items(found: Any, values: Any) -> Iterator[Any]:
+    """The items of an object that has `__getitem__` and no `__iter__`."""
+    place = 0
+    while True:
+        try:
+            item = found(values, place)
+        except IndexError:
+            return
+        yield item
+        place += 1
+
+
+def stepping(following: Any, iterator: Any) -> Iterator[Any]:
+    while True:
+        try:
+            item = following(iterator)
+        except StopIteration:
+            return
+        yield item
+
+
+class Managed:
+    """A context manager of the program, its methods rewritten."""
+
+    def __init__(self, manager: Any, enter: Any, leave: Any) -> None:
+        self.manager, self.enter, self.leave = manager, enter, leave
+
+    def __enter__(self) -> Any:
+        return self.enter(self.manager)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.leave(self.manager, *error)
+
+
+def context(manager: Any) -> Any:
+    """A context manager, whose methods are calls where they are written in Python."""
+    enter, leave = method_of(type(manager), "__enter__"), method_of(type(manager), "__exit__")
+    return manager if enter is None or leave is None else Managed(manager, enter, leave)
+
+
+SOURCES.operations = sys.modules[__name__]

@@ -1,0 +1,432 @@
+"""Resolve a callable: find what takes its place. Rewritten code calls `call(f)` first, and then the result.
+
+How it is found depends on the type (`HOW`), and then on the identity of the callable: its rule in the table `RULES`,
+however the program has imported it. A Python function without a rule is rewritten: the user's always, one of a library
+(SciPy, pandas, Python's own modules) only when something traced goes in, and then everything that it calls.
+"""
+
+import abc
+import functools
+import itertools
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.marks import marking, refuse_marked
+from effgrad.arrays.memory import as_plain
+from effgrad.arrays.value import KINDS, example
+from effgrad.arrays.written import each_item, memories
+from effgrad.arrays.written import read as now
+from effgrad.program import rules_by_callable as registry
+from effgrad.program.carries import carries
+from effgrad.program.known import Known
+from effgrad.program.methods import array_method
+from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
+from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems, creating
+from effgrad.trees import flatten
+
+# Never rewritten: they look at frames and code objects, or have nothing that a derivative could pass through.
+NEVER = frozenset((
+    "optree", "llvmlite", "numba", "pytest", "_pytest", "pluggy", "hypothesis", "importlib", "typing", "warnings",
+    "logging", "threading", "inspect", "linecache", "traceback", "builtins", "pickle", "re", "contextlib", "abc",
+    "asyncio", "concurrent", "multiprocessing", "pdb", "bdb", "unittest", "doctest",
+))  # fmt: skip
+# Rules that run the Python code of the library that they are about, which is rewritten then.
+RUNNING = frozenset(("effgrad.functions.scipy.stats",))
+FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial))
+CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
+
+
+KNOWN = Known()
+_targets = KNOWN.targets
+
+
+def call(f: Any) -> Any:
+    """The callable that takes the place of another one in a call."""
+    target = _targets.get(id(f))
+    return HOW.get(type(f), instance)(f) if target is None else target
+
+
+def call_inside(f: Any) -> Any:
+    """Resolve in a library's code that is rewritten, where what objects hold may be traced anywhere inside."""
+    target = call(f)
+    if type(target) is OnDemand:
+        return target.rewritten()
+    if type(target) is MethodType and type(target.__func__) is OnDemand:
+        return MethodType(target.__func__.rewritten(), target.__self__)
+    return target
+
+
+# Python functions
+
+
+def function(f: Any) -> Any:
+    if id(f.__code__) in SOURCES.rewritten:
+        return f
+    if f.__code__ is _READ:
+        return call(f.__dict__["reads"])
+    target = _function(f)
+    # A closure may hold itself, and what is kept for it would keep it alive.
+    return target if f.__closure__ else KNOWN.keep(f, target)
+
+
+def _function(f: Any) -> Any:
+    if f in VIEWING or f in WRITING:
+        return RULES.of_numpy(f)
+    rule = RULES.target(f)
+    if rule is not None:
+        return reading_callbacks(rule)
+    root = root_of_function(f)
+    if f.__module__ in RUNNING:
+        return rewritten(f)
+    if root == "effgrad":
+        return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
+    if root in NEVER:
+        return f
+    return OnDemand(f) if root in ON_DEMAND else rewritten(f)
+
+
+def root_of_function(f: FunctionType) -> str:
+    """The package that a function is part of; the examples in our docstrings are no part of ours."""
+    root = root_of(f.__globals__.get("__name__"))
+    return "" if root == "effgrad" and f.__code__.co_filename.startswith("<doctest") else root
+
+
+def rewritten(f: FunctionType) -> Any:
+    """A function with its code rewritten: the same globals, defaults and cells; without source, its names linked."""
+    if id(f.__code__) in SOURCES.rewritten:
+        return f
+    code = SOURCES.counterpart(f.__code__, f.__globals__)
+    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+    if code is None or set(code.co_freevars) - set(cells):
+        return linked(f)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    return like(f, FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure))
+
+
+def like(f: FunctionType, result: FunctionType) -> FunctionType:
+    result.__kwdefaults__, result.__qualname__, result.__doc__ = f.__kwdefaults__, f.__qualname__, f.__doc__
+    result.__module__, result.__annotations__ = f.__module__, f.__annotations__
+    result.__dict__.update(f.__dict__)
+    return result
+
+
+def linked(f: FunctionType) -> FunctionType:
+    """A function without source: its code as it is, and what its global names stand for with its rules."""
+    if stores_globals(f.__code__):
+        return f
+    return like(f, FunctionType(f.__code__, Linked(f.__globals__), f.__name__, f.__defaults__, f.__closure__))
+
+
+class Namespace(ModuleType):
+    """A module as a function without source sees it: what it looks up there has its rule."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__["@module"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        return link(getattr(self.__dict__["@module"], name))
+
+
+class Linked(dict[str, Any]):
+    """The globals of a function without source, each with its rule when it is looked up."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__({key: names[key] for key in ("__builtins__", "__name__") if key in names})
+        self.names = names
+
+    def __getitem__(self, name: str) -> Any:
+        return link(self.names[name])
+
+
+def link(value: Any) -> Any:
+    if type(value) is ModuleType:
+        return Namespace(value)
+    if type(value) not in LINKED:
+        return value
+    return creating(call(value)) if value in registry.CREATORS else call(value)
+
+
+class OnDemand:
+    """A function of a library: rewritten when something traced goes in."""
+
+    def __init__(self, f: FunctionType) -> None:
+        self.f, self.made = f, None
+        functools.update_wrapper(self, f)
+
+    def rewritten(self) -> Any:
+        if self.made is None:
+            self.made = rewritten(self.f)
+        return self.made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if memories:
+            args, kwargs = tuple(map(now, args)), {key: now(value) for key, value in kwargs.items()}
+        return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
+
+    def run_rewritten(self, *args: Any, **kwargs: Any) -> Any:
+        return self.rewritten()(*args, **kwargs)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+
+def prepared(rule: Any) -> Any:
+    """A rule as it is entered: one that is a library's Python, or runs it, is rewritten when it is called."""
+    if type(rule) is not FunctionType:
+        return rule
+    python = rule.__module__ in RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
+    return OnDemand(rule).run_rewritten if python else rule
+
+
+RULES = Rules(prepared)
+
+
+# Methods, classes and other objects that are called
+
+
+def method(f: MethodType) -> Any:
+    if type(f.__self__) in KINDS:
+        return reading_callbacks(f)
+    rule = RULES.bound(f)
+    if rule is not None:
+        return rule
+    target = call(f.__func__)
+    return f if target is f.__func__ else MethodType(target, f.__self__)
+
+
+def builtin(f: Any) -> Any:
+    owner = f.__self__
+    if isinstance(owner, np.ndarray) and type(owner) not in KINDS:
+        return functools.partial(array_method, owner, f)
+    if owner is None or type(owner) is ModuleType:
+        if root_of(f.__module__) == "numpy":
+            return of_numpy(f)
+        return KNOWN.keep(f, passing(f) if f in PASSING else reading_callbacks(RULES.target(f) or f))
+    if isinstance(owner, np.ufunc):
+        return ufunc_method(f)
+    return f if type(owner) in CONTAINERS else reading_callbacks(RULES.target(f) or f)
+
+
+def ufunc_method(f: Any) -> Any:
+    """`np.add.reduce` and its like, and `np.add.at`, which writes."""
+    if f.__name__ == "at":
+        return registry.writing(f)
+    return registry.with_out(f, registry.with_lists(f, f))
+
+
+def _copied(leaf: Any) -> Any:
+    """A leaf as it is now, in memory of its own if it was an array's."""
+    value = now(leaf)
+    return value if value is leaf or not np.ndim(leaf) else value.copy("K")
+
+
+def closed_again(f: Any) -> Any:
+    """A function of effgrad's that closes over the user's, with these read."""
+    cells = f.__closure__ or ()
+    if not any(_is_users(_content(cell)) for cell in cells):
+        return f
+    read_cells = [CellType(read(v)) if _is_users(v := _content(cell)) else cell for cell in cells]
+    return like(f, FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(read_cells)))
+
+
+def _is_users(value: Any) -> bool:
+    """Whether a value is a function of the user's, and not of ours or of a library."""
+    function = value.__func__ if type(value) is MethodType else value
+    if type(function) is not FunctionType:
+        return False
+    root = root_of_function(function)
+    return root != "effgrad" and root not in ON_DEMAND and root not in NEVER
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty yet
+        return None
+
+
+def of_ours(f: Any) -> Any:
+    """A function of effgrad's, which reads the results of the user's functions itself."""
+    f = closed_again(f)
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(_rewritten, args), **{key: _rewritten(value) for key, value in kwargs.items()})
+
+    return given
+
+
+def _rewritten(value: Any) -> Any:
+    if type(value) in FUNCTIONS:
+        return call(value)
+    return now(value) if memories else value
+
+
+def callback(value: Any) -> Any:
+    """An argument of a function that is not rewritten: functions are, and arrays are read."""
+    if type(value) in FUNCTIONS:
+        return read(value)
+    return as_plain(now(value)) if memories else as_plain(value)
+
+
+def read(f: Any) -> Any:
+    """A function of the user's for code that is not rewritten.
+
+    It performs operations; its result is what its arrays hold when it returns.
+    """
+    if getattr(f, "__code__", None) is _READ:
+        return f
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = call(f)(*args, **kwargs)
+        return outside(result) if marking else result
+
+    if hasattr(f, "__name__"):
+        functools.update_wrapper(run, f)
+    run.reads = f  # type: ignore[attr-defined]
+    return run
+
+
+_READ = next(c for c in read.__code__.co_consts if isinstance(c, CodeType))
+
+
+def outside(result: Any) -> Any:
+    """A result of the user's function, of which each plain array is read."""
+    leaves, tree = flatten(result)
+    leaves = [_copied(leaf) for leaf in leaves]
+    for leaf in leaves:
+        refuse_marked(example(leaf), "the function's result")
+    return tree.unflatten(leaves)
+
+
+# They take the items of what they are given as they come, and look at none.
+PASSING = frozenset((
+    list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,
+    *(f for f in vars(itertools).values() if isinstance(f, type) and f not in (itertools.repeat, itertools.count)),
+))  # fmt: skip
+# They keep what they are given.
+KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count))
+
+
+def passing(f: Any) -> Any:
+    """A function that goes through arrays: each item is read when it is its turn."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        if f is reversed and type(args[0]) is np.ndarray:
+            return each_item(args[0][::-1])
+        through = args[:2] if f is functools.reduce else args
+        return f(*map(_items, through), *args[len(through) :], **{key: _called(kwargs[key]) for key in kwargs})
+
+    def _items(value: Any) -> Any:
+        return each_item(value) if type(value) is np.ndarray and value.ndim else _called(value)
+
+    def _called(value: Any) -> Any:
+        return call(value) if type(value) in FUNCTIONS else value
+
+    return given
+
+
+def reading_callbacks(f: Any) -> Any:
+    """A function that is not rewritten, of the arguments as they are now."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(callback, args), **{key: callback(value) for key, value in kwargs.items()})
+
+    return given
+
+
+def a_class(c: Any) -> Any:
+    rule = RULES.target(c)
+    if c in KEEPING:
+        rule = c
+    elif c in PASSING:
+        rule = passing(c)
+    elif rule is not None:
+        rule = reading_callbacks(rule)
+    else:
+        python = any(type(getattr(c, name)) is FunctionType for name in ("__init__", "__new__"))
+        if python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):
+            rule = functools.partial(construct, c)
+        else:
+            rule = c if python else reading_callbacks(c)
+    return KNOWN.keep(c, rule)
+
+
+def construct(c: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """An instance of a class, as `type.__call__` makes it."""
+    new, start = c.__new__, c.__init__
+    bare = new is object.__new__ and start is not object.__init__
+    made = object.__new__(c) if bare else call(new)(c, *args, **kwargs)
+    if isinstance(made, c) and type(made).__init__ is not object.__init__:
+        if call(type(made).__init__)(made, *args, **kwargs) is not None:
+            raise TypeError("__init__() should return None")
+    return made
+
+
+def partial(f: Any) -> Any:
+    target = call(f.func)
+    return f if target is f.func else functools.partial(target, *f.args, **f.keywords)
+
+
+def cached(f: Any) -> Any:
+    """A function with `functools.lru_cache`: what depends on traced values is not kept."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
+
+    return given
+
+
+def of_numpy(f: Any) -> Any:
+    """A function of NumPy's protocols: its rule, of what plain arrays hold when it is called."""
+    return KNOWN.keep(f, RULES.of_numpy(f))
+
+
+def same(f: Any) -> Any:
+    return functools.partial(array_method, f.__self__, f) if type(getattr(f, "__self__", None)) is np.ndarray else f
+
+
+def vectorized(f: Any) -> Any:
+    """`np.vectorize(g)`, with `g` rewritten."""
+    if getattr(f, "pyfunc", None) is None:
+        return f
+    clone = object.__new__(np.vectorize)
+    vars(clone).update(vars(f), pyfunc=call(f.pyfunc))
+    return MethodType(call(np.vectorize.__call__), clone)
+
+
+def instance(f: Any) -> Any:
+    """An object that is called: by its rule, or by the `__call__` of its class."""
+    if isinstance(f, type):
+        return a_class(f)
+    rule = RULES.of_object(f)
+    if rule is not None:
+        return rule if type(rule) is WithItems else reading_callbacks(rule)
+    how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
+    if type(f) is OnDemand:
+        return f
+    if type(how) is not FunctionType:
+        return reading_callbacks(f)
+    target = call(how)
+    return f if target is how else MethodType(target, f)
+
+
+# What code without source is given with its rule.
+LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
+HOW: dict[type, Any] = {
+    FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
+    functools.partial: partial, functools._lru_cache_wrapper: cached, np.ufunc: of_numpy, type(np.sum): of_numpy,
+    np.vectorize: vectorized, MethodWrapperType: same, WrapperDescriptorType: same, type(str.join): same,
+}  # fmt: skip

@@ -1,0 +1,218 @@
+"""Find the source of a function and rewrite it: its code object and the rewritten one beside it.
+
+The unit is the statement at the top of a module that holds the function. It is compiled twice, as it is and rewritten
+(`effgrad.program.syntax`). The function's own code object is found in the first by equality, which includes every
+position and so also says that the file has not changed since; its counterpart stands at the same place in the second.
+Scopes, name mangling, `__class__` cells and closures are therefore Python's own, and two lambdas on a line are told
+apart. Only the lines of the statement are parsed, and no syntax tree is kept. The operations are constants of the
+rewritten code, so no name is added to anybody's module.
+"""
+
+import ast
+import contextlib
+import dis
+import functools
+import linecache
+import sys
+import threading
+from collections.abc import Iterator
+from types import CodeType, ModuleType
+from typing import Any
+
+from effgrad.program import loops as loops
+from effgrad.program import stores as stores
+from effgrad.program.syntax import OPERATIONS, Reader
+
+# Libraries are large and mostly compiled: they are rewritten only where a traced value goes in.
+ON_DEMAND = frozenset((
+    "numpy", "scipy", "pandas", "sklearn", "statsmodels", "matplotlib", "torch", "jax", "xarray",
+    *sys.stdlib_module_names,
+))  # fmt: skip
+_FUTURE = 0x1FE0000  # the flags of `from __future__`
+_CONTINUES = ("else", "elif", "except", "finally", ")", "]", "}", "#", '"""', "'''")
+_HOLD_IMPORTS = ("import", "from", "if", "try", "with", "for", "while")
+
+
+class NoSource(Exception):
+    """The code of a function is not in its source: there is none, or it has changed, or another tool rewrote it."""
+
+
+class Module:
+    """The lines of one file, the first line of each statement at its top, and the names that it imports."""
+
+    def __init__(self, lines: list[str], name: str) -> None:
+        self.lines = lines
+        self.call = "call_inside" if root_of(name) in ON_DEMAND else "call"
+        self.starts = [*_starts(lines), len(lines)]
+        self.imports = [node for start, end in self.blocks() for node in self._imports(start, end)]
+        modules = (node for node in self.imports if isinstance(node, ast.Import))
+        self.imported = {(a.asname or a.name).partition(".")[0] for node in modules for a in node.names}
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts, self.starts[1:], strict=False)
+
+    def _imports(self, start: int, end: int) -> Iterator[Any]:
+        """The import statements in the module's own scope: whether a name is imported decides how it is called."""
+        if self.lines[start].startswith(_HOLD_IMPORTS) and any("import" in line for line in self.lines[start:end]):
+            try:
+                yield from _imports(ast.parse("".join(self.lines[start:end])).body)
+            except SyntaxError:
+                return
+
+    def statement(self, line: int) -> Any:
+        """The statement that holds a line (from 1), at its own lines."""
+        start, end = max(block for block in self.blocks() if block[0] < line)
+        tree = ast.parse("".join(self.lines[start:end]))
+        if len(tree.body) != 1:
+            raise SyntaxError
+        return ast.increment_lineno(tree.body[0], start)
+
+    def statement_of_all(self, line: int) -> Any:
+        """The same, by parsing the whole file: where lines at the margin are parts of a statement."""
+        for node in ast.parse("".join(self.lines)).body:
+            if _first_line(node) <= line <= (node.end_lineno or 0):
+                return node
+        raise NoSource
+
+
+def root_of(module: Any) -> str:
+    """The package that a module is part of."""
+    return str(module or "").partition(".")[0]
+
+
+def _starts(lines: list[str]) -> Iterator[int]:
+    decorated = False
+    for number, line in enumerate(lines):
+        if line[:1].isspace() or not line.strip() or line.startswith(_CONTINUES):
+            continue
+        if not decorated:
+            yield number
+        decorated = line[0] == "@"
+
+
+def _first_line(node: Any) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([int(node.lineno), *(decorator.lineno for decorator in decorators)])
+
+
+def _imports(body: list[Any]) -> Iterator[Any]:
+    for node in body:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
+            yield node
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for part in ("body", "orelse", "finalbody", "handlers"):
+                yield from _imports(getattr(node, part, []))
+
+
+class Sources:
+    """The rewritten code of every function that has been read, by its code object."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, Module] = {}
+        self.pairs: dict[tuple[str, int], list[tuple[CodeType, CodeType]]] = {}
+        # By identity: code objects hash slowly. The code is kept, and so its identity is nobody else's.
+        self.known: dict[int, tuple[CodeType, CodeType | None]] = {}
+        self.rewritten: dict[int, CodeType] = {}
+        self.lock = threading.RLock()
+        self.operations: ModuleType | None = None
+
+    def counterpart(self, code: CodeType, names: dict[str, Any]) -> CodeType | None:
+        """The rewritten code for a code object; None if there is no source that is equal to it."""
+        known = self.known.get(id(code))
+        if known is None:
+            with self.lock:
+                try:
+                    found = self._find(code, names)
+                except (NoSource, SyntaxError, RecursionError, ValueError):
+                    found = None
+                known = self.known[id(code)] = code, found
+        return known[1]
+
+    def _find(self, code: CodeType, names: dict[str, Any]) -> CodeType:
+        file = code.co_filename
+        lines = source_lines(file, names)
+        module = self.modules.get(file)
+        if module is None or module.lines is not lines:
+            module = self.modules[file] = Module(lines, names.get("__name__", ""))
+            self.pairs = {key: pairs for key, pairs in self.pairs.items() if key[0] != file}
+        key = file, max(start for start in module.starts if start < code.co_firstlineno)
+        pairs = self.pairs.get(key, [])
+        for statement in (module.statement, module.statement_of_all):
+            found = next((new for before, new in pairs if before == code), None)
+            if found is not None:
+                return found
+            with contextlib.suppress(SyntaxError):
+                pairs = self.pairs[key] = self._compiled(statement(code.co_firstlineno), module, code)
+        return next((new for before, new in pairs if before == code), None) or _alike(code, pairs)
+
+    def _compiled(self, statement: Any, module: Module, code: CodeType) -> list[tuple[CodeType, CodeType]]:
+        flags = code.co_flags & _FUTURE
+        file = code.co_filename
+        before = compile(ast.Module([*module.imports, statement], []), file, "exec", flags, dont_inherit=True)
+        reader = Reader(module.lines, file, module.imported, module.call)
+        changed = reader.read(statement)
+        after = compile(ast.Module([*module.imports, *changed], []), file, "exec", flags, dont_inherit=True)
+        pairs = list(_paired(before, _linked(after, {**reader.constants, OPERATIONS: self.operations})))
+        self.rewritten.update((id(new), new) for _, new in pairs)
+        return pairs
+
+
+def source_lines(file: str, names: dict[str, Any]) -> list[str]:
+    """The lines of a file, of a notebook's cell, or of a program that was given to `python -c`."""
+    lines = linecache.getlines(file, names)
+    if not lines and file == "<string>" and names.get("__name__") == "__main__" and "-c" in sys.orig_argv[:-1]:
+        text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        lines = _command(text)
+    if not lines:
+        raise NoSource
+    return lines
+
+
+@functools.cache
+def _command(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _linked(code: CodeType, values: dict[str, Any]) -> CodeType:
+    """Code with the values themselves in the place of the texts that stand for them."""
+    constants = [
+        _linked(c, values) if isinstance(c, CodeType) else values.get(c, c) if type(c) is str else c
+        for c in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
+
+
+def _paired(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    yield before, after
+    for one, other in zip(_inner(before), _inner(after), strict=True):
+        if one.co_name != other.co_name:
+            raise NoSource
+        yield from _paired(one, other)
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    """The code objects in one; a function that rewriting made, whose name begins with @, is looked through."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _inner(constant) if constant.co_name.startswith("@") else (constant,)
+
+
+def _alike(code: CodeType, pairs: list[tuple[CodeType, CodeType]]) -> CodeType:
+    """The counterpart of code in which pytest has rewritten the assertions: the only one with its name and line."""
+    if not any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames)):
+        raise NoSource
+    alike = [new for before, new in pairs if _outline(before) == _outline(code)]
+    if len(alike) != 1:
+        raise NoSource
+    return alike[0]
+
+
+def _outline(code: CodeType) -> Any:
+    return code.co_qualname, code.co_firstlineno, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def stores_globals(code: CodeType) -> bool:
+    return any(instruction.opname == "STORE_GLOBAL" for instruction in dis.get_instructions(code))
+
+
+SOURCES = Sources()

@@ -1,0 +1,287 @@
+"""The table of rules: from a callable, by its identity, to what takes its place when it is given traced values.
+
+The rules of a module of SciPy are in a module of ours, which is imported at the first call of a function of theirs.
+"""
+
+import importlib
+import threading
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays import makers
+from effgrad.arrays.memory import buffer
+from effgrad.arrays.reach import nested, traced_inside, when_traced
+from effgrad.arrays.record import preserve
+from effgrad.arrays.value import KINDS, Smooth
+from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.effects import handled
+from effgrad.functions import python
+from effgrad.functions.scipy.tables import Calling, Items, Method
+from effgrad.primitives.special import bessel
+from effgrad.primitives.special import elementary as special
+
+FIRST: list[tuple[Any, str, Any]] = [
+    *makers.RULES,
+    *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
+    *python.RULES,
+]
+MODULES = {"pandas": "effgrad.functions.pandas"} | {
+    f"scipy.{name}": f"effgrad.functions.scipy.{rules}"
+    for name, rules in {
+        "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
+        "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+        "spatial.transform": "rotation", "fftpack": "fftpack",
+    }.items()
+} | {
+    "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
+    "numpy.random": "effgrad.toolbox.stochastic",
+}  # fmt: skip
+# Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
+OF_SEQUENCES = frozenset((
+    np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
+    np.select, np.choose, np.piecewise, np.lexsort, np.einsum, np.einsum_path, np.broadcast_arrays, np.ix_,
+))  # fmt: skip
+# Functions of NumPy that give a view of their first argument, or one where they can.
+VIEWING = frozenset((
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
+    np.require, np.array, np.diagonal, np.diag, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
+    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.matrix_transpose, np.linalg.diagonal,
+    np.linalg.matrix_transpose, np.unstack, np.astype, np.lib.stride_tricks.as_strided,
+    np.lib.stride_tricks.sliding_window_view, np.asarray_chkfinite,
+))  # fmt: skip
+# Functions of NumPy that write to their first argument.
+WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
+# Functions of NumPy that make arrays. Code without source is given arrays of ours, as its writes are not seen.
+CREATORS: frozenset[Any] = frozenset((
+    np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
+    np.identity, np.arange, np.linspace, np.copy,
+))  # fmt: skip
+LISTS = frozenset((list, tuple))
+
+
+class Rules:
+    """The rules by callable, and the modules of rules that have not been asked for."""
+
+    def __init__(self, prepare: Any) -> None:
+        # What is made of a rule before it is entered: one that runs a library's Python is rewritten.
+        self.prepare = prepare
+        self.table: dict[Any, Any] = {kind: when_traced(kind, rule) for kind, rule in python.CLASSES.items()}
+        self.bound_methods: dict[tuple[int, Any], Any] = {}
+        self.awaited = dict(MODULES)
+        self.lock = threading.RLock()
+        self.enter(FIRST)
+
+    def enter(self, rules: list[tuple[Any, str, Any]]) -> None:
+        for owner, name, rule in rules:
+            if name not in vars(owner):  # of another version of the library
+                continue
+            original, rule = vars(owner)[name], self.prepared(rule)
+            if type(original) is MethodType:
+                key = id(original.__self__), original.__func__
+                self.bound_methods[key] = with_rule(original, rule)
+            else:
+                self.table[original] = with_rule(self.table.get(original, original), rule)
+
+    def prepared(self, rule: Any) -> Any:
+        if type(rule) in (Method, Calling, Items):
+            return rule._replace(rule=self.prepare(rule.rule))
+        return self.prepare(rule)
+
+    def target(self, f: Any) -> Any:
+        """The rule of a function or a class, or None."""
+        owner = getattr(f, "__self__", None)
+        self.import_for(getattr(f, "__module__", None) or type(owner).__module__)
+        return self.table.get(f)
+
+    def import_for(self, module: str | None) -> None:
+        """Import the rules of the module that a callable comes from."""
+        known = isinstance(module, str) and module.startswith(("scipy", "numpy.random", "pandas"))
+        if not self.awaited or not known:
+            return
+        with self.lock:
+            for name in [name for name in self.awaited if f"{module}.".startswith(f"{name}.")]:
+                self.enter(importlib.import_module(self.awaited[name]).RULES)
+                del self.awaited[name]
+
+    def bound(self, f: MethodType) -> Any:
+        if not self.bound_methods:
+            return None
+        return self.bound_methods.get((id(f.__self__), f.__func__))
+
+    def of_object(self, f: Any) -> Any:
+        """The rule of an object that is called, which is compared by its identity."""
+        compare: Any = type(f).__hash__
+        if compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
+            return None
+        self.import_for(getattr(f, "__module__", None))
+        return self.table.get(f)
+
+    def of_numpy(self, f: Any) -> Any:
+        """A function of NumPy's protocols, of what plain arrays hold, lists with traced numbers as arrays."""
+        self.import_for(getattr(f, "__module__", None))
+        rule = self.table.get(f, f)
+        if f in WRITING:
+            return writing(rule)
+        if f in VIEWING:
+            return viewing(f, with_lists(f, rule))
+        return with_out(f, with_lists(f, rule))
+
+
+# What a rule makes of a function
+
+
+def with_rule(original: Any, rule: Any) -> Any:
+    if type(rule) is Method:
+        return _method(original, *rule)
+    if type(rule) is Calling:
+        return _calling(original, *rule)
+    if type(rule) is Items:
+        return WithItems(original, *rule)
+    return when_traced(original, rule)
+
+
+def _calling(original: Any, rule: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        return (rule if handled(Smooth) else original)(*args, **kwargs)
+
+    return dispatch
+
+
+class WithItems:
+    """An object whose items are functions, each with the rule."""
+
+    def __init__(self, original: Any, rule: Any) -> None:
+        self.original, self.rule = original, rule
+
+    def __getitem__(self, key: Any) -> Any:
+        return when_traced(self.original[key], self.rule)
+
+
+def _method(original: Any, rule: Any, holds: Any) -> Any:
+    def dispatch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if holds(self) or traced_inside(args) or traced_inside(kwargs):
+            return rule(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return dispatch
+
+
+# Functions of NumPy
+
+
+def with_lists(f: Any, target: Any) -> Any:
+    if f is np.block:
+        gather: Any = ungathered
+    else:
+        gather = gathered_items if f in OF_SEQUENCES else gathered
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        if memories:
+            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        for arg in args:
+            if type(arg) in LISTS:
+                args = tuple(map(gather, args))
+                break
+        if kwargs:
+            kwargs = {name: gather(arg) for name, arg in kwargs.items()}
+        return target(*args, **kwargs)
+
+    return given
+
+
+def gathered(arg: Any) -> Any:
+    return nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
+
+
+def ungathered(arg: Any) -> Any:
+    return arg
+
+
+def gathered_items(arg: Any) -> Any:
+    return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
+
+
+def with_out(f: Any, target: Any) -> Any:
+    """A function that may be given the array to write to."""
+    inputs = f.nin if isinstance(f, np.ufunc) else None
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        if inputs is not None and len(args) > inputs:
+            args, kwargs = args[:inputs], {**kwargs, "out": args[inputs:]}
+        out = kwargs.get("out") if kwargs else None
+        if type(out) is tuple and len(out) == 1:
+            (out,) = out
+        if type(out) is not np.ndarray:
+            return target(*args, **kwargs)
+        others = {key: value for key, value in kwargs.items() if key != "out"}
+        if memory_of(out) is None and not traced_inside((args, others)) and not holds_traced((args, others)):
+            preserve(out)
+            return target(*args, **kwargs)
+        target(*args, **others, out=handle(out))
+        return out
+
+    return given
+
+
+def holds_traced(tree: Any) -> bool:
+    """Whether a plain array among arguments holds traced values."""
+    if not memories:
+        return False
+    if type(tree) in (list, tuple):
+        return any(map(holds_traced, tree))
+    if type(tree) is dict:
+        return any(map(holds_traced, tree.values()))
+    return isinstance(tree, np.ndarray) and type(tree) not in KINDS and memory_of(tree) is not None
+
+
+def viewing(f: Any, target: Any) -> Any:
+    """A function that gives a view: of an array that holds traced values, NumPy's own."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        if memories and args and type(args[0]) is np.ndarray and memory_of(args[0]) is not None:
+            result = f(*args, **kwargs)
+            parts = result if type(result) in (list, tuple) else [result]
+            if all(np.may_share_memory(part, args[0]) for part in parts):
+                return result
+            if type(result) is np.ndarray:
+                return laid_as(result, target(*args, **kwargs))
+        return target(*args, **kwargs)
+
+    return given
+
+
+def creating(target: Any) -> Any:
+    """A function that makes arrays, for code without source."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        result = target(*args, **kwargs)
+        return buffer(result) if type(result) is np.ndarray and result.dtype.kind in "fc" else result
+
+    return given
+
+
+def laid_as(outline: Any, value: Any) -> Any:
+    """A copy of a value, its elements in the order in memory that NumPy's own result has."""
+    return value.copy("F" if outline.flags.f_contiguous and not outline.flags.c_contiguous else "C")
+
+
+def writing(target: Any) -> Any:
+    """A function that writes to its first argument."""
+
+    def given(array: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(array) is np.ndarray and (
+            memory_of(array) is not None or traced_inside((args, kwargs)) or holds_traced((args, kwargs))
+        ):
+            array = handle(array)
+        elif type(array) is np.ndarray:
+            preserve(array)
+        if memories:
+            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        return target(array, *args, **kwargs)
+
+    return given
+

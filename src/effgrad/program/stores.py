@@ -1,0 +1,165 @@
+"""Rewrite the forms of syntax that bind: assignments, augmented assignments, comprehensions and `with`.
+
+A target that is an item or an attribute becomes an operation; inside a tuple its value goes through a name of ours
+first, which begins with @ as no name of the program does.
+"""
+
+import ast
+from typing import Any
+
+from effgrad.program.syntax import BINARY, Reader, iterated, key, placed, rewrites, statements, tested
+
+
+@rewrites(ast.With)
+def with_block(reader: Reader, node: ast.With) -> Any:
+    stores: list[ast.stmt] = []
+    for item in node.items:
+        item.context_expr = reader.operation("context", item.context_expr, reader.visit(item.context_expr))
+        if item.optional_vars is not None:
+            item.optional_vars = target(reader, reader.visit(item.optional_vars), stores)
+    node.body = [*stores, *statements(reader, node.body)]
+    return node
+
+
+@rewrites(ast.Assign)
+def assign(reader: Reader, node: ast.Assign) -> Any:
+    reader.generic_visit(node)
+    if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
+        return store(reader, node.targets[0], node.value, node)
+    patterns = [place for place in node.targets if isinstance(place, ast.Tuple | ast.List)]
+    if patterns and len(node.targets) > 1:
+        return _chained(reader, node)
+    if patterns:
+        node.value = unpacked(reader, patterns[0], node.value)
+    stores: list[ast.stmt] = []
+    node.targets = [target(reader, place, stores) for place in node.targets]
+    return [node, *stores] if stores else node
+
+
+def unpacked(reader: Reader, place: ast.Tuple | ast.List, value: ast.expr) -> ast.expr:
+    """The value that is unpacked into a target; Python unpacks a tuple that stands there itself."""
+    shape = pattern(place)
+    if isinstance(value, ast.Tuple | ast.List) and not any(isinstance(part, tuple) for part in shape):
+        return value
+    return reader.operation("unpacked", value, value, ast.Constant(shape))
+
+
+def each(reader: Reader, place: Any, values: ast.expr) -> ast.expr:
+    """Return what a loop goes through, where its target unpacks each item."""
+    if not isinstance(place, ast.Tuple | ast.List):
+        return values
+    return reader.operation("each_unpacked", values, values, ast.Constant(pattern(place)))
+
+
+@rewrites(ast.comprehension)
+def comprehension(reader: Reader, node: ast.comprehension) -> Any:
+    node.target, node.ifs = reader.visit(node.target), [tested(reader, test) for test in node.ifs]
+    node.iter = reader.visit(node.iter) if node.is_async else each(reader, node.target, iterated(reader, node.iter))
+    return node
+
+
+def pattern(place: Any) -> Any:
+    """The shape of a target as a constant: a tuple for one that is unpacked, ... for a star, None for any other."""
+    if isinstance(place, ast.Tuple | ast.List):
+        return tuple(map(pattern, place.elts))
+    return ... if isinstance(place, ast.Starred) else None
+
+
+def deleted(name: str, at: ast.AST) -> ast.stmt:
+    """A name of ours goes as soon as it has been read: the program's arrays live as long as they would."""
+    return placed(ast.Delete([ast.Name(name, ast.Del())]), at)
+
+
+def _chained(reader: Reader, node: ast.Assign) -> list[ast.stmt]:
+    """`a = b, c = value` as one assignment after the other, as only one of them goes through the value."""
+    name = reader.temporary()
+    result: list[ast.stmt] = [placed(ast.Assign([ast.Name(name, ast.Store())], node.value), node)]
+    for place in node.targets:
+        value: ast.expr = placed(ast.Name(name, ast.Load()), node)
+        if isinstance(place, ast.Tuple | ast.List):
+            value = unpacked(reader, place, value)
+        stores: list[ast.stmt] = []
+        result += [placed(ast.Assign([target(reader, place, stores)], value), node), *stores]
+    return [*result, deleted(name, node)]
+
+
+def target(reader: Reader, place: Any, stores: list[ast.stmt]) -> Any:
+    """A target of an assignment without items and attributes: the values go through names of ours, in their order."""
+    if isinstance(place, ast.Name) or not any(isinstance(x, ast.Subscript | ast.Attribute) for x in ast.walk(place)):
+        return place
+    return renamed(reader, place, stores)
+
+
+def renamed(reader: Reader, place: Any, stores: list[ast.stmt]) -> Any:
+    if isinstance(place, ast.Tuple | ast.List):
+        place.elts = [renamed(reader, item, stores) for item in place.elts]
+        return place
+    if isinstance(place, ast.Starred):
+        place.value = renamed(reader, place.value, stores)
+        return place
+    name = reader.temporary()
+    value = placed(ast.Name(name, ast.Load()), place)
+    if isinstance(place, ast.Name):
+        stores.append(placed(ast.Assign([ast.Name(place.id, ast.Store())], value), place))
+    else:
+        stores.append(store(reader, place, value, place))
+    stores.append(deleted(name, place))
+    return placed(ast.Name(name, ast.Store()), place)
+
+
+def store(reader: Reader, place: Any, value: ast.expr, at: ast.AST) -> ast.stmt:
+    """An assignment to an item or an attribute. Python's order: the value, what holds it, the key."""
+    if isinstance(place, ast.Subscript):
+        return placed(ast.Expr(reader.operation("setitem", at, value, place.value, key(reader, place.slice))), at)
+    if place.attr.startswith("__"):  # a class may mangle the name
+        return placed(ast.Assign([place], value), at)
+    return placed(ast.Expr(reader.operation("setattribute", at, value, place.value, ast.Constant(place.attr))), at)
+
+
+@rewrites(ast.AugAssign)
+def augmented(reader: Reader, node: ast.AugAssign) -> Any:
+    plain = reader.is_number(node.target) and reader.is_number(node.value)
+    reader.generic_visit(node)
+    name, place = "i" + BINARY[type(node.op)].strip("_"), node.target
+    if plain:
+        return node
+    if isinstance(place, ast.Name):
+        before = ast.copy_location(ast.Name(place.id, ast.Load()), place)
+        return placed(ast.Assign([place], reader.operation(name, node, before, node.value)), node)
+    if isinstance(place, ast.Attribute) and place.attr.startswith("__"):
+        return node
+    if isinstance(place, ast.Subscript):
+        place.slice = key(reader, place.slice)
+    if isinstance(node.value, ast.Name | ast.Constant):
+        return _updated_at_once(reader, name, node)
+    return _updated_in_steps(reader, name, node)
+
+
+def _updated_at_once(reader: Reader, name: str, node: Any) -> ast.stmt:
+    """`a[i] += b`, where nothing that the value does can change `a[i]` between."""
+    place = node.target
+    if isinstance(place, ast.Subscript):
+        update = reader.operation("item_" + name, node, place.value, place.slice, node.value)
+    else:
+        update = reader.operation("attribute_" + name, node, place.value, ast.Constant(place.attr), node.value)
+    return placed(ast.Expr(update), node)
+
+
+def _updated_in_steps(reader: Reader, name: str, node: Any) -> list[ast.stmt]:
+    """`a[i] += f()`: Python reads the item before it evaluates the value."""
+    place = node.target
+    parts = {reader.temporary(): place.value}
+    if isinstance(place, ast.Subscript):
+        parts[reader.temporary()] = place.slice
+    loads: list[ast.expr] = [placed(ast.Name(part, ast.Load()), node) for part in parts]
+    if isinstance(place, ast.Attribute):
+        loads.append(placed(ast.Constant(place.attr), node))
+    kind = "item" if isinstance(place, ast.Subscript) else "attribute"
+    before = reader.operation("getitem" if kind == "item" else "attribute", node, *loads)
+    after = reader.operation(name, node, before, node.value)
+    stored = reader.operation("set" + kind, node, after, *loads)
+    return [
+        *(placed(ast.Assign([ast.Name(part, ast.Store())], value), node) for part, value in parts.items()),
+        placed(ast.Expr(stored), node),
+        *(deleted(part, node) for part in parts),
+    ]
