@@ -28,6 +28,8 @@ def _carries(arg: Any) -> bool:
         return True
     if kind in PLAIN:
         return False
+    if kind is list or kind is tuple:
+        return any(map(_carries, arg))
     if traced_inside(arg) or str(kind.__module__).partition(".")[0] in TABLES:
         return True
     inside = getattr(arg, "__dict__", None)

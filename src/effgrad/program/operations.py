@@ -300,7 +300,7 @@ def iterate(values: Any) -> Any:
 
 
 def unpacked(value: Any, shape: tuple[Any, ...]) -> Any:
-    """Return what is unpacked in the place of a value, into a target of a shape (see `effgrad.program.stores.pattern`)."""
+    """Return what is unpacked into a target of a shape (`effgrad.program.stores.pattern`) in the place of a value."""
     parts = iterate(value)
     inner = [place for place, part in enumerate(shape) if type(part) is tuple and ... not in shape[:place]]
     if not inner or (type(parts) is not tuple and not hasattr(parts, "__iter__")):

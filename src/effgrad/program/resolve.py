@@ -43,7 +43,7 @@ NEVER = frozenset((
     "asyncio", "concurrent", "multiprocessing", "pdb", "bdb", "unittest", "doctest",
 ))  # fmt: skip
 # Rules that run the Python code of the library that they are about, which is rewritten then.
-RUNNING = frozenset(("effgrad.functions.scipy.stats",))
+RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial))
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
 
@@ -187,7 +187,7 @@ def prepared(rule: Any) -> Any:
     """A rule as it is entered: one that is a library's Python, or runs it, is rewritten when it is called."""
     if type(rule) is not FunctionType:
         return rule
-    python = rule.__module__ in RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
+    python = rule.__module__ in RUNNING or root_of(rule.__module__) in ON_DEMAND or hasattr(rule, "runs_python")
     return OnDemand(rule).run_rewritten if python else rule
 
 
@@ -356,12 +356,17 @@ def a_class(c: Any) -> Any:
     elif rule is not None:
         rule = reading_callbacks(rule)
     else:
-        python = any(type(getattr(c, name)) is FunctionType for name in ("__init__", "__new__"))
+        python = any(_has_target(getattr(c, name)) for name in ("__init__", "__new__"))
         if python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):
             rule = functools.partial(construct, c)
         else:
             rule = c if python else reading_callbacks(c)
     return KNOWN.keep(c, rule)
+
+
+def _has_target(f: Any) -> bool:
+    """Whether a special method is written in Python, or has a rule."""
+    return type(f) is FunctionType or RULES.target(f) is not None
 
 
 def construct(c: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -395,6 +400,9 @@ def of_numpy(f: Any) -> Any:
 
 
 def same(f: Any) -> Any:
+    rule = RULES.target(f)
+    if rule is not None:
+        return rule
     return functools.partial(array_method, f.__self__, f) if type(getattr(f, "__self__", None)) is np.ndarray else f
 
 
@@ -417,7 +425,7 @@ def instance(f: Any) -> Any:
     how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if type(f) is OnDemand:
         return f
-    if type(how) is not FunctionType:
+    if not _has_target(how):
         return reading_callbacks(f)
     target = call(how)
     return f if target is how else MethodType(target, f)

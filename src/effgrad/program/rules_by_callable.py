@@ -19,7 +19,8 @@ from effgrad.arrays.value import KINDS, Smooth
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
-from effgrad.functions.scipy.tables import Calling, Items, Method
+from effgrad.functions.scipy.tables import Calling, Items, Method, Running
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import elementary as special
 
@@ -89,6 +90,8 @@ class Rules:
     def prepared(self, rule: Any) -> Any:
         if type(rule) in (Method, Calling, Items):
             return rule._replace(rule=self.prepare(rule.rule))
+        if type(rule) is Running:
+            return as_computed(rule.original, self.prepare(rule.definition))
         return self.prepare(rule)
 
     def target(self, f: Any) -> Any:

@@ -17,6 +17,7 @@ from effgrad.api.matrices import hessian, hvp, jacobian
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.program import read
 from effgrad.stage import compile as compiled_program
 from effgrad.toolbox.compressed import SparseJacobian, raveled
 from effgrad.trees import flatten
@@ -75,6 +76,7 @@ class Unknowns:
 
     def of_vector(self, f: Function) -> Function:
         """`f` as a function of the vector."""
+        f = read(f)
         return lambda x, *args: f(self.unflatten(x), *args)
 
 
@@ -231,6 +233,7 @@ def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
 
 def _flat(f: Function) -> Function:
     """`f` with its results, a pytree, as one vector."""
+    f = read(f)
     return lambda *args: raveled(flatten(f(*args))[0])
 
 

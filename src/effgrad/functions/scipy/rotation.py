@@ -11,8 +11,7 @@ from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
-from effgrad.functions.scipy.tables import Method, traced_inside
-from effgrad.primitives.given import as_computed
+from effgrad.functions.scipy.tables import Method, Running, traced_inside
 
 try:
     from scipy._lib.array_api_extra import at
@@ -56,7 +55,7 @@ DEFINITIONS = {"from_matrix": _from_matrix}
 PLACED = Method(_placed, lambda self: traced_inside(self._x))
 RULES: list[tuple[Any, str, Any]] = [
     *((compiled, name,
-       as_computed(_with_arrays(getattr(compiled, name)), DEFINITIONS.get(name, getattr(written, name))))
+       Running(_with_arrays(getattr(compiled, name)), DEFINITIONS.get(name, getattr(written, name))))
       for name in NAMES),
     *([(at, "_op", PLACED)] if NAMES else []),
 ]  # fmt: skip

@@ -53,6 +53,13 @@ def by_matrix(function: Any, x: Any, axis: int) -> Any:
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
 
 
+class Running(NamedTuple):
+    """The value of a compiled function, and the derivative of a definition that is a library's Python."""
+
+    original: Any
+    definition: Any
+
+
 class Calling(NamedTuple):
     """A rule of a function that calls one of the user's, which may bring traced values with it."""
 
