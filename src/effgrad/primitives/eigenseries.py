@@ -7,9 +7,8 @@ to. Rellich's theorem says that both are series. Kato, Perturbation theory for l
 
 from typing import Any
 
-import numpy as np
-
 from effgrad.arrays.laurent import Array, Laurent
+from effgrad.arrays.reach import np
 
 # Eigenvalues that are nearer to each other, relative to the largest, are equal.
 EQUAL = 1e-10

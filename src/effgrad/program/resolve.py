@@ -187,11 +187,16 @@ def prepared(rule: Any) -> Any:
     """A rule as it is entered: one that is a library's Python, or runs it, is rewritten when it is called."""
     if type(rule) is not FunctionType:
         return rule
-    python = rule.__module__ in RUNNING or root_of(rule.__module__) in ON_DEMAND or hasattr(rule, "runs_python")
-    return OnDemand(rule).run_rewritten if python else rule
+    python = rule.__module__ in RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
+    return running(rule) if python else rule
 
 
-RULES = Rules(prepared)
+def running(f: Any) -> Any:
+    """A library's Python, rewritten when it is called."""
+    return OnDemand(f).run_rewritten
+
+
+RULES = Rules(prepared, running)
 
 
 # Methods, classes and other objects that are called

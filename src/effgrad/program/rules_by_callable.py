@@ -67,9 +67,9 @@ LISTS = frozenset((list, tuple))
 class Rules:
     """The rules by callable, and the modules of rules that have not been asked for."""
 
-    def __init__(self, prepare: Any) -> None:
+    def __init__(self, prepare: Any, running: Any) -> None:
         # What is made of a rule before it is entered: one that runs a library's Python is rewritten.
-        self.prepare = prepare
+        self.prepare, self.running = prepare, running
         self.table: dict[Any, Any] = {kind: when_traced(kind, rule) for kind, rule in python.CLASSES.items()}
         self.bound_methods: dict[tuple[int, Any], Any] = {}
         self.awaited = dict(MODULES)
@@ -91,7 +91,7 @@ class Rules:
         if type(rule) in (Method, Calling, Items):
             return rule._replace(rule=self.prepare(rule.rule))
         if type(rule) is Running:
-            return as_computed(rule.original, self.prepare(rule.definition))
+            return as_computed(rule.original, self.running(rule.definition))
         return self.prepare(rule)
 
     def target(self, f: Any) -> Any:
