@@ -183,7 +183,6 @@ REFUSED = {
     "ndimage.generic_filter": lambda x: scipy.ndimage.generic_filter(x, np.sum, 3),
     "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
     "stats.weightedtau": lambda x: scipy.stats.weightedtau(x, range(4))[0],
-    "interpolate.RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(V[:, None], x)(V[:, None]),
     "interpolate.UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(range(4), x)(0.3),
     "sparse.linalg.svds": lambda x: scipy.sparse.linalg.svds(M * x[0], 1)[0],
     "ma.core.MaskedArray": lambda x: np.ma.masked_array(x, mask=[0, 1, 0, 0]).sum(),

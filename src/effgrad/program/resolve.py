@@ -7,13 +7,11 @@ however the program has imported it. A Python function without a rule is rewritt
 
 import abc
 import functools
-import itertools
 from types import (
     BuiltinFunctionType,
     CellType,
     CodeType,
     FunctionType,
-    GeneratorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -23,30 +21,28 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.marks import marking, refuse_marked
+from effgrad.arrays.marks import marking
 from effgrad.arrays.memory import as_plain
-from effgrad.arrays.value import KINDS, example
+from effgrad.arrays.value import KINDS
 from effgrad.arrays.written import each_item, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
 from effgrad.program.known import Known
 from effgrad.program.methods import array_method
+from effgrad.program.policy import (
+    CONTAINERS,
+    FUNCTIONS,
+    KEEPING,
+    NEVER,
+    PASSING,
+    RUNNING,
+    is_users,
+    root_of_function,
+)
+from effgrad.program.results import outside
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
 from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems, creating
-from effgrad.trees import flatten
-
-# Never rewritten: they look at frames and code objects, or have nothing that a derivative could pass through.
-NEVER = frozenset((
-    "optree", "llvmlite", "numba", "pytest", "_pytest", "pluggy", "hypothesis", "importlib", "typing", "warnings",
-    "logging", "threading", "inspect", "linecache", "traceback", "builtins", "pickle", "re", "contextlib", "abc",
-    "asyncio", "concurrent", "multiprocessing", "pdb", "bdb", "unittest", "doctest",
-))  # fmt: skip
-# Rules that run the Python code of the library that they are about, which is rewritten then.
-RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
-FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial))
-CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
-
 
 KNOWN = Known()
 _targets = KNOWN.targets
@@ -95,12 +91,6 @@ def _function(f: Any) -> Any:
     if root in NEVER:
         return f
     return OnDemand(f) if root in ON_DEMAND else rewritten(f)
-
-
-def root_of_function(f: FunctionType) -> str:
-    """The package that a function is part of; the examples in our docstrings are no part of ours."""
-    root = root_of(f.__globals__.get("__name__"))
-    return "" if root == "effgrad" and f.__code__.co_filename.startswith("<doctest") else root
 
 
 def rewritten(f: FunctionType) -> Any:
@@ -232,28 +222,13 @@ def ufunc_method(f: Any) -> Any:
     return registry.with_out(f, registry.with_lists(f, f))
 
 
-def _copied(leaf: Any) -> Any:
-    """A leaf as it is now, in memory of its own if it was an array's."""
-    value = now(leaf)
-    return value if value is leaf or not np.ndim(leaf) else value.copy("K")
-
-
 def closed_again(f: Any) -> Any:
     """A function of effgrad's that closes over the user's, with these read."""
     cells = f.__closure__ or ()
-    if not any(_is_users(_content(cell)) for cell in cells):
+    if not any(is_users(_content(cell)) for cell in cells):
         return f
-    read_cells = [CellType(read(v)) if _is_users(v := _content(cell)) else cell for cell in cells]
+    read_cells = [CellType(read(v)) if is_users(v := _content(cell)) else cell for cell in cells]
     return like(f, FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(read_cells)))
-
-
-def _is_users(value: Any) -> bool:
-    """Whether a value is a function of the user's, and not of ours or of a library."""
-    function = value.__func__ if type(value) is MethodType else value
-    if type(function) is not FunctionType:
-        return False
-    root = root_of_function(function)
-    return root != "effgrad" and root not in ON_DEMAND and root not in NEVER
 
 
 def _content(cell: CellType) -> Any:
@@ -305,24 +280,6 @@ def read(f: Any) -> Any:
 
 
 _READ = next(c for c in read.__code__.co_consts if isinstance(c, CodeType))
-
-
-def outside(result: Any) -> Any:
-    """A result of the user's function, of which each plain array is read."""
-    leaves, tree = flatten(result)
-    leaves = [_copied(leaf) for leaf in leaves]
-    for leaf in leaves:
-        refuse_marked(example(leaf), "the function's result")
-    return tree.unflatten(leaves)
-
-
-# They take the items of what they are given as they come, and look at none.
-PASSING = frozenset((
-    list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,
-    *(f for f in vars(itertools).values() if isinstance(f, type) and f not in (itertools.repeat, itertools.count)),
-))  # fmt: skip
-# They keep what they are given.
-KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count))
 
 
 def passing(f: Any) -> Any:
