@@ -26,21 +26,13 @@ from effgrad.arrays.memory import as_plain
 from effgrad.arrays.value import KINDS
 from effgrad.arrays.written import each_item, memories
 from effgrad.arrays.written import read as now
+from effgrad.program import policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
+from effgrad.program.handed import outside
 from effgrad.program.known import Known
 from effgrad.program.methods import array_method
-from effgrad.program.policy import (
-    CONTAINERS,
-    FUNCTIONS,
-    KEEPING,
-    NEVER,
-    PASSING,
-    RUNNING,
-    is_users,
-    root_of_function,
-)
-from effgrad.program.results import outside
+from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
 from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems, creating
 
@@ -84,11 +76,11 @@ def _function(f: Any) -> Any:
     if rule is not None:
         return reading_callbacks(rule)
     root = root_of_function(f)
-    if f.__module__ in RUNNING:
+    if f.__module__ in policy.RUNNING:
         return rewritten(f)
     if root == "effgrad":
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
-    if root in NEVER:
+    if root in policy.NEVER:
         return f
     return OnDemand(f) if root in ON_DEMAND else rewritten(f)
 
@@ -177,7 +169,7 @@ def prepared(rule: Any) -> Any:
     """A rule as it is entered: one that is a library's Python, or runs it, is rewritten when it is called."""
     if type(rule) is not FunctionType:
         return rule
-    python = rule.__module__ in RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
+    python = rule.__module__ in policy.RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
     return running(rule) if python else rule
 
 
@@ -209,10 +201,10 @@ def builtin(f: Any) -> Any:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
-        return KNOWN.keep(f, passing(f) if f in PASSING else reading_callbacks(RULES.target(f) or f))
+        return KNOWN.keep(f, passing(f) if f in policy.PASSING else reading_callbacks(RULES.target(f) or f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
-    return f if type(owner) in CONTAINERS else reading_callbacks(RULES.target(f) or f)
+    return f if type(owner) in policy.CONTAINERS else reading_callbacks(RULES.target(f) or f)
 
 
 def ufunc_method(f: Any) -> Any:
@@ -311,9 +303,9 @@ def reading_callbacks(f: Any) -> Any:
 
 def a_class(c: Any) -> Any:
     rule = RULES.target(c)
-    if c in KEEPING:
+    if c in policy.KEEPING:
         rule = c
-    elif c in PASSING:
+    elif c in policy.PASSING:
         rule = passing(c)
     elif rule is not None:
         rule = reading_callbacks(rule)

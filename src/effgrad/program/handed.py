@@ -1,4 +1,4 @@
-"""What code that is not rewritten sees of a function's result."""
+"""Hand results of the user's functions to code that is not rewritten: what their arrays hold, once and for all."""
 
 from typing import Any
 
