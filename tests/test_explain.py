@@ -13,6 +13,7 @@ from effgrad.api.explain import MODES, explained
 from effgrad.api.run import run
 from effgrad.fast import REVERSE
 from effgrad.modes import REVERSE as READABLE
+from effgrad.modes import Forward
 
 
 def test_the_reverse_pass_of_the_thesis(capsys):
@@ -261,3 +262,32 @@ def test_nothing_listens_after_an_explanation():
     count = len(explanation.steps)
     assert grad(lambda x: x * x, mode="reverse")(2.0) == 4.0
     assert len(explanation.steps) == count
+
+
+@pytest.mark.parametrize("mode", [*READABLE, "hessian"])
+def test_derivatives_of_complex_programs_are_those_of_grad(mode):
+    def f(x):
+        return np.real((x + 1j) * (x - 2j))
+
+    (shown,) = [value for name, value in explained(f, (0.3,), mode).derivatives.items() if name == "d/dx1"]
+    assert float(shown.text) == pytest.approx(grad(f)(0.3))
+    if mode != "hessian":
+        steepest = explained(lambda z: np.abs(z) ** 2, (1.0 + 2.0j,), mode).derivatives["d/dx1"]
+        assert complex(steepest.text) == pytest.approx(grad(lambda z: np.abs(z) ** 2)(1.0 + 2.0j))
+
+
+def test_modes_of_a_user_are_heard_too():
+    class Mine(Forward):
+        """Forward mode by another name."""
+
+    def f(x):
+        with Mine() as mine:
+            y = mine.variable(x, 1.0)
+            return (y * y * x).shadow
+
+    explanation = explained(f, (2.0,), "taped")
+    assert [a.name for a in explanation.activations] == ["Evaluate", "Taped", "Mine"]
+    assert explanation.derivatives["d/dx1"].text == "8"
+    assert [s.kept for s in explanation.steps if explanation.by(s) == "Mine" and s.kind == "apply"] == [
+        "tangent 4", "tangent 8",
+    ]  # fmt: skip

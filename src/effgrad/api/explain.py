@@ -17,12 +17,13 @@ import numpy as np
 from effgrad.api.checks import check_scalar
 from effgrad.api.explanation import Explanation, Shown, Source, Step
 from effgrad.api.listening import Listener
-from effgrad.api.records import shown
+from effgrad.api.records import plain_value, shown
 from effgrad.api.results import flattened
 from effgrad.api.run import run
 from effgrad.effects.handler import observed
 from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
 from effgrad.modes.mode import Mode
+from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
 
 ORDER = 3  # of Taylor mode
@@ -164,7 +165,8 @@ def explained(
     def above(_: Any, __: list[Any], inner: list[Any]) -> tuple[list[Shown], dict[str, Shown]]:
         given = [(x, *beside) for x, (_, *beside) in zip(inner, inputs, strict=True)]
         value, derivatives = run(row.make(), program, given, outcome)
-        return value, {name: shown(part) for name, part in derivatives().items()}
+        of = {f"d/dx{i}": arg for i, arg in enumerate(args, 1)}
+        return value, {name: shown(_gradient(part, of.get(name, part))) for name, part in derivatives().items()}
 
     try:
         with observed(listener.activated):
@@ -178,6 +180,12 @@ def explained(
         mode, getattr(f, "__name__", repr(f)), int(below), 0 if below else None, listener.activations, listener.steps,
         value, derivatives, _sources(f, listener.steps),
     )  # fmt: skip
+
+
+def _gradient(cotangent: Any, of: Any) -> Any:
+    """A cotangent as `grad` gives it: real for a real argument, the direction of steepest ascent for a complex one."""
+    value = plain_value(cotangent)
+    return conj(value) if is_complex(of) else np.real(value) if is_complex(value) else value
 
 
 def _sources(f: Callable[..., Any], steps: list[Step]) -> list[Source]:
