@@ -63,6 +63,7 @@ class Functions:
             lambda: [f"y = 0.5 * np.sin({vector()}) + 0.2 * y"], lambda: [f"t = 0.5 * np.sin({number()}) + 0.1 * t"],
             lambda: [f"v = np.sin({vector()})", f"v[{at}] = {number(1)}"], lambda: ["k += 1"],
             lambda: [f"s, t = 0.5 * t, np.cos({number()})"], lambda: ["y, v = v * 0.5, y"], lambda: ["v = y"],
+            lambda: ["x, y = y, x"],
             lambda: [f"z {r.choice(['+=', '*=', '-='])} 0.5 * np.sin({vector()})"],
             lambda: [f"p = (p[1] * 0.5, np.sin({number(1)}))"],
             lambda: [f"row = A[{at}]", f"row[{r.choice('012')}] = {number(1)} * 0.5"],

@@ -330,6 +330,9 @@ ALIASES = {
     "an array written before its name is read again": steps_of(
         "x[i % 3] *= 0.9; t = t + v[0]; v = x", "v = x * 1.0; t = 0.0", "return t"
     ),
+    "an array of another name before the loop": steps_of(
+        "x[i % 3] *= 0.9; t = t + v[i % 3]; v = v if t > 0.1 else v * s", "v = x; t = 0.0", "return t"
+    ),
     "one new array with two names": steps_of("v = w = x * s", "v = w = x", "v[0] = 1.0; return v @ w"),
 }
 
@@ -376,6 +379,28 @@ def test_a_number_that_only_one_branch_reads_has_its_value_elsewhere():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         close([effgrad.compile(f)(args[0].copy(), *args[1:])], [f(args[0].copy(), *args[1:])])
+
+
+def exchanged(a, b, n):
+    s = 0.0
+    for i in range(n):
+        b[1:-1] = 0.3 * (a[:-2] + np.sin(a[1:-1]) + a[2:])
+        a, b = b, a
+        s = s + a[1] * i
+        b += 0.1 * a
+    a[0] = 2.0 * b[1]
+    return s + a @ b
+
+
+@pytest.mark.parametrize("n", [40, 41])
+def test_arrays_that_are_exchanged_in_each_step_stay_the_arrays_they_are(n):
+    f = lambda a, b: exchanged(a, b, n) + a @ b  # noqa: E731
+    args = np.linspace(0.1, 1.0, 6), np.linspace(1.0, -1.0, 6)
+    gradient = effgrad.grad(f, argnums=(0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close([effgrad.compile(f)(*copies(args))], [f(*copies(args))])
+        close(effgrad.compile(gradient)(*copies(args)), gradient(*copies(args)))
 
 
 def first_crossing(x, bound):

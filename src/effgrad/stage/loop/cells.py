@@ -145,6 +145,7 @@ class Cells:
         capture = self.capture
         writes = {b for s in walk(capture.block) for b in written(s)}
         made = _made_inside(capture.block)
+        self.check_first(found, writes)
         for name, cell, _, value in found:
             if not cell.view.axes or value is cell.view:
                 continue
@@ -158,6 +159,12 @@ class Cells:
                 if own in writes and _has(found, value.buffer, name):
                     raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
         self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
+
+    def check_first(self, found: list[tuple[str, "Cell", Any, Any]], writes: set[Buffer]) -> None:
+        """Raise where the array that a name has before the loop is written to, under another name."""
+        for name, _, first, _ in found:
+            if isinstance(first, View) and name in self.shared and writes & self.capture.class_of(first.buffer):
+                raise NotCaptured(f"{name!r} has another name before the loop, under which the loop writes to it")
 
     def note_first(self, found: list[tuple[str, "Cell", Any, Any]]) -> None:
         """Note which cells may hold a copy of the array that their name had before the loop."""

@@ -114,6 +114,29 @@ def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
     return done
 
 
+def exchanged(body: Sequence[ast.stmt]) -> list[str] | None:
+    """The names that a body only exchanges (`a, b = b, a`), or None."""
+    for s in body:
+        names = _exchange(s)
+        if names:
+            others = [x for o in body if o is not s for x in ast.walk(o)]
+            written = {x.target for x in others if isinstance(x, ast.AugAssign)}  # `a += b` writes to the array
+            bound = [x for x in others if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)]
+            return names if not any(x.id in names for x in bound if x not in written) else None
+    return None
+
+
+def _exchange(s: ast.stmt) -> list[str] | None:
+    """The names of `a, b = b, a`."""
+    if not isinstance(s, ast.Assign) or len(s.targets) > 1:
+        return None
+    before, after = (getattr(side, "elts", []) for side in (s.value, s.targets[0]))
+    if not all(isinstance(x, ast.Name) for x in (*before, *after)):
+        return None
+    names = [x.id for x in after]
+    return names if len(set(names)) == len(names) > 1 and sorted(names) == sorted(x.id for x in before) else None
+
+
 def _name(name: str, at: ast.stmt) -> ast.Name:
     return ast.copy_location(ast.Name(name, ast.Load()), at)
 

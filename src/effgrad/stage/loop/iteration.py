@@ -1,7 +1,8 @@
 """Loops that are being captured: `for`, `while`, their jumps and their `else`."""
 
 import ast
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, fresh, known, variable
@@ -11,6 +12,7 @@ from effgrad.stage.loop.desugar import (
     LEFT,
     RESULT,
     Loop,
+    exchanged,
     jumps,
     leaves,
     origin,
@@ -22,7 +24,7 @@ from effgrad.stage.loop.desugar import (
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
 from effgrad.stage.loop.names import bound, exposed, read_after
-from effgrad.stage.loop.values import Counted, View
+from effgrad.stage.loop.values import Counted, Lazy, View
 
 
 class Iteration(Branches):
@@ -80,6 +82,10 @@ class Iteration(Branches):
                 self.bind(s.target, counted.item(i), frame)
                 self.body(without_jumps(s), frame)
             return
+        kept = self.kept_arrays(s, frame) if steps is not None and len(steps) > 3 else set()
+        if steps is not None and kept:
+            self.exchanging(s, counted, steps, kept, frame)
+            return
         name = fresh("i")
         low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
         if steps is not None:
@@ -95,6 +101,42 @@ class Iteration(Branches):
         self.block.append(Repeat(name, start, stop, step, block))
         self.count(0 if steps is None else len(steps))
         cells.after(frame)
+
+    def kept_arrays(self, s: ast.For, frame: Frame) -> set[str]:
+        """The names of arrays that a loop exchanges in each step, and binds nowhere else: after two steps, or as many
+        as the names, each is bound to its own array again."""
+        names = exchanged(s.body)
+        if names is None or jumps(s.body, ast.Continue) or not frame.own.keys() >= set(names):
+            return set()
+        values = [self.lift(frame.own[n]) for n in names]
+        if not all(isinstance(v, View | Lazy) and v.shape for v in values):
+            return set()
+        for value in values:
+            view = self.store(value) if isinstance(value, Lazy) else value
+            for n, v in frame.own.items():
+                if v is value or n in names and self.lift(v) is value:
+                    frame.own[n] = view
+        return set(names)
+
+    def exchanging(self, s: ast.For, counted: Counted, steps: range, kept: set[str], frame: Frame) -> None:
+        """A loop that exchanges arrays: each step of the region is as many steps as bring all names back."""
+        together = math.lcm(*range(1, len(kept) + 1))
+        name, least = fresh("i"), len(steps) // together
+        cells = self.carried(s, s.body, frame, bound([s.target]), least=least, kept=kept)
+        with self.inside() as block:
+            self.ranges.bounds[name] = Affine(), Affine(least - 1)
+            for k in range(together):
+                at = variable(name) * (together * steps.step) + steps.start + k * steps.step
+                self.bind(s.target, counted.item(at), frame)
+                self.body(s.body, frame)
+            cells.update(frame)
+            del self.ranges.bounds[name]
+        self.block.append(Repeat(name, Affine(), Affine(least), 1, block))
+        self.count(len(steps))
+        cells.after(frame)
+        for i in steps[least * together :]:
+            self.bind(s.target, counted.item(i), frame)
+            self.body(s.body, frame)
 
     def count(self, steps: int) -> None:
         """Add a loop's steps to those counted, 0 if they are not known."""
@@ -182,23 +224,24 @@ class Iteration(Branches):
 
     def carried(
         self, s: ast.For | ast.While, body: Sequence[ast.stmt], frame: Frame, targets: set[str],
-        extra: frozenset[str] = frozenset(), least: int = 0,
+        extra: frozenset[str] = frozenset(), least: int = 0, kept: Collection[str] = (),
     ) -> "Cells":  # fmt: skip
         """Cells for the names that a loop carries from step to step; `targets` it binds first; it has at `least` so
-        many steps."""
+        many steps. Names that are `kept` are bound to the same arrays after each."""
         self.settle_all()
         test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
         body = [*test, *body]
         inner, outer = set(), set()
         names = bound(body) | targets | extra
-        for name in names - {skip(s)} - self.written_in_place(body, frame):
+        kept = self.written_in_place(body, frame).union(kept)
+        for name in names - {skip(s)} - kept:
             before = name in frame.own
             after = name in extra or name in (LEFT, RESULT) or read_after(frame.source.body, origin(s), name)
             if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
                 inner.add(name)
             elif after:
                 outer.add(name)
-        return Cells(self, s, frame, inner, outer, names - self.written_in_place(body, frame), least)
+        return Cells(self, s, frame, inner, outer, names - kept, least)
 
     def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
         """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""
