@@ -291,3 +291,18 @@ def test_modes_of_a_user_are_heard_too():
     assert [s.kept for s in explanation.steps if explanation.by(s) == "Mine" and s.kind == "apply"] == [
         "tangent 4", "tangent 8",
     ]  # fmt: skip
+
+
+def test_the_records_differ_and_the_shares_do_not():
+    """As the page that steps through a derivative says: cells, a tape, terms and backpropagators."""
+
+    def program(x, y):
+        z = np.sin(x) * x
+        return z * grad(lambda t: t * t * x)(y)
+
+    def shares(mode):
+        steps = explained(program, (2.0, 0.5), mode).steps
+        return [(share.name, share.argument, share.part) for step in steps for share in step.shares]
+
+    reverse, *others = map(shares, ("reverse", "taped", "continuation", "delta"))
+    assert reverse and others == [reverse] * 3
