@@ -1,8 +1,9 @@
 """What a limit of memory costs: peak memory and time of `grad(f, memory=...)` beside the unlimited gradient.
 
-Each run is a process of its own. Peak memory is what the process has more than before the derivative (ru_maxrss).
+Each run is a process of its own. Peak memory is what the process has more than before the derivative (ru_maxrss). With
+`--compiled`, of compiled gradients: the time is that of the second call, the peak that of both, the compiler included.
 
-    python benchmarks/memory.py [--runs 3]
+    python benchmarks/memory.py [--runs 3] [--compiled]
 """
 
 import argparse
@@ -15,7 +16,7 @@ import time
 
 import numpy as np
 
-from effgrad import grad
+from effgrad import compile, grad
 
 
 def loop(x):
@@ -59,13 +60,33 @@ JOBS = {
 }
 
 
-def measure(job, memory):
-    f, start, _ = JOBS[job]
+def warmed(x):
+    """A small loop, for which the compiler is loaded."""
+    for _ in range(100):
+        x = np.sin(x)
+    return np.sum(x)
+
+
+COMPILED = {
+    "loop, 10^6 steps": (loop, lambda: 0.5, ["100 kB", "1 kB"]),
+    "PDE, 400 steps": (pde, lambda: np.sin(np.linspace(0, 6.28, 20_000)), ["20 MB", "5 MB"]),
+    "network, 60 layers": (network, lambda: np.eye(64) * 0.3, ["80 MB", "15 MB"]),
+}
+
+
+def measure(job, memory, compiled):
+    f, start, _ = (COMPILED if compiled else JOBS)[job]
     x = start()
     grad(lambda y: np.sum(y * y))(x)  # what is made once, before the measurement
+    gradient = grad(f, memory=memory)
+    if compiled:
+        compile(grad(warmed))(np.ones(3))
+        gradient = compile(gradient)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if compiled:
+        gradient(x)
     began = time.perf_counter()
-    derivative = grad(f, memory=memory)(x)
+    derivative = gradient(x)
     seconds = time.perf_counter() - began
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
     print(json.dumps([seconds, peak, float(np.sum(derivative))]))
@@ -75,18 +96,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--one", nargs=2)
+    parser.add_argument("--compiled", action="store_true")
     options = parser.parse_args()
     if options.one:
-        return measure(options.one[0], options.one[1] if options.one[1] != "none" else None)
+        return measure(options.one[0], options.one[1] if options.one[1] != "none" else None, options.compiled)
     print("| program | limit | peak, MB | seconds | time over unlimited |\n|---|---|---|---|---|")
-    for job, (_, _, limits) in JOBS.items():
+    for job, (_, _, limits) in (COMPILED if options.compiled else JOBS).items():
         unlimited = None
         for limit in ("none", *limits):
-            command = [sys.executable, __file__, "--one", job, limit]
+            command = [sys.executable, __file__, "--one", job, limit, *["--compiled"] * options.compiled]
             runs = [json.loads(subprocess.check_output(command)) for _ in range(options.runs)]
             seconds, peak = (statistics.median(run[i] for run in runs) for i in (0, 1))
             unlimited = unlimited or (seconds, runs[0][2])
-            assert runs[0][2] == unlimited[1], "the limited gradient is another"
+            assert np.isclose(runs[0][2], unlimited[1], rtol=1e-8), "the limited gradient is another"
             print(f"| {job} | {limit} | {peak:.0f} | {seconds:.2f} | {seconds / unlimited[0]:.2f} |", flush=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from effgrad.arrays.value import example, plain
+from effgrad.arrays.value import example, plain, staging
 from effgrad.effects import handled
 from effgrad.modes.checkpoint import Checkpoint, Recompute, checkpoint
 from effgrad.stage import loops
@@ -206,12 +206,19 @@ def _staged(
     if graph.guards or not all(map(_typed, graph.outputs)):
         return None
     tested = (len(test.inputs) - len(leaves), len(leaves)) if test else (0, 0)
+    memory = memory or _carries_within([*values, *leaves, *rows], leaves)
     loop = loops.shared(loops.Loop(graph, len(values), len(leaves), count, reverse, memory, test, tested))
     packed = iterate(*values, *leaves, *rows, loop=loop)
     types = [loops.like(output).dtype for output in graph.outputs]
     parts = unpacked(packed, loop.shapes, types if count is not None else [*types[:-1], np.dtype(np.int64)])
     results = parts[len(leaves) :] if count is not None else []
     return tree.unflatten(parts[: len(leaves)]), structure[1].unflatten(results)
+
+
+def _carries_within(inputs: list[Any], carry: list[Any]) -> int | None:
+    """How many carries may be kept under the limit of memory of the program that is staged, None without one."""
+    limits = getattr(staging(inputs), "limits", [])
+    return max(2, min(limits) // (2 * max(sum(np.asarray(example(c)).nbytes for c in carry), 8))) if limits else None
 
 
 def _number(leaf: Any) -> Any:

@@ -131,7 +131,7 @@ def test_states_are_kept_instead_of_what_all_steps_need_above_a_bound():
         return np.sum(u * u)
 
     u = RNG.random(40)
-    plain, small = effgrad.compile(effgrad.grad(f)), effgrad.compile(effgrad.grad(f), memory=4000)
+    plain, small = effgrad.compile(effgrad.grad(f)), effgrad.compile(effgrad.grad(f), memory=6000)
     assert np.array_equal(plain(u), small(u))
 
 
@@ -288,7 +288,9 @@ def every_loop(monkeypatch):
 
     class Compiled(compilation.Compiled):
         def _loops(self):
-            return frame_loops.Loops(lambda region: lambda *args, into=None: execute(region, args), self.memory)
+            return frame_loops.Loops(
+                lambda region, limit=None: lambda *args, into=None: execute(region, args), self.limits
+            )
 
     monkeypatch.setattr(frame_loops, "FEWEST", 0)
     monkeypatch.setattr(frame_loops, "FEWEST_OF_WRITES", 0)

@@ -33,7 +33,7 @@ def differ(found, wanted, tolerance=1e-7):
     return any(not np.max(np.abs(np.asarray(a) - b)) <= tolerance * (1 + np.max(np.abs(b))) for a, b in pairs)
 
 
-def gradient(region, args, segment=lambda loop: 0, run=execute):
+def gradient(region, args, segment=lambda loop: (), run=execute):
     return run(Reversal(region, region.inputs, segment).whole_region(region.inputs), [*args, 1.0])
 
 
@@ -75,7 +75,7 @@ def derivatives_are_wrong(seed):
     eager = effgrad.grad(f, argnums=(0, 1, 2))(*copies(args))
     directions = [0.3 + 0.1 * np.arange(np.size(a)).reshape(np.shape(a)) for a in args]
     along = sum(np.sum(g * d) for g, d in zip(eager, directions, strict=True))
-    known = lambda loop: 0 if loop.start.terms or loop.stop.terms else 2  # noqa: E731
+    known = lambda loop: () if loop.start.terms or loop.stop.terms else (2,)  # noqa: E731
     return (
         differ(execute(region, args), [f(*copies(args))]) or differ(gradient(region, args), eager)
         or differ(execute(tangent(region, region.inputs), [*args, *directions]), [along])
@@ -110,7 +110,9 @@ def code_around_is_wrong(seed):
 
     class Compiled(compilation.Compiled):
         def _loops(self):
-            return frame_loops.Loops(lambda region: lambda *args, into=None: execute(region, args), self.memory)
+            return frame_loops.Loops(
+                lambda region, limit=None: lambda *args, into=None: execute(region, args), self.limits
+            )
 
     if seed < len(DIRECTED_AROUND):
         f, _ = directed("x, y, A, s", DIRECTED_AROUND[seed])
@@ -143,7 +145,7 @@ MUTANTS = {
     "results are used where they have changed": (derivatives_are_wrong, derive, "_meets", lambda *_: False),
     "each sum begins before": (derivatives_are_wrong, derive, "_starts_sum", lambda *_: True),
     "no state is kept": (derivatives_are_wrong, Reversal, "state", lambda *_: []),
-    "all state is rewritten": (derivatives_are_wrong, derive, "_rewritten", lambda body: activity.loop_writes(
+    "all state is rewritten": (derivatives_are_wrong, derive, "rewritten", lambda body: activity.loop_writes(
         derive.Branch(None, body, []))),
     "lazy values are not watched": (derivatives_are_wrong, Statements, "before_write", lambda *_: None),
     "lazy values enter blocks": (derivatives_are_wrong, Statements, "settle_all", lambda *_: None),

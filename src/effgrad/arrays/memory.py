@@ -524,13 +524,19 @@ def _asked(item: Any) -> Any:
 
 def write(array: Traced, index: Any, value: Any) -> None:
     """`array[index] = value`."""
+    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
+        value = np.array(value) if type(value) in (list, tuple) else value
+        _replace(array, OPERATORS["setitem"](array, value, index=as_index(index)))
+    else:
+        _write(array, index, value)
+
+
+def _write(array: Traced, index: Any, value: Any) -> None:
+    """`array[index] = value`, in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     if type(value) in (list, tuple):
         value = np.array(value)
-    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
-        _replace(array, OPERATORS["setitem"](array, value, index=as_index(index)))
-        return
     handle = _handle(array)
     index = plain_tree(index)
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from effgrad.arrays.value import LAYERS, Traced
+from effgrad.arrays.value import LAYERS, Traced, staging
 from effgrad.errors import MemoryLimit
 from effgrad.fast.recording import FastTaped
 
@@ -62,10 +62,15 @@ class LimitedTaped(FastTaped):
         super().enter()
         self.started = time.perf_counter()
         self.inputs: list[Any] = []
+        self.staged = False
         self.tape = self.entries = SpilledTape(self.limit, self._stays)
 
     def variable(self, primal: Any, shadow: Any = None) -> Traced:
         self.inputs.append(primal)
+        limits = getattr(staging((primal,)), "limits", None)
+        if limits is not None:  # a program is staged, and keeps the limit when it runs
+            limits.append(self.limit)
+            self.staged, self.entries = True, list(self.entries)
         return super().variable(primal)
 
     def _stays(self, array: Any) -> bool:
@@ -74,10 +79,11 @@ class LimitedTaped(FastTaped):
 
     def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
         pulled = super().pull(seeds, shadows)
-        LOGGER.info(
-            "a tape of %d operations within %.3g MB: 1 evaluation, %.3g MB written to disk and read back, %.3g s",
-            len(self.tape), self.limit / 1e6, self.tape.written / 1e6, time.perf_counter() - self.started,
-        )  # fmt: skip
+        if not self.staged:
+            LOGGER.info(
+                "a tape of %d operations within %.3g MB: 1 evaluation, %.3g MB written to disk and read back, %.3g s",
+                len(self.tape), self.limit / 1e6, self.tape.written / 1e6, time.perf_counter() - self.started,
+            )  # fmt: skip
         return pulled
 
 

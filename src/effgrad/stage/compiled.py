@@ -22,12 +22,13 @@ import optree
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import KINDS
-from effgrad.errors import NotStaged, StagingWarning, warn
+from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
+from effgrad.fast.spilling import parse_memory
+from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
-from effgrad.stage.loop.program import ROOM
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
@@ -143,6 +144,8 @@ class Paths:
         self.known: dict[tuple[Any, ...], Path] = {}
         self.latest: Path | None = None
         self.number = 0
+        # Whether a derivative has a limit of memory, and whether programs would take more.
+        self.limited = self.over_limit = False
 
     def add(self, path: Path, leaves: Sequence[Any]) -> None:
         """Keep the path that these arguments take."""
@@ -187,12 +190,15 @@ class Paths:
 class Compiled:
     """A compiled function; see `compile`."""
 
-    def __init__(self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: int = ROOM) -> None:
+    def __init__(
+        self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: str | int | None = None
+    ) -> None:
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function, self.backend, self.memory = f, backend, memory
+        self.limits = [] if memory is None else [parse_memory(memory)]
         self.types: dict[Any, Paths] = {}
         self.lock = threading.RLock()
 
@@ -226,52 +232,72 @@ class Compiled:
             ) from None
         if paths is None:
             paths = self.types[key] = Paths(self.__name__)
-        found = paths.run(inputs)
+        if paths.over_limit:
+            return self._by_function(leaves, tree)
+        try:
+            found = paths.run(inputs)
+        except MemoryLimit as error:  # a loop that runs longer than before
+            return self._within_limit(error, paths, leaves, tree)
         if found is not None:
             path, outputs = found
             if path.differentiated and any(map(undefined, outputs)):
-                return self._at_limit(leaves, tree)
+                return self._by_function(leaves, tree)
             return path.result(outputs)
-        given = leaves, tree
-        leaves, tree = (leaves, tree) if tree is not None else flatten((leaves, {}))
-        if paths.exhausted():
-            args, kwargs = optree.tree_unflatten(tree, leaves)
-            return self.function(*args, **kwargs)
-        start = time.perf_counter()
-        with _collection_paused():
-            try:
-                graph, results, program = self._staged(leaves, tree, self._loops())
-            except NotCaptured as reason:  # the loop was captured, but not its derivative
-                warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
-                graph, results, program = self._staged(leaves, tree, None)
-        paths.add(Path(graph, program, time.perf_counter() - start), leaves)
+        return self._by_function(leaves, tree) if paths.exhausted() else self._on_new_path(paths, inputs, leaves, tree)
+
+    def _on_new_path(self, paths: Paths, inputs: Sequence[Any], leaves: Sequence[Any], tree: Any) -> Any:
+        """The result on a path that is staged and compiled now."""
+        start, loops, given = time.perf_counter(), self._loops(), (leaves, tree)
+        leaves, tree = given if tree is not None else flatten((leaves, {}))
         try:
+            with _collection_paused():
+                try:
+                    graph, results, program = self._staged(leaves, tree, loops)
+                except NotCaptured as reason:  # the loop was captured, but not its derivative
+                    warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
+                    graph, results, program = self._staged(leaves, tree, None)
+            paths.limited = graph.limit is not None and self._has_own(loops)
+            check_limit(graph, program, self.limits, time.perf_counter() - start)
+            paths.add(Path(graph, program, time.perf_counter() - start), leaves)
             outputs = program(*inputs)
+        except MemoryLimit as error:
+            paths.limited = self._has_own(loops)
+            return self._within_limit(error, paths, *given)
         except GuardFailed:  # where rounding decides, the program may not take the path that NumPy takes
             with self._settings():
                 outputs = _owned(values(results), inputs)
         if graph.differentiated and any(map(undefined, outputs)):
-            return self._at_limit(*given)
+            return self._by_function(*given)
         return optree.tree_unflatten(graph.tree, outputs)
 
     def _staged(self, leaves: Sequence[Any], tree: Any, loops: Loops | None) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
             graph, results = staged(self.function, leaves, tree, simplifier(), loops)
-        differentiated = graph.differentiated
         graph = contracted(dead(graph))
         if loops is not None:
             graph = with_pairs(graph, _native().Halves)
             compile_loops(graph)
-        graph.differentiated = differentiated
         return graph, results, BACKENDS[self.backend](graph, self.flush_subnormals)
 
     def _loops(self) -> Loops | None:
         """The loops of a program in machine code; NumPy's programs have none."""
-        return Loops(_native().Executable, self.memory) if self.backend == "native" else None
+        return Loops(_native().Executable, self.limits) if self.backend == "native" else None
 
-    def _at_limit(self, leaves: Sequence[Any], tree: Any) -> Any:
-        """The result by the function itself, whose derivatives have limits where the program has NaN."""
+    def _has_own(self, loops: Loops | None) -> bool:
+        """Whether a derivative in the program has a limit besides that of the program."""
+        return not self.limits if loops is None else loops.limits != self.limits
+
+    def _within_limit(self, error: MemoryLimit, paths: Paths, leaves: Sequence[Any], tree: Any) -> Any:
+        """The result by the function itself, whose derivatives keep their own limit with a tape on disk."""
+        if not paths.limited:
+            raise error
+        paths.over_limit = True
+        warn(f"{self.__name__} is not compiled, and keeps its tape on disk: {error}", StagingWarning)
+        return self._by_function(leaves, tree)
+
+    def _by_function(self, leaves: Sequence[Any], tree: Any) -> Any:
+        """The result by the function itself: its derivatives have limits where the program has NaN."""
         if tree is None:
             return self.function(*leaves)
         args, kwargs = optree.tree_unflatten(tree, leaves)
@@ -336,7 +362,7 @@ def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[
 
 
 def compile(  # noqa: A001 (the name users look for)
-    f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False, memory: int = ROOM
+    f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False, memory: str | int | None = None
 ) -> Compiled:
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
@@ -350,11 +376,15 @@ def compile(  # noqa: A001 (the name users look for)
         backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
         flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
             is many times slower; weights that underflow, as in softmax, are often among them.
-        memory: how many bytes reverse mode saves in a loop, at most about; of more it keeps states of the outermost
-            loop, and runs the steps between them again.
+        memory: a limit for the memory of the program, as bytes or a text like "100 MB". Reverse mode in a loop that
+            would save more than its part of the limit (without one, more than 8 MB) keeps states of the loop instead,
+            and runs the steps between them again. The logger "effgrad.memory" says how often. A derivative with a limit
+            of its own, `compile(grad(f, memory="100 MB"))`, keeps that; it runs without being compiled, with its tape
+            on disk, where a compiled program would take more.
 
     Raises:
         NotStaged: an argument cannot be part of a program, or a package is missing.
+        MemoryLimit: the program would take more than `memory`.
 
     The environment variable ``EFFGRAD_COMPILE=0`` turns compilation off.
 

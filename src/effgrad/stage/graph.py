@@ -114,10 +114,14 @@ class Graph:
         self.inputs, self.nodes, self.outputs, self.tree = inputs, nodes, outputs, tree
         # Whether the program that was staged takes a derivative.
         self.differentiated = False
+        # The bytes that its run may take, if a derivative in it has a limit.
+        self.limit: int | None = None
 
     def with_nodes(self, nodes: list[Node], outputs: list[Any]) -> "Graph":
         """The same program in other words."""
-        return Graph(self.inputs, nodes, outputs, self.tree)
+        graph = Graph(self.inputs, nodes, outputs, self.tree)
+        graph.differentiated, graph.limit = self.differentiated, self.limit
+        return graph
 
     @property
     def guards(self) -> list[Node]:

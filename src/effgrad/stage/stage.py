@@ -239,8 +239,9 @@ class Stage(Handler[Smooth, Recompute, Control]):
         recorder = self.recorder or Simplifier()
         self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
-        # Whether a derivative is taken in the program.
+        # Whether a derivative is taken in the program, and the limits of memory of those that have one.
         self.differentiated = False
+        self.limits: list[int] = getattr(self.run_loop, "limits", [])
         self.constants: dict[int, tuple[Any, Any, Any]] = {}
 
     def variable(self, example: Any) -> Staged:
@@ -456,6 +457,7 @@ def staged(
         # A program with a long loop has no second run beside a singular point: in Python it would take minutes.
         loops = any("loop" in n.params or ("program" in n.params and n.params["program"].is_long) for n in graph)
         graph.differentiated = stage.differentiated and not loops
+        graph.limit = min(stage.limits, default=None)
         leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
     return graph, leaves
 

@@ -14,6 +14,7 @@ from effgrad.stage.loop.ir import (
     Pop,
     Push,
     Statement,
+    Store,
     While,
     parts,
     reads,
@@ -151,3 +152,28 @@ def loop_writes(s: Statement) -> set[Buffer]:
     return {b for x in walk([s]) for b in written(x)}
 
 
+def rewritten(body: Block) -> set[Buffer]:
+    """The buffers that a body first writes in full: what they held before is nobody's."""
+    found: set[Buffer] = set()
+    seen: set[Buffer] = set()
+    for s in body:
+        seen |= {e.args[0] for x in walk([s]) for e in reads(x)}
+        if isinstance(s, Map):
+            for t in s.stores:
+                if not t.adds and t.buffer not in seen and _covers(t, s):
+                    found.add(t.buffer)
+        seen |= loop_writes(s) - found
+    return found
+
+
+def _covers(t: Store, s: Map) -> bool:
+    """Whether a store writes all of its buffer."""
+    extents = dict(s.dims)
+    names = []
+    for i, n in zip(t.indices, t.buffer.shape, strict=True):
+        if n == 1 and i == 0:
+            continue
+        if i.constant or len(i.terms) != 1 or i.terms[0][1] != 1 or extents.get(i.terms[0][0]) != n:
+            return False
+        names.append(i.terms[0][0])
+    return len(set(names)) == len(names)

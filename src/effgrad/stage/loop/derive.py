@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from effgrad.api import vjp
-from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, useful, varied, without_dead
+from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, rewritten, useful, varied, without_dead
 from effgrad.stage.loop.affine import Affine, NotCaptured, fresh, variable
 from effgrad.stage.loop.element import pull, replaced
 from effgrad.stage.loop.ir import (
@@ -33,6 +33,7 @@ from effgrad.stage.loop.ir import (
     Store,
     While,
     constant,
+    duplicate,
     index_loads,
     load,
     loads,
@@ -55,11 +56,12 @@ class Reversal:
     """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
 
     Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
-    `segment` says after how many steps of an outermost loop the state is kept, or 0 to keep what every step needs.
+    `segment` says after how many steps of an outermost loop the state is kept: `(100, 10)` after each 100, and when
+    these run again after each 10; `()` to keep what every step needs.
     """
 
     def __init__(
-        self, region: Region, wanted: Sequence[Buffer], segment: Callable[[Repeat], int] = lambda loop: 0
+        self, region: Region, wanted: Sequence[Buffer], segment: Callable[[Repeat], Sequence[int]] = lambda loop: ()
     ) -> None:
         seeds = [b for b in region.outputs if b.smooth]
         active = varied(region.block, wanted) & useful(region.block, seeds)
@@ -80,6 +82,8 @@ class Reversal:
             if isinstance(s, Repeat) and segment(s):  # its steps are run once more
                 self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x)])
                 self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs])
+        # The bytes that are saved, about, and how often a step is run forward at the most.
+        self.cost = 0, 1
         self.forward, self.backward = self.block(region.block, None)
 
     def whole_region(self, wanted: Sequence[Buffer]) -> Region:
@@ -232,9 +236,9 @@ class Reversal:
             return self.apply(s, top)
         if isinstance(s, Repeat):
             there, back = self.block(s.body, top or s)
-            steps = self.segment(s) if top is None and back else 0
-            if steps:
-                return self.segmented(s, steps, there, back)
+            lengths = self.segment(s) if top is None and back else ()
+            if lengths:
+                return self.segmented(s, s.start, _count(s), lengths, there, back)
             reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
             return [rebuilt(s, [there])], [reverse] if back else []
         if isinstance(s, Branch):
@@ -304,24 +308,28 @@ class Reversal:
 
     # Checkpoints
 
-    def segmented(self, s: Repeat, steps: int, there: Block, back: Block) -> tuple[Block, Block]:
-        """The loop with its state kept every so many steps; the saves within are made when a segment is run again."""
-        count = len(range(s.start.constant, s.stop.constant, s.step))
+    def segmented(
+        self, s: Repeat, start: Affine, count: int, lengths: Sequence[int], there: Block, back: Block
+    ) -> tuple[Block, Block]:
+        """So many steps of a loop with its state kept after every `lengths[0]`; when these run again, every
+        `lengths[1]`, and so on. The saves of the innermost ones are made when they run for the last time."""
+        if not lengths:
+            steps_of = s.variable, start, start + s.step * count, s.step
+            return [Repeat(*steps_of, duplicate(there))], [Repeat(*steps_of, duplicate(back), True)]
+        steps, *shorter = lengths
         number = variable(fresh("segment"))
         name, jump = number.terms[0][0], s.step * steps
-        first = s.start + number * jump
-        last = first + jump
+        first = start + number * jump
         saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
-        run = Repeat(s.variable, first, last, s.step, s.body)
-        again = Repeat(s.variable, first, last, s.step, there)
-        reverse = Repeat(s.variable, first, last, s.step, back, True)
+        run = Repeat(s.variable, first, first + jump, s.step, duplicate(s.body))
+        again, reverse = self.segmented(s, first, steps, shorter, there, back)
         segments = Affine(count // steps)
         forward: Block = [Repeat(name, Affine(0), segments, 1, [*saves, run])]
-        backward: Block = [Repeat(name, Affine(0), segments, 1, [*_restores(saves), again, reverse], True)]
-        if count % steps:
-            rest = s.start + jump * (count // steps)
-            forward.append(Repeat(s.variable, rest, s.stop, s.step, there))
-            backward.insert(0, Repeat(s.variable, rest, s.stop, s.step, back, True))
+        backward: Block = [Repeat(name, Affine(0), segments, 1, [*_restores(saves), *again, *reverse], True)]
+        if left := count % steps:
+            fewer = [length for length in shorter if length < left]
+            rest, rest_back = self.segmented(s, start + jump * (count // steps), left, fewer, there, back)
+            forward, backward = forward + rest, rest_back + backward
         return forward, backward
 
     def state(self, s: Repeat) -> list[Buffer]:
@@ -332,7 +340,7 @@ class Reversal:
         read |= {t.buffer for x in walk(s.body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
-        return sorted(loop_writes(s) & (read - _rewritten(s.body) | outside), key=lambda b: b.name)
+        return sorted(loop_writes(s) & (read - rewritten(s.body) | outside), key=lambda b: b.name)
 
 
 def _places(m: Map) -> list[Affine]:
@@ -356,6 +364,11 @@ def _reads_result(e: Element) -> bool:
     return not isinstance(e.op, str) and any(0 in places for places in e.op.read if places is not None)
 
 
+def _count(s: Repeat) -> int:
+    """The number of steps of a loop whose bounds are numbers."""
+    return len(range(s.start.constant, s.stop.constant, s.step))
+
+
 def _restores(saves: Block) -> Block:
     return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
 
@@ -366,30 +379,3 @@ def _starts_sum(before: Statement | None, s: Map) -> bool:
         return False
     start = before.stores[0]
     return start.buffer is s.stores[0].buffer and not start.adds and start.value.op == "constant"
-
-
-def _rewritten(body: Block) -> set[Buffer]:
-    """The buffers that a body first writes in full: what they held before is nobody's."""
-    found: set[Buffer] = set()
-    seen: set[Buffer] = set()
-    for s in body:
-        seen |= {e.args[0] for x in walk([s]) for e in reads(x)}
-        if isinstance(s, Map):
-            for t in s.stores:
-                if not t.adds and t.buffer not in seen and _covers(t, s):
-                    found.add(t.buffer)
-        seen |= loop_writes(s) - found
-    return found
-
-
-def _covers(t: Store, s: Map) -> bool:
-    """Whether a store writes all of its buffer."""
-    extents = dict(s.dims)
-    names = []
-    for i, n in zip(t.indices, t.buffer.shape, strict=True):
-        if n == 1 and i == 0:
-            continue
-        if i.constant or len(i.terms) != 1 or i.terms[0][1] != 1 or extents.get(i.terms[0][0]) != n:
-            return False
-        names.append(i.terms[0][0])
-    return len(set(names)) == len(names)

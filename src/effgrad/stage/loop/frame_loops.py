@@ -5,7 +5,7 @@ What cannot be captured is run by Python, step by step; a warning names the line
 
 import ast
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
-from effgrad.stage.loop.program import ROOM, Make, Program, part, run_region
+from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.values import Lazy, View, views_in
 
@@ -36,10 +36,20 @@ MOST_CAPTURED = 16
 class Loops:
     """The loops of one staged program."""
 
-    def __init__(self, make: Make, room: int = ROOM) -> None:
-        self.make, self.room = make, room
+    def __init__(self, make: Callable[..., Any], limits: Sequence[int] = ()) -> None:
+        # The limits of memory, to which derivatives in the program add theirs.
+        self.limits = list(limits)
+        self.executable, self.captured = make, 0
         self.refused: set[Loop] = set()
         self.asked: dict[Loop, int] = {}
+
+    def make(self, region: Region) -> Any:
+        """A function of a region, whose record keeps the limit."""
+        return self.executable(region, limit=min(self.limits, default=None))
+
+    def room(self) -> int:
+        """The bytes that the reverse of a loop may keep before it runs steps again: each has its part of the limit."""
+        return max(min(self.limits) // (2 * self.captured), 1) if self.limits else ROOM
 
     def __call__(self, loop: Loop, names: Mapping[str, Any], outside: Mapping[str, Any]) -> dict[str, Any] | None:
         """Run a loop as one operation: the names that it has bound, or None if Python has to run it."""
@@ -84,6 +94,7 @@ class Loops:
         used = set(Region([], outputs, block).buffers())
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
+        self.captured += 1
         packed = run_region(*[read(value) for value, _ in inputs], program=program)
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 

@@ -343,6 +343,11 @@ def rebuilt(s: Statement, blocks: Sequence[Block]) -> Statement:
     return replace(s, then=blocks[0], other=blocks[1]) if isinstance(s, Branch) else s
 
 
+def duplicate(block: Block) -> Block:
+    """The statements once more: a statement has one place in a region, by which it is known."""
+    return [rebuilt(replace(s), [duplicate(part) for part in parts(s)]) for s in block]
+
+
 def walk(block: Block) -> Iterator[Statement]:
     """All statements, in the order of the text."""
     for s in block:

@@ -7,7 +7,7 @@ import numpy as np
 
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import Graph, Node
-from effgrad.stage.loop.program import packed, run_into, run_region
+from effgrad.stage.loop.program import Program, packed, run_into, run_region
 
 
 class Halved(Protocol):
@@ -23,8 +23,8 @@ class Halved(Protocol):
 class Pair:
     """A loop and its reverse; between the two runs it holds what the second begins with."""
 
-    def __init__(self, halves: Halved, outputs: int) -> None:
-        self.halves, self.outputs = halves, outputs
+    def __init__(self, halves: Halved, outputs: int, program: Program) -> None:
+        self.halves, self.outputs, self.program = halves, outputs, program
         self.kept: list[np.ndarray] = []
 
 
@@ -59,7 +59,7 @@ INTO: dict[Any, Callable[..., np.ndarray]] = {
 def with_pairs(graph: Graph, make: Any) -> Graph:
     """The graph with each loop that has one reverse in it run once."""
     loops = {_key(n.args, n.params["program"]): n for n in graph if n.primitive is run_region}
-    reverses: dict[Node, list[Node]] = {}
+    found: dict[Node, list[Node]] = {}
     for node in graph:
         if node.primitive is run_region:
             for program in {n.params["program"] for n in loops.values()}:
@@ -67,16 +67,23 @@ def with_pairs(graph: Graph, make: Any) -> Graph:
                 if node.params["program"] in program.derived.values() and len(node.args) > count:
                     loop = loops.get(_key(node.args[:count], program))
                     if loop is not None and node.params["program"].halves() is not None:
-                        reverses.setdefault(loop, []).append(node)
+                        found.setdefault(loop, []).append(node)
     new: dict[Node, Node] = {}
-    for loop, (reverse, *others) in reverses.items():
+    for loop, (reverse, *others) in found.items():
         halves = reverse.params["program"].halves()
         if others or halves is None:
             continue
-        pair = Pair(make(*halves), len(loop.params["program"].region.outputs))
+        program = reverse.params["program"]
+        pair = Pair(make(*halves, limit=graph.limit), len(loop.params["program"].region.outputs), program)
         new[loop] = loop.changed(primitive=run_forward, params={"pair": pair})
         new[reverse] = reverse.changed(primitive=run_backward, params={"pair": pair}, args=(loop, *reverse.args))
     return _replaced(graph, new) if new else graph
+
+
+def reverses(graph: Graph) -> list[Program]:
+    """The programs of a graph that reverse loops."""
+    pairs = [node.params["pair"].program for node in graph if node.primitive is run_backward]
+    return [*pairs, *(node.params["program"] for node in graph if node.primitive is run_region)]
 
 
 def compile_loops(graph: Graph) -> None:

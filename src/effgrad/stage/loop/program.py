@@ -18,7 +18,7 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.ir import Buffer, Push, Region, Repeat, Statement, While, parts, walk
+from effgrad.stage.loop.ir import Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
 from effgrad.stage.loop.tangents import tangent
 
 # What reverse mode saves, in bytes, before it keeps states of the outermost loop instead.
@@ -35,9 +35,11 @@ Make = Callable[[Region], Callable[..., list[np.ndarray]]]
 class Program:
     """A region that is run, and what is derived from it."""
 
-    def __init__(self, region: Region, make: Make, room: int = ROOM) -> None:
+    def __init__(self, region: Region, make: Make, room: Callable[[], int] = lambda: ROOM) -> None:
         self.region, self.make, self.room = region, make, room
         self.derived: dict[Any, Program] = {}
+        # About how many bytes it saves, and how often it runs a step forward at the most.
+        self.saved, self.evaluations = 0, 1
         # Of a reverse, the way forward and the way back.
         self.halves: Callable[[], tuple[Region, Region] | None] = lambda: None
         # Where each output begins in the vector of all.
@@ -61,7 +63,9 @@ class Program:
     def tangent(self, moved: tuple[int, ...]) -> "Program":
         """The program of the outputs' tangents, from the arguments and the tangents of some."""
         inputs = [self.region.inputs[i] for i in moved]
-        return self._derive(("tangent", moved), lambda: tangent(self.region, inputs))
+        found = self._derive(("tangent", moved), lambda: tangent(self.region, inputs))
+        found.saved, found.evaluations = 2 * self.saved, self.evaluations  # tangents are saved beside the values
+        return found
 
     def adjoint(self, wanted: tuple[int, ...]) -> "Program":
         """The program of the cotangents of some arguments, from the arguments and the cotangents of the smooth
@@ -69,9 +73,11 @@ class Program:
         inputs = [self.region.inputs[i] for i in wanted]
         key = "adjoint", wanted
         if key not in self.derived:
-            found = reversal(self.region, inputs, self.room)
+            found = reversal(self.region, inputs, self.room())
             program = self.derived[key] = Program(found.whole_region(inputs), self.make, self.room)
             program.halves = lambda: found.halves(inputs)
+            kept, evaluations = found.cost
+            program.saved, program.evaluations = self.saved + kept, self.evaluations * evaluations
         return self.derived[key]
 
     def _derive(self, key: Any, make: Callable[[], Region]) -> "Program":
@@ -84,19 +90,52 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     """The reverse of a region, whose loops keep states if what all their steps need takes more than `room` bytes."""
     plain = Reversal(region, wanted)
     costs = {s: saved_bytes([x], _ranges([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
-    heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _steps(s) > 3}
-    if not heavy:
-        return plain
+    heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _runs_again(s)}
+    plans = {
+        loop: segments(_steps(loop), 8 * max(sum([b.size for b in plain.state(loop)]), 1), bytes_ / _steps(loop), room)
+        for loop, bytes_ in heavy.items()
+    }
+    found = Reversal(region, wanted, lambda loop: plans[loop][0] if loop in plans else ()) if plans else plain
+    kept = sum(bytes_ for s, bytes_ in costs.items() if s not in plans) + sum(bytes_ for _, bytes_ in plans.values())
+    found.cost = kept, 1 + max((len(lengths) for lengths, _ in plans.values()), default=0)
+    return found
 
-    def segment(loop: Repeat) -> int:
-        if loop not in heavy:
-            return 0
-        count = _steps(loop)
-        state = 8 * sum(b.size for b in plain.state(loop))
-        best = math.sqrt(count * max(state, 8) / max(heavy[loop] / count, 8))
-        return max(2, min(count - 1, round(best)))
 
-    return Reversal(region, wanted, segment)
+# Deeper segments save little: with so many, a state is kept for each factor of two of the steps.
+MOST_LEVELS = 20
+
+
+def segments(count: int, state: int, record: float, room: int) -> tuple[tuple[int, ...], int]:
+    """The lengths of the segments of a loop, the longest first, and the bytes that they keep.
+
+    Each level of segments runs every step once more, and k levels keep about (k + 1) count**(1 / (k + 1)) states: the
+    fewest levels that fit into `room`, or those that keep the least. Segments of equal length on each level keep at
+    most a few times what the binomial schedule does (Griewank and Walther 2000), and are loops of a region.
+
+    Arguments:
+        count: the steps of the loop.
+        state: the bytes of what the loop carries.
+        record: the bytes that the reverse of a step needs.
+
+    >>> segments(10_000, 8, 8.0, 2_000)
+    ((100,), 1600)
+    >>> segments(10_000, 8, 8.0, 1_000)
+    ((469, 22), 528)
+    """
+    best: tuple[tuple[int, ...], int] = (), round(count * record)
+    for levels in range(1, MOST_LEVELS + 1):
+        last = max(2, min(count - 1, round((count * (max(state, 8) / max(record, 8)) ** levels) ** (1 / (levels + 1)))))
+        factor = (count / last) ** (1 / levels)
+        if factor < 2:
+            break
+        lengths = tuple(round(last * factor**k) for k in range(levels - 1, -1, -1))
+        counts = [-(-longer // shorter) for longer, shorter in itertools.pairwise((count, *lengths))]
+        kept = state * sum(counts) + round(record * last)
+        if kept < best[1]:
+            best = lengths, kept
+        if kept <= room:
+            break
+    return best
 
 
 def _forward(reversal: Reversal, region: Region) -> list[Statement]:
@@ -110,6 +149,11 @@ def _steps(s: Statement) -> int:
     if not isinstance(s, Repeat) or s.start.terms or s.stop.terms:
         return 0
     return len(range(s.start.constant, s.stop.constant, s.step))
+
+
+def _runs_again(s: Repeat) -> bool:
+    """Whether the steps of a loop can be run a second time: not where they take from a stack, or add to it."""
+    return _steps(s) > 3 and not s.backwards and not any(isinstance(x, Push | Pop) for x in walk(s.body))
 
 
 def _ranges(block: Sequence[Statement]) -> Ranges:

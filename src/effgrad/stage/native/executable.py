@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.native import engine, interrupts, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
@@ -17,8 +18,8 @@ from effgrad.stage.native.storage import address_of
 class Executable:
     """A region in machine code, with its memory; called with its arguments it returns its outputs."""
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: Region, limit: int | None = None) -> None:
+        self.region, self.limit = region, limit
         function = Function(region)
         kernels = {**function.kernels}
         digest = hashlib.sha256("\n".join(function.text.lines).encode()).hexdigest()
@@ -71,7 +72,18 @@ class Executable:
                     assert self.error is not None
                     error, self.error = self.error, None
                     raise error
-                self.stacks = {stack: np.empty(2 * memory.size) for stack, memory in self.stacks.items()}
+                self.grow()
+
+    def grow(self) -> None:
+        """Double the memory for what is saved."""
+        needed = 2 * sum(memory.nbytes for memory in self.stacks.values())
+        # Of memory that nothing was written to, the system gives none: half of it, at the least, is used.
+        if self.limit is not None and needed > 2 * self.limit:
+            raise MemoryLimit(
+                f"a loop keeps more than {self.limit / 1e6:.3g} MB for its reverse: give memory at least "
+                f"{needed / 1e6:.3g} MB"
+            )
+        self.stacks = {stack: np.empty(2 * memory.size) for stack, memory in self.stacks.items()}
 
     def once(self, arguments: Sequence[Any], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
         """One run: the outputs in memory of their own, and why it stopped."""
@@ -104,8 +116,8 @@ class Executable:
 class Halves:
     """A region and its reverse: the way forward leaves what the way back needs."""
 
-    def __init__(self, there: Region, back: Region) -> None:
-        self.there, self.back = Executable(there), Executable(back)
+    def __init__(self, there: Region, back: Region, limit: int | None = None) -> None:
+        self.there, self.back = Executable(there, limit), Executable(back, limit)
 
     def forward(self, vector: np.ndarray | None, *arguments: Any) -> list[np.ndarray]:
         """All outputs of the first half: those of the region, then what the second half begins with."""

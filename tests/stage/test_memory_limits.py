@@ -1,0 +1,210 @@
+"""`compile(grad(f, memory=...))` and `compile(f, memory=...)`: the same bits within the limit, and what that costs.
+
+What a reverse saves is measured by the executor of regions, which counts what lies on its stacks.
+"""
+
+import logging
+import math
+import warnings
+
+import numpy as np
+import pytest
+from loop_programs import arguments, copies, program, seeds
+
+from effgrad import MemoryLimit, compile, grad, hvp, loop
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.derive import Reversal
+from effgrad.stage.loop.execute import Execution
+from effgrad.stage.loop.program import reversal, segments
+from effgrad.stage.loop.regions import captured
+
+X = np.linspace(0.1, 0.9, 50)
+
+
+def waves(x):
+    for _ in range(1000):
+        x = np.sin(x) * 1.01 + x * x * 1e-3
+    return np.sum(x)
+
+
+def few_waves(x):
+    for _ in range(100):
+        x = np.sin(x) * 1.01 + x * x * 1e-3
+    return np.sum(x)
+
+
+def number(x):
+    for _ in range(20_000):
+        x = x - 1e-4 * x * x
+    return x
+
+
+def in_place(x):
+    a = np.zeros((300, 50))
+    for i in range(5, 300):
+        a[i] = np.tanh(a[i - 1]) + x[i % 50] * a[i - 5] + 0.01 * x
+    return np.sum(a * a)
+
+
+def two_loops(x):
+    for _ in range(200):
+        x = x + 0.01 * np.cos(x)
+    y = x * x
+    for i in range(200):
+        y = 0.9 * y + 0.1 * np.sin(y) + 1e-4 * i * x
+    return np.sum(y)
+
+
+def straight(x):
+    for _ in range(8):  # too few steps to be one operation
+        x = np.sin(x) * 1.01 + x[::-1] * x
+    return np.sum(x)
+
+
+def until(x):
+    n = 0.0
+    while np.sum(x) > 1.0:
+        x = x - 1e-4 * x * x - 1e-3
+        n = n + 1.0
+    return n * np.sum(x)
+
+
+def quiet(f, *args):
+    """The result of a compiled function that is really compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return f(*args)
+
+
+@pytest.mark.parametrize(
+    "f, x, memory",
+    [
+        (waves, X, "100 kB"), (waves, X, 20_000), (number, 0.5, "10 kB"), (number, 0.5, 1000), (in_place, X, "1 MB"),
+        (two_loops, X, "60 kB"),
+    ],
+)  # fmt: skip
+def test_a_limit_changes_no_bit(f, x, memory):
+    free = quiet(compile(grad(f)), x)
+    np.testing.assert_array_equal(quiet(compile(grad(f, memory=memory)), x), free)
+    np.testing.assert_array_equal(quiet(compile(grad(f), memory=memory), x), free)
+    np.testing.assert_allclose(free, grad(f)(x), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*keeps its tape on disk")
+def test_higher_derivatives_keep_the_limit_or_say_what_would_suffice():
+    along = lambda x: hvp(few_waves, x, np.ones_like(x))  # noqa: E731
+    np.testing.assert_array_equal(compile(along, memory="1 MB")(X), compile(along)(X))
+    with pytest.raises(MemoryLimit, match="give memory at least"):
+        compile(along, memory="2 kB")(X)
+    nested = compile(grad(lambda x: np.sum(grad(few_waves, memory="30 kB")(x) ** 2)))
+    np.testing.assert_allclose(nested(X), grad(lambda x: np.sum(grad(few_waves)(x) ** 2))(X), rtol=1e-8)
+
+
+def deepest(reverse, wanted, args):
+    """The bytes that lie on the stacks of a run at the most."""
+    run = Execution(reverse.whole_region(wanted), [*args, 1.0])
+    run.run()
+    return 8 * run.deepest
+
+
+@pytest.mark.parametrize("lengths", [(), (7,), (30, 4), (25, 9, 2), (50, 3)])
+def test_segments_of_segments_reverse_a_loop_of_any_length(lengths):
+    for count in (51, 60, 63):
+        region = captured(_steps_of(count), X[:3].copy())
+        free = Execution(Reversal(region, region.inputs).whole_region(region.inputs), [X[:3], 1.0]).run()
+        reverse = Reversal(region, region.inputs, lambda loop: lengths)
+        found = Execution(reverse.whole_region(region.inputs), [X[:3], 1.0]).run()
+        np.testing.assert_array_equal(found[0], free[0])
+
+
+def _steps_of(count):
+    def f(x):
+        for i in range(2, 2 + 3 * count, 3):
+            x = np.sin(x) + 1e-4 * i * x
+        return np.sum(x)
+
+    return f
+
+
+@pytest.mark.parametrize("room", [10_000, 1000, 400, 200])
+def test_what_lies_on_the_stacks_is_what_was_planned(room):
+    region = captured(_steps_of(300), X[:3].copy())
+    reverse = reversal(region, region.inputs, room)
+    saved, evaluations = reverse.cost
+    used = deepest(reverse, region.inputs, [X[:3]])
+    assert used <= 1.2 * saved + 100
+    assert saved <= max(room, 24 * 2.2 * math.log2(300) + 24) and (evaluations > 1) == (room < 7200)
+
+
+@pytest.mark.parametrize("room, again", [(700, 10**6), (700, 700), (300, 100)])
+def test_the_reverse_of_a_reverse_never_takes_from_a_stack_twice(room, again):
+    """Steps of a way back that ran a second time popped what was gone: machine code wrote outside of its memory."""
+    region = captured(few_waves, X[:3].copy())
+
+    def twice(room, again):
+        once = reversal(region, region.inputs, room).whole_region(region.inputs)
+        back = reversal(once, once.inputs[:1], again).whole_region(once.inputs[:1])
+        return Execution(back, [X[:3], 1.0, np.ones(3)]).run()[0]
+
+    np.testing.assert_allclose(twice(room, again), twice(10**6, 10**6), rtol=1e-13)
+
+
+@pytest.mark.parametrize("seed", seeds(0, 8, 100))
+def test_random_loops_have_the_same_gradient_however_little_room(seed):
+    f, _ = program(seed)
+    args = arguments(seed)
+    try:
+        region = captured(f, *copies(args))
+    except NotCaptured:
+        pytest.skip("an alias that a region refuses")
+    free = Execution(Reversal(region, region.inputs).whole_region(region.inputs), [*args, 1.0]).run()
+    for room in (200, 1):
+        reverse = reversal(region, region.inputs, room)
+        for a, b in zip(Execution(reverse.whole_region(region.inputs), [*args, 1.0]).run(), free, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("count", [1000, 10_000, 1_000_000])
+def test_segments_stay_near_the_binomial_bound(count):
+    """With s states and t repetitions a loop may have C(s + t, t) steps (Griewank 1992): no schedule has more."""
+    for room in (8000, 800, 400):
+        lengths, kept = segments(count, 8, 8.0, room)
+        states = kept // 8
+        least = next(t for t in range(40) if math.comb(states + t, t) >= count)
+        assert len(lengths) <= least + 2
+
+
+def test_what_is_in_no_loop_goes_to_disk_without_being_compiled(caplog):
+    f = compile(grad(straight, memory=4000))
+    with caplog.at_level(logging.INFO, "effgrad.memory"), pytest.warns(UserWarning, match="keeps its tape on disk"):
+        found = f(X)
+    np.testing.assert_array_equal(found, grad(straight)(X))
+    assert "1 evaluation" in caplog.text
+    np.testing.assert_array_equal(quiet(f, X), found)  # said once
+
+
+def test_a_while_loop_that_saves_more_than_the_limit_goes_to_disk():
+    with pytest.warns(UserWarning, match="keeps its tape on disk"):
+        found = compile(grad(until, memory=40_000))(X)
+    np.testing.assert_array_equal(found, grad(until)(X))
+
+
+def test_a_limit_of_the_program_alone_is_an_error_that_names_what_would_suffice():
+    with pytest.raises(MemoryLimit, match=r"over the limit of .* give memory at least"):
+        compile(grad(straight), memory=1000)(X)
+    with pytest.raises(ValueError, match="a number of bytes or a text like"):
+        compile(grad(straight), memory="much")
+
+
+def test_it_says_what_was_paid(caplog):
+    with caplog.at_level(logging.INFO, "effgrad.memory"):
+        compile(grad(waves, memory="100 kB"))(X)
+    assert "within 0.1 MB" in caplog.text and "evaluated at most 2 times" in caplog.text
+
+
+def test_loops_as_functions_keep_their_part_of_the_limit():
+    def f(x):
+        return np.sum(loop.fori(0, 2000, lambda i, y: y + 1e-3 * np.sin(y), x))
+
+    free = quiet(compile(grad(f)), X)
+    np.testing.assert_array_equal(quiet(compile(grad(f, memory="50 kB")), X), free)
