@@ -1,7 +1,7 @@
 """What a user meets at work: names of derivatives, tracebacks, warnings, logs, and drawings in a notebook."""
 
 import logging
-import math
+import pickle
 import traceback
 import warnings
 
@@ -52,7 +52,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_traceback_has_the_users_lines_alone(call):
     def f(x):
-        return float(x) * 2
+        return pickle.dumps(x)
 
     def g(x):
         raise ZeroDivisionError("mine")
@@ -73,7 +73,7 @@ def test_a_library_s_frames_stay():
 def test_all_frames_are_there_on_request(monkeypatch):
     monkeypatch.setenv("EFFGRAD_TRACEBACK", "full")
     with pytest.raises(effgrad.Detached) as raised:
-        grad(lambda x: math.sin(float(x)))(1.0)
+        grad(pickle.dumps)(1.0)
     assert any("effgrad" in file for file in own_files(raised.value))
 
 

@@ -1,9 +1,14 @@
 """Importing effgrad: what it leaves for later, and that rules are found whatever is imported when."""
 
+import pathlib
+import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 AFTERWARDS = """
 import numpy as np
@@ -41,3 +46,10 @@ def test_tools_are_there_when_asked_for():
     names = python("from effgrad import *; import effgrad; print(*dir(effgrad)); print(optimize.__name__)")
     assert {"optimize", "implicit", "distributed", "__version__"} <= set(names)
     assert names[-1] == "effgrad.toolbox.optimize"
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {project['version']}\n" in citation
+    assert re.fullmatch(r"\d+\.\d+\.\d+", project["version"])

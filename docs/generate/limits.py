@@ -154,6 +154,8 @@ def page() -> str:
         warnings.simplefilter("ignore")
         for title, program, instead in PROGRAMS:
             result = outcome(program)
-            code = " <br> ".join(f"`{line}`" for line in program.replace("|", "\\|").split("\n"))
-            rows.append(f"| {title}: {code} | {result} | {instead if result != 'yes' else ''} |")
+            # Spaces that a browser keeps.
+            lines = program.replace("|", "\\|").replace("    ", 4 * "\N{NO-BREAK SPACE}").split("\n")
+            code = "<br>".join(f"`{line}`" for line in lines)
+            rows.append(f"| {title}<br>{code} | {result} | {instead if result != 'yes' else ''} |")
     return HEAD + "\n".join(rows) + "\n" + TAIL
