@@ -63,6 +63,7 @@ FORMS = {
     "delete by name": (lambda z: np.delete(arr=z, obj=1, axis=0), X),
     "vstack by name": (lambda z: np.vstack(tup=[z, z]), X),
     "take_along_axis by name": (lambda z: np.take_along_axis(arr=z, indices=np.argsort(X, 0), axis=0), X),
+    "transpose of one axis": (lambda z: np.transpose(z, -1), X[0]),
     "split by name": (lambda z: np.split(ary=z, indices_or_sections=2)[0], X),
     "unwrap with a traced period": (lambda z: np.unwrap(9 * z, period=z[0, 0] ** 2), X),
 }  # fmt: skip

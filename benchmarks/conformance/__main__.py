@@ -9,7 +9,7 @@ import importlib
 import pathlib
 import sys
 
-NAMES = ("autograd", "go_benchmark")
+NAMES = ("autograd", "go_benchmark", "mygrad")
 
 
 def main() -> None:

@@ -160,7 +160,7 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 def _transpose(a: Any, axes: Any = None) -> Any:
     def step(value: Any) -> Any:
-        return transpose(value, axes=None if axes is None else tuple(int(i) % a.ndim for i in axes))
+        return transpose(value, axes=None if axes is None else tuple(int(i) % a.ndim for i in np.atleast_1d(axes)))
 
     return view(step(a), a, step)
 
