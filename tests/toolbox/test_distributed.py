@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from effgrad import grad, hessian, hvp
+from effgrad import grad, hessian, hvp, optimize
 from effgrad.errors import BlockFailed
+from effgrad.toolbox import compressed
 from effgrad.toolbox.distributed import LeastSquares, Sum
 
 distributed = pytest.importorskip("distributed")
@@ -72,6 +73,47 @@ def test_least_squares(client):
     np.testing.assert_allclose(total.gauss_newton(w), j.T @ j, rtol=1e-12)
     np.testing.assert_allclose(total.gauss_newton_product(w, w), j.T @ (j @ w), rtol=1e-12)
     np.testing.assert_allclose(np.vstack([part.toarray() for part in total.jacobians(w)]), j, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "trust-ncg", "Newton-CG"])
+def test_optimize_takes_a_sum_as_its_objective(client, method):
+    found = optimize.minimize(Sum(loss, BLOCKS, client), W, method=method)
+    here = optimize.minimize(whole, W, method="BFGS")
+    np.testing.assert_allclose(found.fun, here.fun, rtol=1e-6)
+    assert set(found.x) == {"w", "b"} and "of a distributed sum" in found.supplied
+
+
+@pytest.mark.parametrize("method", ["trust-exact", "trust-ncg", "BFGS"])
+def test_optimize_uses_gauss_and_newton_for_squares(client, method):
+    truth = np.array([0.3, -0.2, 0.5, 0.1])
+    blocks = [(x, np.tanh(x @ truth)) for x, _ in BLOCKS]
+    found = optimize.minimize(LeastSquares(residuals, blocks, client), np.zeros(4), method=method)
+    np.testing.assert_allclose(found.x, truth, atol=1e-4)
+    with pytest.raises(ValueError, match="choose the method trust-ncg"):
+        optimize.minimize(Sum(loss, BLOCKS, client), W, method="dogleg")
+
+
+def test_jacobians_of_blocks_take_as_many_products_as_colours(client, monkeypatch):
+    """Each residual reads two of many unknowns: two products, and not one for each unknown."""
+    counted = []
+    run = compressed.SparseJacobian.__call__
+
+    def watched(self, *args):
+        result = run(self, *args)
+        counted.append(self.products)
+        return result
+
+    monkeypatch.setattr(compressed.SparseJacobian, "__call__", watched)
+    blocks = [np.arange(0, 150), np.arange(150, 299)]
+    total = LeastSquares(lambda x, rows: x[rows] * x[rows + 1] - 1.0, blocks, client)
+    x = RNG.normal(size=300)
+    parts = total.jacobians(x)
+    for part, rows in zip(parts, blocks, strict=True):
+        expected = np.zeros((len(rows), 300))
+        expected[np.arange(len(rows)), rows] = x[rows + 1]
+        expected[np.arange(len(rows)), rows + 1] = x[rows]
+        np.testing.assert_allclose(part.toarray(), expected)
+    assert counted == [2, 2] and all(part.nnz < 301 for part in parts)
 
 
 def test_partitions_of_dask_collections(client):

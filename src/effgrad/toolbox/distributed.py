@@ -17,8 +17,9 @@ import scipy.sparse
 
 from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.arrays.reach import np
-from effgrad.errors import BlockFailed
+from effgrad.errors import BlockFailed, NotDifferentiable
 from effgrad.stage import compile as compile_program
+from effgrad.toolbox.compressed import jacobian as coloured_jacobian
 
 Tree: TypeAlias = Any
 Block: TypeAlias = Any
@@ -197,7 +198,10 @@ class LeastSquares(Sum):
         return self._sum("gauss_newton_product", parameters, direction)
 
     def jacobians(self, parameters: Tree) -> list[scipy.sparse.csr_array]:
-        """Return the Jacobian of each block's residuals, a SciPy sparse array of shape (residuals, n)."""
+        """Return the Jacobian of each block's residuals, a SciPy sparse array of shape (residuals, n).
+
+        Its pattern is found on the worker, and it takes as many products as the pattern needs colours.
+        """
         found: list[scipy.sparse.csr_array] = self._run("sparse_jacobian", (parameters,), reduce=False)
         return found
 
@@ -223,7 +227,11 @@ def _gauss_newton_product(residuals: Program, x: Tree, v: Tree, block: Block) ->
 
 
 def _sparse_jacobian(residuals: Program, x: Tree, block: Block) -> scipy.sparse.csr_array:
-    return scipy.sparse.csr_array(np.reshape(jacobian(residuals)(x, block), (-1, np.size(x))))
+    try:
+        found: scipy.sparse.csr_array = coloured_jacobian(residuals, sparse=True)(x, block)
+    except NotDifferentiable:  # an operation makes it dense
+        found = scipy.sparse.csr_array(np.reshape(jacobian(residuals)(x, block), (-1, np.size(x))))
+    return found
 
 
 # The derivatives of one block, by name: functions of the program, the parameters and the block.
@@ -249,7 +257,7 @@ def _given(block: Block) -> Block:
 
 def _derivative(what: str, f: Program, compiled: bool, name: str, args: tuple[Tree, ...], block: Block) -> Any:
     derivative = _OF_BLOCK[what]
-    if not compiled:
+    if not compiled or what == "sparse_jacobian":  # which is no array
         return derivative(f, *args, block)
     worker = _distributed().get_worker()
     programs = vars(worker).setdefault("effgrad_programs", {})

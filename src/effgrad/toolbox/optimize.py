@@ -20,6 +20,7 @@ from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.program import read
 from effgrad.stage import compile as compiled_program
 from effgrad.toolbox.compressed import SparseJacobian, raveled
+from effgrad.toolbox.distributed import LeastSquares, Sum
 from effgrad.trees import flatten
 
 Value: TypeAlias = Any
@@ -157,14 +158,16 @@ def _run(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Cal
 
 
 def minimize(
-    fun: Function, x0: Value, args: tuple[Value, ...] = (), method: str | None = None, *, bounds: Value = None,
+    fun: Function | Sum, x0: Value, args: tuple[Value, ...] = (), method: str | None = None, *, bounds: Value = None,
     constraints: Value = (), tol: float | None = None, callback: Value = None,
     options: dict[str, Value] | None = None, progress: bool = False,
 ) -> Result:  # fmt: skip
     """`scipy.optimize.minimize` with the derivatives supplied.
 
     Arguments:
-        fun: a function `fun(x, *args)` that returns one real number, in plain NumPy.
+        fun: a function `fun(x, *args)` that returns one real number, in plain NumPy; or a sum over blocks on many
+            machines, `effgrad.distributed.Sum` or `LeastSquares`. For the second, products with the Hessian and the
+            Hessian are those of Gauss and Newton.
         x0: the start, a pytree of numbers and arrays; `fun` is given pytrees like it.
         args: further arguments of `fun`.
         method: one of SciPy's, or None for SciPy's choice (BFGS; L-BFGS-B with bounds; SLSQP with constraints).
@@ -186,7 +189,7 @@ def minimize(
     (1.0, True, 'BFGS: the gradient, in one run with the value')
     """
     unknowns = Unknowns(x0)
-    f = unknowns.of_vector(fun)
+    f = unknowns.of_vector(fun.value if isinstance(fun, Sum) else fun)
     constraints, constrained = _constraints(constraints, unknowns)
     name = method or ("SLSQP" if constrained else "L-BFGS-B" if bounds is not None else "BFGS")
     key = name.lower() if isinstance(name, str) else ""
@@ -205,6 +208,9 @@ def minimize(
         supplied += ", and the Hessian"
     if constrained:
         supplied += "; the Jacobians of the constraints"
+    if isinstance(fun, Sum):
+        _supply_sum(fun, unknowns, evaluations, given)
+        supplied += ", of a distributed sum"
 
     def solve() -> Value:
         return scipy.optimize.minimize(
@@ -213,6 +219,30 @@ def minimize(
         )  # fmt: skip
 
     return _run(evaluations, unknowns, supplied, solve)
+
+
+def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given: dict[str, Value]) -> None:
+    """Take the derivatives from the workers."""
+    evaluations.settled = True  # what is compiled is compiled there
+    if "jac" in given:
+
+        def both(x: Value) -> Value:
+            value, gradient = total.value_and_grad(unknowns.unflatten(x))
+            return value, np.asarray(raveled(flatten(gradient)[0]))
+
+        evaluations.f = both
+    if "hessp" in given:
+        product = total.gauss_newton_product if isinstance(total, LeastSquares) else total.hvp
+        given["hessp"] = lambda x, v, *_: np.asarray(
+            raveled(flatten(product(unknowns.unflatten(x), unknowns.unflatten(v)))[0])
+        )
+    if "hess" in given:
+        if not isinstance(total, LeastSquares) or np.ndim(unknowns.unflatten(unknowns.vector)) != 1:
+            raise ValueError(
+                "a distributed sum has products with its Hessian and no Hessian: choose the method trust-ncg or "
+                "Newton-CG (LeastSquares has the matrix of Gauss and Newton for one vector of unknowns)"
+            )
+        given["hess"] = lambda x, *_: total.gauss_newton(x)
 
 
 def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
