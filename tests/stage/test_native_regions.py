@@ -1,11 +1,14 @@
 """Regions in machine code: they compute what the executor, their specification, says."""
 
 import signal
+import warnings
 
 import numpy as np
 import pytest
 from loop_programs import arguments, compiled, copies, program, seeds
+from scipy import special
 
+import effgrad
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.execute import execute
@@ -153,3 +156,27 @@ def test_a_long_loop_hears_signals(nested):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not run.lock.locked()
+
+
+def test_operations_without_machine_code_are_calls_of_numpy():
+    def f(x):
+        s = 0.0
+        for i in range(3):
+            x = x * 0.9 + 0.1 * np.where(x > 0.5, special.gammaln(x + i), np.logaddexp(x, s))
+            s = s + special.ndtr(s) + np.sum(x)
+        return s
+
+    both(f, np.linspace(0.2, 3.0, 70))
+
+
+def test_special_functions_do_not_unroll_loops():
+    def f(x):
+        s = x
+        for i in range(40):
+            s = 0.5 * s + 0.01 * special.gammaln(1.5 + np.sin(s) ** 2 + i)
+        return s
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient = effgrad.compile(effgrad.grad(f))(0.7)
+    assert np.isclose(gradient, effgrad.grad(f)(0.7), rtol=1e-12)

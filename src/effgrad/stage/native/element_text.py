@@ -144,6 +144,17 @@ class Elements:
         return self.nodes[e]
 
 
+_OF_INTEGERS = {"mod", "remainder", "floor_divide", "floordiv", "maximum", "minimum"}
+
+
+def has_code(e: Element) -> bool:
+    """Whether there is machine code for the operation of an expression."""
+    if e.op.kind == "cast" or (e.dtype.kind == "i" and e.op.name in _OF_INTEGERS):
+        return True
+    args = tuple([Node(INPUT, (), {}, (), a.dtype.type(0)) for a in e.args])
+    return supported(Node(e.op, args, {}, (), e.dtype.type(0)))
+
+
 def _divided(body: Body, kind: str, name: str, a: str, b: str) -> str:
     """The quotient or the remainder of whole numbers, as Python rounds: down."""
     r = body.do(f"srem {kind} {a}, {b}")

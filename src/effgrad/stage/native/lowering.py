@@ -32,10 +32,11 @@ from effgrad.stage.loop.ir import (
     walk,
 )
 from effgrad.stage.native import products
-from effgrad.stage.native.element_text import memory_type
+from effgrad.stage.native.element_text import has_code, memory_type
 from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, wrapped
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, legal
+from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
 
@@ -52,6 +53,7 @@ class Function(Stacks):
 
     def __init__(self, region: Region) -> None:
         super().__init__(Body())
+        region = outlined(region, has_code)
         self.region, self.ranges = region, Ranges()
         _note_ranges(region.block, self.ranges)
         self.kernels: dict[str, Body] = {}

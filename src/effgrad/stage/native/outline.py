@@ -1,0 +1,70 @@
+"""Operations that have no machine code, taken out of a region's Maps: they are calls of NumPy on whole arrays.
+
+`y[i] = 2 * gammaln(x[i])` becomes `a[i] = x[i]`, `b = gammaln(a)`, `y[i] = 2 * b[i]`. It is done after the region was
+differentiated, so partials, as `psi`, are calls too.
+"""
+
+from collections.abc import Callable
+
+from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.element import replaced
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Buffer,
+    Element,
+    Map,
+    Region,
+    Statement,
+    Store,
+    load,
+    parts,
+    rebuilt,
+    topological,
+)
+
+Supported = Callable[[Element], bool]
+
+
+def outlined(region: Region, supported: Supported) -> Region:
+    """The region with a call for each operation without machine code."""
+    block = _block(region.block, supported)
+    return Region(region.inputs, region.outputs, block) if block is not region.block else region
+
+
+def _block(block: Block, supported: Supported) -> Block:
+    new = [x for s in block for x in _statement(s, supported)]
+    return block if len(new) == len(block) and all(a is b for a, b in zip(new, block, strict=True)) else new
+
+
+def _statement(s: Statement, supported: Supported) -> Block:
+    if isinstance(s, Map):
+        return _map(s, supported)
+    blocks = [_block(part, supported) for part in parts(s)]
+    return [s] if all(a is b for a, b in zip(blocks, parts(s), strict=True)) else [rebuilt(s, blocks)]
+
+
+def _map(m: Map, supported: Supported) -> Block:
+    calls = [e for e in topological([t.value for t in m.stores]) if not isinstance(e.op, str) and not supported(e)]
+    if not calls:
+        return [m]
+    if any(n.terms for _, n in m.dims):
+        raise NotCaptured(f"{calls[0].op.name}, which has no machine code, of an array whose length changes")
+    before: Block = []
+    known: dict[Element, Element] = {}
+    for e in calls:
+        arguments = [replaced(a, known) for a in e.args]
+        inputs = tuple([_stored(a, m, before) for a in arguments])
+        shape = tuple([n.constant for _, n in m.dims])
+        result = Buffer(fresh(f"{e.op.name}_"), shape, e.dtype)
+        before.append(Apply(e.op.function, inputs, result, e.op.name))
+        known[e] = load(result, [variable(name) for name, _ in m.dims])
+    return [*before, Map(m.dims, [Store(t.buffer, t.indices, replaced(t.value, known), t.adds) for t in m.stores])]
+
+
+def _stored(e: Element, m: Map, before: Block) -> Buffer:
+    """The values of an expression at the points of a Map, in memory."""
+    buffer = Buffer(fresh("of_"), tuple([n.constant for _, n in m.dims]), e.dtype)
+    before.append(Map(m.dims, [Store(buffer, tuple([variable(name) for name, _ in m.dims]), e)]))
+    return buffer
+
