@@ -5,7 +5,7 @@ them a CNOT gate? Khaneja et al. 2005, Journal of Magnetic Resonance 172.
 """
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import expm
 
 STEPS, DT = 20, 0.12
 X = np.array([[0, 1], [1, 0]], dtype=complex) / 2
@@ -31,7 +31,7 @@ def evolve(fields):
     operators = [np.eye(4, dtype=complex)]
     for strengths in fields:
         hamiltonian = COUPLING + np.tensordot(strengths, FIELDS, axes=1)
-        operators.append(scipy.linalg.expm(-1j * DT * hamiltonian) @ operators[-1])
+        operators.append(expm(-1j * DT * hamiltonian) @ operators[-1])
     return np.array(operators)
 
 

@@ -28,8 +28,7 @@ def start():
 
 def surface(heights, rim):
     """All heights, of shape (size, size)."""
-    film = np.zeros((SIZE, SIZE))
-    film[:] = rim
+    film = rim.copy()
     film[1:-1, 1:-1] = heights.reshape(SIZE - 2, SIZE - 2)
     return film
 
