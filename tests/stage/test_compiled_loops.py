@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.special
 from function_programs import Functions, arguments
 from loop_programs import compiled, seeds
 
@@ -463,3 +464,17 @@ def test_a_singular_point_has_the_limit_or_nan_but_not_zero():
     close([run(x, 40)], [np.array([14.0, 13.0, 13.0])])
     long = run(x, 300_000)
     assert np.isnan(long[0]) and np.isclose(long[1], 1e5)
+
+
+def test_a_function_of_scipy_in_a_loop_is_differentiated_by_its_rule():
+    """The reverse of a captured call had called SciPy's own function with traced values."""
+    logsumexp = scipy.special.logsumexp
+
+    def f(x):
+        a = x
+        for _ in range(40):
+            a = logsumexp(a[:, None] + x, axis=0)
+        return np.sum(a)
+
+    x = np.array([0.1, 0.3])
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-12)

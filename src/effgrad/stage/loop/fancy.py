@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import KINDS
+from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import INT, Apply, Check, Store, constant, index, integer
@@ -129,10 +131,12 @@ def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
 
 
 def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *values: Any) -> Any:
-    """A function with some arguments replaced."""
+    """A function with some arguments replaced, by its rule if one is traced."""
     filled = list(args)
     for place, value in zip(places, values, strict=True):
         filled[place] = value
+    if not KINDS.isdisjoint(map(type, values)):
+        f = call(f)
     return f(*filled, **dict(kwargs))
 
 
