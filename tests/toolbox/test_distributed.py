@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import signal
+import threading
 import time
 
 import numpy as np
@@ -163,6 +165,42 @@ def test_an_interrupt_cancels_the_tasks(client, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             total.grad(W)
     close(total.grad(W), grad(whole)(W))
+
+
+def test_ctrl_c_while_blocks_run_is_an_interrupt_and_nothing_hangs(client, tmp_path):
+    """A real signal, in the middle of the work; afterwards the same client gives the right sum."""
+    started = tmp_path / "started"
+
+    def slow(w, block):
+        started.touch()
+        time.sleep(0.3)
+        return loss(w, block)
+
+    def press():
+        while not started.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        Sum(slow, BLOCKS, client).grad(W)
+        time.sleep(5)
+    thread.join()
+    close(Sum(loss, BLOCKS, client).grad(W), grad(whole)(W))
+
+
+def test_a_slow_worker_changes_no_bit_and_no_block_counts_twice(client, tmp_path):
+    def uneven(w, block):
+        count = len(block[1])
+        with open(tmp_path / "ran", "a") as file:
+            file.write(f"{count}\n")
+        time.sleep(0.4 if count == 3 else 0.0)
+        return loss(w, block)
+
+    slow, even = Sum(uneven, BLOCKS, client).grad(W), Sum(loss, BLOCKS, client).grad(W)
+    assert slow["w"].tobytes() == even["w"].tobytes() and slow["b"] == even["b"]
+    assert sorted((tmp_path / "ran").read_text().split()) == ["1", "3", "5", "6", "8"]
 
 
 @pytest.mark.sweep
