@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.special
 from function_programs import Functions, arguments
 from loop_programs import compiled, seeds
+from scipy import special
 
 import effgrad
 from effgrad.stage import compiled as compilation
@@ -468,7 +468,7 @@ def test_a_singular_point_has_the_limit_or_nan_but_not_zero():
 
 def test_a_function_of_scipy_in_a_loop_is_differentiated_by_its_rule():
     """The reverse of a captured call had called SciPy's own function with traced values."""
-    logsumexp = scipy.special.logsumexp
+    logsumexp = special.logsumexp
 
     def f(x):
         a = x
@@ -478,3 +478,21 @@ def test_a_function_of_scipy_in_a_loop_is_differentiated_by_its_rule():
 
     x = np.array([0.1, 0.3])
     np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-12)
+
+
+def test_a_hidden_markov_model_by_logarithms():
+    """The rules of functions that NumPy computes in a loop are those that a program's calls have."""
+
+    def f(T, E):
+        a = np.zeros(2)
+        for t in range(40):
+            a = special.logsumexp(a[:, None] + T, axis=0) + E[t % 3]
+            a = a + np.log(special.softmax(a)) * 0.1
+        return special.logsumexp(a)
+
+    args = np.log([[0.9, 0.1], [0.2, 0.8]]), np.log([[0.5, 0.4], [0.3, 0.1], [0.2, 0.5]])
+    gradient = effgrad.grad(f, argnums=(0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(effgrad.compile(gradient)(*copies(args)), gradient(*copies(args)))
+        close([effgrad.compile(f)(*copies(args))], [f(*args)])

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
@@ -130,6 +131,15 @@ def _var(c: Symbols, a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = F
 @rule(np.std)
 def _std(c: Symbols, a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
     return c.elementwise(SQRT, _var(c, a, axis, ddof, keepdims))
+
+
+@rule(scipy.special.logsumexp)
+def _logsumexp(
+    c: Symbols, a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:  # fmt: skip
+    if b is not None or return_sign:
+        raise NotCaptured("weights or signs in logsumexp")
+    return c.log_sum_exp(a, axis, keepdims)
 
 
 @rule(np.max, np.amax)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.primitives import elementwise as rows
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
@@ -13,6 +14,7 @@ from effgrad.stage.loop.values import Axis, Extent, Lazy, View, same_extent, who
 from effgrad.stage.stage import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
+_EXP, _LOG = rows.UNARY[np.exp], rows.UNARY[np.log]
 
 
 class Values(Indexed):
@@ -56,6 +58,21 @@ class Values(Indexed):
         result = self.reduced(best, axes, len(value.shape), keepdims)
         smooth = self.elementwise(ADD, result, self.elementwise(DIVIDE, off, count))
         return self.elementwise(WHERE, self.elementwise(_FINITE, result), smooth, result)
+
+    def log_sum_exp(self, value: Any, axis: Any, keepdims: bool) -> View | Lazy:
+        """The logarithm of a sum of exponentials, without overflow: the largest element is taken out of the sum.
+
+        The result does not depend on what is taken out, so that has no derivative.
+        """
+        value = self.lazy(value)
+        axes, rank = _axes(axis, len(value.shape)), len(value.shape)
+        value = value if value.value.op == "load" else self.lazy(self.store(value))
+        most = self._carried(value, np.maximum, axes)
+        finite = self.elementwise(WHERE, self.elementwise(_FINITE, most), most, 0.0)
+        most = self.store(finite)
+        off = self.elementwise(SUBTRACT, value, self.reduced(most, axes, rank, True))
+        total = self.reduce(self.elementwise(_EXP, off), axis, keepdims)
+        return self.elementwise(ADD, self.elementwise(_LOG, total), self.reduced(most, axes, rank, keepdims))
 
     def _carried(self, value: Lazy, ufunc: Any, axes: Sequence[int]) -> View:
         """A loop over axes that carries what a function of two makes of the elements."""
