@@ -87,7 +87,7 @@ def test_functions_give_what_they_give_over_numpy(name, chunks):
         return *jvp(f, (x,), (u,)), grad(h)(x), hvp(h, x, u)
 
     if name in (REFUSED_IN_CHUNKS if chunks == (2, 2) else REFUSED):
-        with pytest.raises(NoCounterpart, match=r"\[E10\]"):
+        with pytest.raises((NoCounterpart, Detached), match=r"\[E(3|10)\]"):
             derivatives(x, u)
         return
     for ours, expected in zip(compute(*derivatives(x, u)), derivatives(X, laws.U), strict=True):
