@@ -34,6 +34,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
     forward: type[Forward] = Forward
 
     order = 2  # of the derivatives that it takes
+    records = True
 
     def enter(self) -> None:
         self.tape: list[tuple[Any, Operation | None]] = []

@@ -37,6 +37,7 @@ class Taylor(Mode):
     """Taylor mode to an order; a value's shadow is its series."""
 
     constant = staticmethod(constant)  # a coefficient is computed when it is asked for
+    records = True  # a series refers to those that it is computed from
 
     def __init__(self, order: int) -> None:
         self.order = order
