@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.value import released
+from effgrad.effects.confined import confined
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
 from effgrad.program.interception import intercepted
@@ -31,6 +32,15 @@ def run(
 
     Returns what `finish` returns. Raises `NotDifferentiable` if a primal is not of floating point.
     """
+    return confined(_run, mode, f, inputs, finish)
+
+
+def _run(
+    mode: Mode,
+    f: Callable[[list[Any]], Any],
+    inputs: Iterable[tuple[Any, ...]],
+    finish: Callable[[Any, list[Any], Any], Result],
+) -> Result:
     with intercepted(), mode as activation:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
         # The shadows as they are now: an input that the program writes to names another value later.

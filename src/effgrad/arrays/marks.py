@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.errors import Detached
 
 # The sessions whose arrays hold marks: while there are none, nothing is asked.
-marking: set[int] = set()
+marking: set[object] = set()
 
 # The first 23 bits of the mantissa: both precisions have them.
 _PAYLOAD = 0x47F64A

@@ -226,9 +226,9 @@ class Storage:
         if self.writer is None:
             self.writer = np.full(self.addresses.size, -1)
             self.element = np.zeros(self.addresses.size, int)
-        self.writer[addresses] = len(self.writes)
-        self.element[addresses] = np.arange(np.size(addresses)).reshape(np.shape(addresses))
         self.writes.append(value)
+        self.element[addresses] = np.arange(np.size(addresses)).reshape(np.shape(addresses))
+        self.writer[addresses] = len(self.writes) - 1
 
     def settle(self) -> Any:
         """The whole value; the log of writes is empty afterwards."""

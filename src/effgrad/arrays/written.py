@@ -7,6 +7,7 @@ address and strides, which are NumPy's own. In the memory itself stand the progr
 A table belongs to one run of a derivative (`Session`); other threads do not see it.
 """
 
+import functools
 import weakref
 from collections.abc import Iterator
 from contextvars import Context, ContextVar
@@ -33,17 +34,17 @@ class Session:
     """The memories of the plain arrays that were written to while a derivative runs, inner derivatives included."""
 
     def __init__(self) -> None:
-        self.held: dict[int, Memory] = {}
+        # Stands for the session in its memories, which do not keep it: it ends as soon as nobody runs it.
+        self.token = object()
         self.started = next(clock)
+        self.held: dict[int, Memory] = {}
 
     def end(self) -> None:
         """Let the arrays hold the plain numbers that the program has written."""
-        held = list(self.held.items())
-        for key, _ in held:
-            memories.pop(key, None)
-        marking.discard(id(self))
-        for _, memory in held:
+        for key, memory in list(getattr(self, "held", {}).items()):
             memory.write_back()
+            memories.pop(key, None)
+        marking.discard(self.token)
 
     __del__ = end  # an interrupt may come where nobody else can end it
 
@@ -103,9 +104,10 @@ class Memory:
 
     def __init__(self, owner: Array, dtype: Any, session: Session) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
-        self.start, self.dtype, self.session = low, dtype, session
-        key = id(owner)
-        self.owner = weakref.ref(owner, lambda _: (memories.pop(key, None), session.held.pop(key, None)))
+        self.start, self.dtype, self.token = low, dtype, session.token
+        key, held = id(owner), session.held
+        self.owner = weakref.ref(owner, forgetting(memories, key))
+        self.dropped = weakref.ref(owner, forgetting(held, key))
         # It refers to the owner's memory and does not keep it: it is used while the owner lives.
         self.flat = _at(low, (high - low) // dtype.itemsize, dtype)
         self.storage = Storage(self.flat.copy(), PARTS.get())
@@ -169,7 +171,7 @@ class Memory:
         """Put the plain numbers that were written into the memory itself, and marks in the place of traced ones."""
         traced = type(value) in KINDS
         if traced:
-            marking.add(id(self.session))
+            marking.add(self.token)
             self.storage.base = beside(self.storage.base, example(value))
         self.marked[at] = traced
         self.flat[at] = self.mark if traced else value
@@ -201,8 +203,8 @@ def numbers_of(value: Any) -> Array:
 
 
 def forgetting(table: dict[int, Any], key: int) -> Any:
-    """The callback of a weak reference, which drops an entry when its array is gone."""
-    return lambda _: table.pop(key, None)
+    """The callback of a weak reference, which drops an entry when its array is gone: no code to interrupt."""
+    return functools.partial(table.pop, key)
 
 
 class _Interface:
@@ -229,7 +231,10 @@ def owner_of(array: Array) -> Array:
 def memory_of(array: Array) -> Memory | None:
     """The memory of a plain array, if it is in the table of the derivative that runs here."""
     memory = memories.get(id(array if array.base is None else owner_of(array)))
-    return memory if memory is not None and memory.session is _session.get() else None
+    if memory is None:
+        return None
+    session = _session.get()
+    return memory if session is not None and memory.token is session.token else None
 
 
 def read(value: Any) -> Any:

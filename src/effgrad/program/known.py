@@ -1,5 +1,6 @@
 """Targets of callables that were resolved before."""
 
+import functools
 import weakref
 from typing import Any
 
@@ -14,7 +15,8 @@ class Known:
     def keep(self, f: Any, target: Any) -> Any:
         key = id(f)
         try:
-            self.living[key] = weakref.ref(f, lambda _: (self.targets.pop(key, None), self.living.pop(key, None)))
+            gone = functools.partial(self.targets.pop, key), functools.partial(self.living.pop, key)
+            self.living[key] = [weakref.ref(f, forget) for forget in gone]
         except TypeError:  # a function of NumPy's protocols, which lives as long as NumPy
             self.living[key] = f
         self.targets[key] = target

@@ -14,11 +14,11 @@ import dis
 import functools
 import linecache
 import sys
-import threading
 from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
+from effgrad import forks
 from effgrad.program import loops as loops
 from effgrad.program import stores as stores
 from effgrad.program.syntax import OPERATIONS, Reader
@@ -113,7 +113,7 @@ class Sources:
         # By identity: code objects hash slowly. The code is kept, and so its identity is nobody else's.
         self.known: dict[int, tuple[CodeType, CodeType | None]] = {}
         self.rewritten: dict[int, CodeType] = {}
-        self.lock = threading.RLock()
+        self.lock = forks.lock()
         self.operations: ModuleType | None = None
 
     def counterpart(self, code: CodeType, names: dict[str, Any]) -> CodeType | None:

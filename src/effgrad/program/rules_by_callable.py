@@ -4,13 +4,13 @@ The rules of a module of SciPy are in a module of ours, which is imported at the
 """
 
 import importlib
-import threading
 from types import MethodType
 from typing import Any
 
 import numpy as np
 import scipy.special
 
+from effgrad import forks
 from effgrad.arrays import makers
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import nested, traced_inside, when_traced
@@ -73,7 +73,7 @@ class Rules:
         self.table: dict[Any, Any] = {kind: when_traced(kind, rule) for kind, rule in python.CLASSES.items()}
         self.bound_methods: dict[tuple[int, Any], Any] = {}
         self.awaited = dict(MODULES)
-        self.lock = threading.RLock()
+        self.lock = forks.lock(waits=True)
         self.enter(FIRST)
 
     def enter(self, rules: list[tuple[Any, str, Any]]) -> None:

@@ -10,7 +10,6 @@ import gc
 import logging
 import operator
 import os
-import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad import forks
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import KINDS
@@ -54,6 +54,9 @@ def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
     return program
 
 
+_importing = forks.lock(waits=True)
+
+
 def native_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program in machine code."""
     made: Program = _native().program(graph, flush_subnormals)
@@ -61,8 +64,8 @@ def native_program(graph: Graph, flush_subnormals: bool) -> Program:
 
 
 def _native() -> Any:
-    """The package of machine code."""
-    with _extra_named():
+    """The package of machine code. A fork waits: a child would never finish what another thread has begun to import."""
+    with _importing, _extra_named():
         from effgrad.stage import native
     return native
 
@@ -200,7 +203,7 @@ class Compiled:
         self.function, self.backend, self.memory = f, backend, memory
         self.limits = [] if memory is None else [parse_memory(memory)]
         self.types: dict[Any, Paths] = {}
-        self.lock = threading.RLock()
+        self.lock = forks.lock()
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

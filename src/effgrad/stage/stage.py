@@ -23,6 +23,7 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.namespace import LibraryArray, of_another_library
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
 from effgrad.effects import Handler
+from effgrad.effects.confined import confined
 from effgrad.errors import EscapedValue, NoRule, NotStaged
 from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
@@ -448,7 +449,12 @@ def staged(
             raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
-    f = program.read(f)
+    return confined(_staged, program.read(f), leaves, tree, recorder, run_loop)
+
+
+def _staged(
+    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None, run_loop: Any
+) -> tuple[Graph, list[Any]]:
     with intercepted(), Stage(recorder, run_loop) as stage:
         inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
         args, kwargs = optree.tree_unflatten(tree, inputs)

@@ -6,12 +6,12 @@ on a product with a random vector, so a pattern that has changed is noticed and 
 Curtis, Powell and Reid 1974; Griewank and Walther 2008, chapter 8.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from scipy import sparse
 
+from effgrad import forks
 from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
 from effgrad.arrays.reach import np
@@ -185,7 +185,7 @@ class SparseJacobian:
         self.f, self.argnums, self.mode, self.compiled = f, argnums, mode, compiled
         self._plans: dict[Value, Plan] = {}
         self._latest: Plan | None = None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         ways = {"forward": self._forward, "backward": self._backward}
         self._run = {name: compiled_program(way) if compiled else way for name, way in ways.items()}
 

@@ -13,7 +13,6 @@ are applications of the elementwise primitives, whose rows say what they compute
 """
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad import forks
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine
 
 FLOAT = np.dtype(float)
@@ -123,7 +123,7 @@ class Element:
 
 
 _elements: "weakref.WeakValueDictionary[Any, Element]" = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def _interned(op: Any, args: tuple[Any, ...], dtype: np.dtype[Any]) -> Element:

@@ -3,12 +3,12 @@
 import functools
 import hashlib
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from effgrad import forks
 from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, check_shape, fill, same
 from effgrad.stage.loop.pairing import INTO
 from effgrad.stage.native import engine, products
@@ -34,7 +34,7 @@ class Native:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
         graph = apart(graph)
         plan = self.plan = Plan(graph, repeated)
-        self.lock = threading.Lock()
+        self.lock = forks.lock()
         self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)
         start = -address_of(self.arena) % ALIGNMENT
         self.arena = self.arena[start:]

@@ -13,12 +13,13 @@ import os
 import pathlib
 import struct
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
+from effgrad import forks
 from effgrad.errors import StagingWarning, warn
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
@@ -153,7 +154,8 @@ class Engine:
         )
         self.compiler = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.addresses: dict[str, int] = {}
-        self.lock = threading.Lock()
+        self.lock = forks.lock(waits=True)
+        forks.wait_for(ffi.lib._lock._lock)  # LLVM's, which every call of it takes
         self.warned = False
         self.compiled = 0
 
@@ -265,7 +267,7 @@ def _module(kernels: dict[str, Body]) -> str:
 
 
 _engines: list[Engine] = []
-_start = threading.Lock()
+_start = forks.lock(waits=True)
 
 
 def engine() -> Engine:

@@ -2,12 +2,12 @@
 
 import ctypes
 import hashlib
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from effgrad import forks
 from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.native import engine, interrupts, products
@@ -34,7 +34,7 @@ class Executable:
         self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
         # How much of the stacks the last run left, in bytes.
         self.depths: dict[Stack, int] = {}
-        self.lock = threading.Lock()
+        self.lock = forks.lock()
         changed = {b for s in walk(region.block) for b in written(s)}
         self.fresh = [b for b in dict.fromkeys(region.outputs) if b in changed or b not in region.inputs]
         self.direct = [b for b in region.inputs if b not in changed and b not in self.fresh]

@@ -1,0 +1,51 @@
+"""Locks in a process that forks: the thread that held one does not exist in the child, which finds it open."""
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_locks: "weakref.WeakSet[Any]" = weakref.WeakSet()
+# Those that a fork waits for, in the order in which they are taken, and those that it has taken.
+_waited_for: list[Any] = []
+_taken: list[Any] = []
+
+
+def lock(waits: bool = False) -> Any:
+    """A reentrant lock that is open again in a forked child.
+
+    With `waits` a fork waits until it is open: what it guards is whole in the child. Who holds it takes only those made
+    after it.
+    """
+    made = threading.RLock()
+    if waits:
+        wait_for(made)
+    else:
+        _locks.add(made)
+    return made
+
+
+def wait_for(lock: Any) -> None:
+    """Let forks wait until a lock of another library is open."""
+    _waited_for.append(lock)
+
+
+def _before() -> None:
+    for made in list(_waited_for):
+        made.acquire()
+        _taken.append(made)
+
+
+def _in_parent() -> None:
+    while _taken:
+        _taken.pop().release()
+
+
+def _in_child() -> None:
+    _taken.clear()
+    for made in [*_locks, *_waited_for]:
+        made._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

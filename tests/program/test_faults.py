@@ -1,0 +1,195 @@
+"""An exception at any line of ours, an interrupt at any time and a fork leave nothing behind."""
+
+import contextlib
+import gc
+import math
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.integrate
+
+import effgrad
+from effgrad import checkpoint, grad
+from effgrad.arrays import marks, written
+from effgrad.arrays.value import Smooth
+
+OURS = os.path.dirname(effgrad.__file__)
+OUTSIDE = np.arange(4.0)
+NUMPY = dict(vars(np))
+
+
+def writes(x):
+    OUTSIDE[1:3] = np.sin(x) * 2.0
+    a = np.zeros(3)
+    for i in range(3):
+        a[i] = OUTSIDE[i] * x
+    return np.sum(a * a) + OUTSIDE[2]
+
+
+def segments(x):
+    a = np.zeros(2)
+    for _ in range(3):
+        a[0] += checkpoint(lambda y: y * y + math.sin(y), x)
+    return a.sum()
+
+
+def second(x):
+    return grad(lambda y: np.exp(y) * np.linalg.norm(np.stack([y, x])))(x)
+
+
+def integral(x):
+    return scipy.integrate.quad(lambda t: np.exp(-t * x), 0.0, 1.0)[0]
+
+
+def staged(x):
+    return effgrad.compile(lambda y: np.sum(np.tanh(y * np.ones(3))), backend="numpy")(x)
+
+
+JOBS = {f.__name__: f for f in (writes, segments, second, integral, staged)}
+
+
+class Fault(BaseException):
+    """Raised where nobody expects an exception."""
+
+
+def run(job, at=None):
+    """Run a derivative; raise at a line event of ours, by its number. Returns how many there were."""
+    count = 0
+
+    def local(frame, event, arg):
+        nonlocal count
+        if event == "line":
+            count += 1
+            if count == at:
+                raise Fault
+        return local
+
+    def trace(frame, event, arg):
+        return local if frame.f_code.co_filename.startswith(OURS) else None
+
+    sys.settrace(trace)
+    try:
+        grad(job)(0.7)
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def check_nothing_is_left():
+    if written.memories or marks.marking:
+        gc.collect()
+    assert not written.memories and not marks.marking and written._session.get() is None
+    assert not effgrad.effects.handled(Smooth)
+    assert np.isfinite(OUTSIDE).all()
+    assert all(vars(np)[name] is value for name, value in NUMPY.items() if name in vars(np))
+
+
+def faults_of(job, step):
+    expected = grad(job)(0.7)
+    lines = run(job)
+    for at in range(1, lines, step):
+        with contextlib.suppress(Fault, effgrad.EffgradError, RuntimeError):  # a fault in a callback is swallowed
+            run(job, at)
+        check_nothing_is_left()
+    assert grad(job)(0.7) == expected
+    return lines
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_an_exception_at_some_lines_leaves_nothing(name):
+    run(JOBS[name])
+    faults_of(JOBS[name], max(run(JOBS[name]) // 40, 1))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", JOBS)
+def test_an_exception_at_every_line_leaves_nothing(name):
+    faults_of(JOBS[name], 1)
+
+
+def interrupted(count):
+    """Interrupt derivatives at random times; returns how many interrupts came inside one."""
+    rng, caught = random.Random(1), 0
+    expected = {name: grad(job)(0.7) for name, job in JOBS.items()}
+    for _ in range(count):
+        name = rng.choice(list(JOBS))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1.5e-3))
+            grad(JOBS[name])(0.7)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            caught += 1
+        check_nothing_is_left()
+    for name, job in JOBS.items():
+        assert grad(job)(0.7) == expected[name]
+    return caught
+
+
+@pytest.fixture
+def alarms():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_interrupts_at_any_time_leave_nothing(alarms):
+    assert interrupted(300) > 50
+
+
+@pytest.mark.sweep
+def test_many_interrupts_at_any_time_leave_nothing(alarms):
+    assert interrupted(3000) > 500
+
+
+FRESH = "def f(x):\n    a = np.zeros(3)\n    a[0] = x * {n}.0\n    return np.sum(np.sin(a))\n"
+
+
+def fresh(n):
+    """A function that nobody has read or compiled."""
+    import linecache
+
+    text, file = FRESH.format(n=n), f"<fresh {n}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names = {"np": np}
+    exec(compile(text, file, "exec"), names)
+    return names["f"]
+
+
+def test_a_child_of_a_process_whose_threads_derive_and_compile_does_not_hang():
+    over = threading.Event()
+
+    def work(start):
+        n = start
+        while not over.is_set():
+            n += 1
+            f = fresh(n)
+            grad(f)(0.5)
+            effgrad.compile(f)(0.5)
+
+    threads = [threading.Thread(target=work, args=(k * 10**6,)) for k in (1, 2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for k in range(10):
+            time.sleep(0.01)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # a child that hangs is killed
+                f = fresh(-1 - k)
+                right = grad(f)(0.5) == effgrad.compile(grad(f))(0.5)
+                os._exit(0 if right else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
