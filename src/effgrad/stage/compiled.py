@@ -59,8 +59,7 @@ _importing = forks.lock(waits=True)
 
 def native_program(graph: Graph, flush_subnormals: bool) -> Program:
     """A program in machine code."""
-    made: Program = _native().program(graph, flush_subnormals)
-    return made
+    return _native().program(graph, flush_subnormals)  # type: ignore[no-any-return]
 
 
 def _native() -> Any:
