@@ -262,7 +262,11 @@ def through(x, cls=interpolate.CubicSpline, **options):
     return cls(K, x[0], **options)(x)
 
 
+PLANE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.1]])
 INTERPOLATE = {
+    "LinearNDInterpolator": lambda x: interpolate.LinearNDInterpolator(PLANE, x[0])(x[1:, :2]),
+    "NearestNDInterpolator": lambda x: interpolate.NearestNDInterpolator(PLANE, x[0])(x[1:, :2] + 0.05),
+    "RBFInterpolator": lambda x: interpolate.RBFInterpolator(PLANE, x[0])(x[1:, :2]),
     "CubicSpline": lambda x: interpolate.CubicSpline(K, K**2)(x),
     "CubicSpline derivative": lambda x: interpolate.CubicSpline(K, np.exp(K))(x, 1),
     "CubicSpline y": lambda x: interpolate.CubicSpline(K, x.T)([0.1, 0.4]),

@@ -64,7 +64,10 @@ def test_derivatives_that_depend_on_the_choice_of_eigenvectors_are_nan():
         w, v = np.linalg.eigh(a)
         return np.sum((v / w) @ v.T * weights)
 
-    assert np.isnan(grad(spectral)(np.eye(2))[np.tril_indices(2)]).all()
+    # This is the inverse, whatever vectors are chosen: its gradient is -weights', in the triangle that is read.
+    np.testing.assert_allclose(grad(spectral)(np.eye(2)), [[-1.0, 0.0], [-5.0, -4.0]], rtol=1e-14)
+    vectors = grad(lambda a: np.sum(np.linalg.eigh(a)[1] * weights))
+    assert np.isnan(vectors(np.eye(2))[1, 0])
     # The vectors of another eigenvalue, and the eigenvalues themselves, do not depend on it.
     assert np.isfinite(grad(lambda a: np.sum(np.linalg.eigh(a)[1][:, 0]))(np.diag([1.0, 2.0, 2.0]))).all()
     np.testing.assert_array_equal(grad(lambda a: np.sum(np.linalg.eigvalsh(a)))(np.eye(2)), np.eye(2))

@@ -126,6 +126,17 @@ def _where(lib: Library, condition: Any, a: Any = None, b: Any = None) -> Any:
     return lib.xp.nonzero(condition) if a is None else lib.xp.where(condition, *lib.promoted(a, b))
 
 
+def _inverse_if_apart(lib: Library, x: Any, equal: Any) -> Any:
+    (x,), equal = lib.promoted(x, floating=True), lib.array(equal, bool)
+    apart = lib.xp.where(equal, lib.xp.ones_like(x), x)
+    return lib.xp.where(equal, lib.xp.zeros_like(x), 1.0 / apart)
+
+
+def _undefined_where(lib: Library, x: Any, at: Any) -> Any:
+    (x,) = lib.promoted(x, floating=True)
+    return lib.xp.where(lib.array(at, bool), lib.xp.full_like(x, np.nan), x)
+
+
 def _clip(lib: Library, x: Any, low: Any, high: Any) -> Any:
     x, low, high = lib.promoted(x, low, high)
     return lib.xp.minimum(lib.xp.maximum(x, low), high)
@@ -521,6 +532,7 @@ COUNTERPARTS.update({
     kinks.step: _own("heaviside", _step),
     kinks.spike: _own("spike", _spike),
     kinks.inverse: _own("inverse_or_zero", _inverse), kinks.kinked: _own("kinked", lambda xp, y: 0.0 * y),
+    decomposition.inverse_if_apart: _inverse_if_apart, decomposition.undefined_where: _undefined_where,
     kinks.reciprocal_root: _own("reciprocal", lambda xp, y: 1.0 / y),
     elementwise.fmod: _fmod, elementwise.fmax: _chosen("maximum"), elementwise.fmin: _chosen("minimum"),
     elementwise.where: _where, np.where: _where, np.nonzero: _where, elementwise.clip: _clip,

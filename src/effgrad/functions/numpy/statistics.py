@@ -387,7 +387,8 @@ def _unique(
     *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
     """The first of each of the elements, or of the slices along an axis, that are equal."""
-    _, first, *places = np.unique(plain(ar), True, True, True, axis, equal_nan=equal_nan)
+    options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
+    _, first, *places = np.unique(plain(ar), True, True, True, **options)
     values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
     asked = (return_index, return_inverse, return_counts)
     rest = [x for x, wanted in zip((first, *places), asked, strict=True) if wanted]
