@@ -45,7 +45,7 @@ POINTS, HEIGHTS, PAIRS = RNG.uniform(-1, 1, (12, 2)), RNG.normal(size=12), RNG.n
 AT = RNG.uniform(-0.5, 0.5, (5, 2))
 SHAPES = {"inverse_quadratic", "multiquadric", "inverse_multiquadric", "gaussian"}
 KERNELS = {name: {"kernel": name, **({"epsilon": 1.3} if name in SHAPES else {})}
-           for name in (*SHAPES, "linear", "thin_plate_spline", "cubic", "quintic")}  # fmt: skip
+           for name in sorted((*SHAPES, "linear", "thin_plate_spline", "cubic", "quintic"))}  # fmt: skip
 SCATTERED = {
     **{f"RBF {name} at": (lambda z, o=o: RBFInterpolator(POINTS, HEIGHTS, **o)(z), AT) for name, o in KERNELS.items()},
     **{f"RBF {name} points": (lambda z, o=o: RBFInterpolator(z, PAIRS, smoothing=0.1, **o)(AT), POINTS)
