@@ -25,6 +25,7 @@ TABLES = {f"interpolate.{name}" for name in (
 REFUSED = {
     "numpy nanmedian", "numpy nanquantile", "numpy nanpercentile", "numpy piecewise", "numpy vectorize",
     "numpy put_along_axis", "linalg.bandwidth", "interpolate.interp1d nearest",
+    "interpolate.LinearNDInterpolator", "interpolate.NearestNDInterpolator", "interpolate.RBFInterpolator",
     "interpolate.RegularGridInterpolator fill", "ndimage.gaussian_filter sigma", "stats.nbinom logcdf",
     *TABLES, *(name for name in CASES if name.startswith("integrate.quad")),
 }  # fmt: skip
