@@ -23,7 +23,7 @@ PAIRS = ["add", "subtract", "multiply", "divide", "power", "float_power", "arcta
 # written with functions that have no definition here; docs/accuracy.md has them.
 NO_RULE_ALONE = ["sign", "sici", "digamma", "where", "iv", "jv", "kv", "yv", "ive", "hyp1f1", "hyp2f1",
                  "absolute", "psi", "ellipk", "inverse", "step", "spike", "kinked",
-                 "logaddexp2"]  # fmt: skip
+                 "logaddexp2", "i0"]  # fmt: skip
 FUNCTIONS = {
     name: getattr(np, name, None) or getattr(sp, name, None) for name in DEFINITIONS if name not in NO_RULE_ALONE
 }

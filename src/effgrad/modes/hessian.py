@@ -23,7 +23,7 @@ from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.forward import Forward
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import cotangents
-from effgrad.primitives.blocks import LocalBlocks, halved, is_number, plus, pushed, transpose_block
+from effgrad.primitives.blocks import LocalBlocks, halved, is_number, is_undefined, plus, pushed, transpose_block
 from effgrad.primitives.complexes import is_complex
 
 
@@ -58,6 +58,9 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         collected: list[Any] = [None] * len(self.tape)
         collected[output.shadow] = 1.0
         pairs: dict[int, dict[int, Any]] = defaultdict(dict)
+        # Values whose cotangent is a choice at a singular point, as 0 for that of a norm at 0: right for first
+        # derivatives, and no factor of a curvature.
+        chosen: set[int] = set()
         for name in range(output.shadow, -1, -1):
             result, operation = self.tape[name]
             if operation is None:
@@ -66,12 +69,17 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
                 pairs.pop(name, None)
                 continue
             cotangent, collected[name] = cotangents.settled(collected[name]), None
-            local = LocalBlocks(self.forward, operation, cotangent)
+            weight = cotangents.dense(cotangent) * np.nan if name in chosen else cotangent
+            local = LocalBlocks(self.forward, operation, weight)
             self.push_edges(pairs, name, local)
             for first, second, block in local.curvature():
                 _add_pair(pairs, first, second, block)
+                if name in chosen or is_undefined(block):
+                    chosen |= {first, second}
             for source, part in operation.pull(cotangent):
                 collected[source] = cotangents.add(collected[source], part)
+                if name in chosen:
+                    chosen.add(source)
         return collected, pairs
 
     def second_derivatives(self, output: Traced, variable: int) -> Any:

@@ -173,6 +173,13 @@ def is_number(block: Any) -> bool:
     return np.ndim(plain(block)) == 0 if type(block) in KINDS else not scipy.sparse.issparse(block)
 
 
+def is_undefined(block: Any) -> bool:
+    """Whether an element of a block is NaN: of second derivatives, at a point where there are none."""
+    if type(block) in KINDS:  # a run beside the point, or under another derivative, has its own answer
+        return False
+    return bool(np.any(np.isnan(block.data if scipy.sparse.issparse(block) else block)))
+
+
 def transpose_block(block: Any) -> Any:
     return block.T.tocsr() if scipy.sparse.issparse(block) else block if is_number(block) else np.transpose(block)
 
