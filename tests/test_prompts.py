@@ -1,6 +1,7 @@
 """Errors at a prompt and in a notebook, whose code stands in no file."""
 
 import linecache
+import tempfile
 
 import pytest
 
@@ -10,7 +11,7 @@ from effgrad.errors import Detached
 SOURCE = "def f(x):\n    return [1.0, 2.0][x] * x\n"
 
 
-@pytest.mark.parametrize("file", ["<stdin>", "<ipython-input-3-0123>", "/tmp/ipykernel_7/12.py"])
+@pytest.mark.parametrize("file", ["<stdin>", "<ipython-input-3-0123>", f"{tempfile.gettempdir()}/ipykernel_7/12.py"])
 def test_error_points_at_a_line_of_a_prompt(file, monkeypatch):
     monkeypatch.setitem(linecache.cache, file, (len(SOURCE), None, SOURCE.splitlines(keepends=True), file))
     scope = {"__name__": "__main__"}

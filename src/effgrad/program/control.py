@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from effgrad.effects import Effect, handled, operation
+from effgrad.program.syntax import first_line
 
 # Among the names that a loop has bound: whether it was left by `return`, and with what.
 LEFT, RESULT = "$left", "$result"
@@ -85,7 +86,7 @@ def tree_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncFun
     if not lines:
         return None
     functions = _functions("".join(lines), code.co_filename)
-    candidates = [n for n in functions if _first_line(n) == code.co_firstlineno and _name(n) == code.co_name]
+    candidates = [n for n in functions if first_line(n) == code.co_firstlineno and _name(n) == code.co_name]
     if len(candidates) > 1:
         candidates = [n for n in candidates if _holds(n, code)]
     return candidates[0] if len(candidates) == 1 else None
@@ -98,11 +99,6 @@ def _functions(text: str, name: str) -> list[ast.Lambda | ast.FunctionDef | ast.
     except SyntaxError:
         return []
     return [n for n in ast.walk(tree) if isinstance(n, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def _first_line(node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
-    return min([node.lineno, *[d.lineno for d in decorators]])
 
 
 def _name(node: ast.AST) -> str:

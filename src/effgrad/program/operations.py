@@ -35,9 +35,10 @@ def method_of(kind: Any, name: str) -> Any:
     return call(found) if type(found) is FunctionType else None
 
 
-def _binary(name: str) -> Any:
+def _binary(name: str, other_way: str = "") -> Any:
+    """An operator of two operands; `other_way` names the method of the second, where it is not the reflected one."""
     operate, method = getattr(operator, name), f"__{name.strip('_')}__"
-    reflected = f"__r{method[2:]}"
+    reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
 
     def operation(a: Any, b: Any) -> Any:
         if type(a) in NUMBERS and type(b) in NUMBERS:
@@ -88,24 +89,9 @@ and_, or_, xor, lshift, rshift = map(_binary, ("and_", "or_", "xor", "lshift", "
 neg, pos, invert = map(_unary, ("neg", "pos", "invert"))
 
 
-def _comparison(name: str, other_way: str) -> Any:
-    operate, method, reflected = getattr(operator, name), f"__{name}__", f"__{other_way}__"
-
-    def operation(a: Any, b: Any) -> Any:
-        if type(a) in NUMBERS and type(b) in NUMBERS:
-            return operate(a, b)
-        if memories:
-            a, b = read(a), read(b)
-        if type(a) in BUILTIN and type(b) in BUILTIN:
-            return operate(a, b)
-        return by_methods(operate, a, b, method, reflected)
-
-    return operation
-
-
-lt, gt = _comparison("lt", "gt"), _comparison("gt", "lt")
-le, ge = _comparison("le", "ge"), _comparison("ge", "le")
-eq, ne = _comparison("eq", "eq"), _comparison("ne", "ne")
+lt, gt = _binary("lt", "gt"), _binary("gt", "lt")
+le, ge = _binary("le", "ge"), _binary("ge", "le")
+eq, ne = _binary("eq", "eq"), _binary("ne", "ne")
 
 
 # Items

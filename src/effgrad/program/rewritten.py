@@ -21,7 +21,7 @@ from typing import Any
 from effgrad import forks
 from effgrad.program import loops as loops
 from effgrad.program import stores as stores
-from effgrad.program.syntax import OPERATIONS, Reader
+from effgrad.program.syntax import OPERATIONS, Reader, first_line
 
 # Libraries are large and mostly compiled: they are rewritten only where a traced value goes in.
 ON_DEMAND = frozenset((
@@ -70,7 +70,7 @@ class Module:
     def statement_of_all(self, line: int) -> Any:
         """The same, by parsing the whole file: where lines at the margin are parts of a statement."""
         for node in ast.parse("".join(self.lines)).body:
-            if _first_line(node) <= line <= (node.end_lineno or 0):
+            if first_line(node) <= line <= (node.end_lineno or 0):
                 return node
         raise NoSource
 
@@ -88,11 +88,6 @@ def _starts(lines: list[str]) -> Iterator[int]:
         if not decorated:
             yield number
         decorated = line[0] == "@"
-
-
-def _first_line(node: Any) -> int:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([int(node.lineno), *(decorator.lineno for decorator in decorators)])
 
 
 def _imports(body: list[Any]) -> Iterator[Any]:

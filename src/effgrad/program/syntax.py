@@ -105,6 +105,12 @@ def placed(node: Node, at: ast.AST) -> Node:
     return node
 
 
+def first_line(node: Any) -> int:
+    """The line at which a statement or a lambda begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([int(node.lineno), *(decorator.lineno for decorator in decorators)])
+
+
 # Expressions
 
 
