@@ -300,8 +300,8 @@ def _is_last_act() -> bool:
 
     What these call in turn may know the continuation too, and goes on after it.
     """
-    _, _, caller, outer = [frame.f_code for frame in itertools.islice(running_frames(), 4)]
-    return caller is _BODY or outer in (_BODY, _DRIVER)
+    _, _, caller, outer = itertools.islice(running_frames(), 4)
+    return caller.f_code is _BODY or outer.f_code in (_BODY, _DRIVER)
 
 
 def _last_act(program: Any) -> _Suspended | None:
