@@ -32,6 +32,8 @@ def lines(capsys, *arguments):
          ["((R * R * R * R) * R * R * R) * R -> (R * R * R * R) * R * R * R"]),
         (["run", "section_5_3.lam", "(3.0, 1.0)", "--translation", "reverse2"], ["393216.0 : R", "1188 steps"]),
         (["run", "section_5_3.lam", "(3.0, 1.0)", "--translation", "reverse"], ["393216.0 : R", "315 steps"]),
+        (["run", "section_5_3.lam", "((3.0, 1.0), 1.0)", "--translation", "reverse", "--translation", "reverse"],
+         ["(131072.0, 393216.0) : R * R", "3559 steps"]),
     ],
 )  # fmt: skip
 def test_the_examples(capsys, arguments, expected):

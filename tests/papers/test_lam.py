@@ -13,8 +13,10 @@ from effgrad import grad
 from effgrad.papers import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.papers.lam import delta as d
 from effgrad.papers.lam import evaluate, parse, parse_type, show, translations, typeof
+from effgrad.papers.lam.folding import folded
+from effgrad.papers.lam.nesting import as_source
 from effgrad.papers.lam.primitives import CONSTANTS, Left, Right
-from effgrad.papers.lam.terms import DELTA, Monad, Product, R
+from effgrad.papers.lam.terms import DELTA, Do, Lam, Literal, Monad, Op, Pair, Product, Pure, R, Real, Snd, Var, apply
 from effgrad.papers.lam.translations import (
     TANGENT,
     forward,
@@ -50,6 +52,7 @@ PROGRAMS = {
     r'\(x, y). let label = "unused" in x + y': lambda x, y: x + y,
 }  # fmt: skip
 POINTS = [(0.7, 1.9), (-1.3, 0.4)]
+REVERSE = (reverse1, reverse2, reverse, reverse_derivative)
 
 
 @pytest.mark.parametrize("text", PROGRAMS)
@@ -59,7 +62,7 @@ def test_every_translation_gives_the_derivative(text, point):
     gx, gy = grad(f, argnums=(0, 1))(*point)
     assert evaluate(program, point) == pytest.approx(f(*point), rel=1e-13)
     expected = pytest.approx((1.5 * gx, 1.5 * gy), rel=1e-12, abs=1e-12)
-    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+    for wrapper in REVERSE:
         assert evaluate(wrapper(program), (point, 1.5)) == expected, wrapper.__name__
     for wrapper in (forward, forward_derivative):
         tangent = evaluate(wrapper(program), (point, (0.3, -2.0)))
@@ -76,7 +79,7 @@ def test_translated_programs_have_the_types_of_the_figures(text):
     assert typeof(translate(program, translations.DELTA)) == mapped(typeof(program), Product(R, DELTA))
     assert typeof(monadic(program)) == Monad(reverse_dual(typeof(program)))
     assert typeof(forward(program)) == typeof(forward_derivative(program)) == parse_type("(R * R) * (R * R) -> R")
-    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+    for wrapper in REVERSE:
         assert typeof(wrapper(program)) == parse_type("(R * R) * R -> R * R")
 
 
@@ -85,7 +88,7 @@ def test_over_fractions_the_derivative_is_exact():
     x, y = Fraction(2, 3), Fraction(5, 7)
     expected = (4 * x**3 * y**2 / (y + Fraction(1, 2)),
                 x**4 * (2 * y / (y + Fraction(1, 2)) - y**2 / (y + Fraction(1, 2)) ** 2))  # fmt: skip
-    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+    for wrapper in REVERSE:
         assert evaluate(wrapper(program), ((x, y), Fraction(1)), reals=Fraction) == expected
 
 
@@ -288,7 +291,7 @@ def cubic(x, y):
 
 
 def test_second_derivatives_are_exact():
-    """Forward and vector reverse mode, inside forward and delta reverse mode, over fractions."""
+    """Each mode inside forward and delta reverse mode, over fractions."""
     program, one, zero = parse(CUBIC), Fraction(1), Fraction(0)
     x, y, u, v = Fraction(3), Fraction(-5, 7), Fraction(2), Fraction(1, 3)
     value, gradient, hessian = cubic(x, y)
@@ -300,10 +303,11 @@ def test_second_derivatives_are_exact():
         assert again == u * product[0] + v * product[1]
         back = evaluate(reverse_derivative(along), (((x, y), (u, v)), one), reals=Fraction)
         assert back == (product, gradient)
-    backward = reverse1(program)  # (x, w) -> w gradient
-    assert evaluate(forward_derivative(backward), (((x, y), one), ((u, v), zero)), reals=Fraction) == product
-    back = evaluate(reverse_derivative(backward), (((x, y), one), (u, v)), reals=Fraction)
-    assert back == (product, u * gradient[0] + v * gradient[1])
+    for inner in REVERSE:
+        backward = inner(program)  # (x, w) -> w gradient
+        assert evaluate(forward_derivative(backward), (((x, y), one), ((u, v), zero)), reals=Fraction) == product
+        back = evaluate(reverse_derivative(backward), (((x, y), one), (u, v)), reals=Fraction)
+        assert back == (product, u * gradient[0] + v * gradient[1])
 
 
 def test_third_derivatives_are_exact():
@@ -318,24 +322,33 @@ def test_third_derivatives_are_exact():
     assert evaluate(thrice, point, reals=Fraction) == 24 * x
 
 
+def test_reverse_mode_three_times_over_is_exact():
+    """(x, w) -> w f', then (x, w, u) -> (u w f'', u f'), then the derivative of its first part: u w f'''."""
+    once = reverse_derivative(parse(r"\x. x * x * x * x"))
+    thrice = reverse_derivative(reverse_derivative(once))
+    x, one, zero = Fraction(5), Fraction(1), Fraction(0)
+    found = evaluate(thrice, (((x, one), one), (one, zero)), reals=Fraction)
+    assert found == ((24 * x, 12 * x**2), 12 * x**2)
+
+
 @pytest.mark.parametrize("text", PROGRAMS)
-@pytest.mark.parametrize("inner", [forward, forward_derivative, reverse1], ids=lambda wrapper: wrapper.__name__)
+@pytest.mark.parametrize("inner", [forward, forward_derivative, *REVERSE], ids=lambda wrapper: wrapper.__name__)
 def test_derivatives_of_every_program_are_programs(text, inner):
     """Against differences of the inner derivative, which is evaluated without a second translation."""
     derivative = inner(parse(text))
     point, u, h = (0.7, 1.9), (0.3, -2.0), 1e-6
-    beside = 1.0 if inner is reverse1 else (1.1, 0.4)
+    beside = 1.0 if inner in REVERSE else (1.1, 0.4)
 
     def at(t):
         found = evaluate(derivative, ((point[0] + t * u[0], point[1] + t * u[1]), beside))
         return np.array(found)
 
     wanted = (at(h) - at(-h)) / (2 * h)
-    still = 0.0 if inner is reverse1 else (0.0, 0.0)
+    still = 0.0 if inner in REVERSE else (0.0, 0.0)
     found = evaluate(forward_derivative(derivative), ((point, beside), (u, still)))
     assert np.array(found) == pytest.approx(wanted, rel=1e-7, abs=1e-7)
-    weights = np.array([0.6, -1.7]) if inner is reverse1 else np.array(1.0)
-    back = evaluate(reverse_derivative(derivative), ((point, beside), (0.6, -1.7) if inner is reverse1 else 1.0))
+    weights = np.array([0.6, -1.7]) if inner in REVERSE else np.array(1.0)
+    back = evaluate(reverse_derivative(derivative), ((point, beside), (0.6, -1.7) if inner in REVERSE else 1.0))
     assert back[0][0] * u[0] + back[0][1] * u[1] == pytest.approx(np.sum(weights * wanted), rel=1e-7, abs=1e-7)
 
 
@@ -356,12 +369,82 @@ def test_sums_and_arrays_have_second_derivatives():
     assert evaluate(forward_derivative(once), ((x, along), (direction, zero))) == 2 * 5.0 + 2 * 3.0 * 2.0
     back, _ = evaluate(reverse_derivative(once), ((x, along), 1.0))
     assert back == (Left(10.0), [6.0])
+    gradient = reverse_derivative(program)
+    assert evaluate(forward_derivative(gradient), ((x, 1.0), (along, 0.0))) == (Left(10.0), [6.0])
+    assert evaluate(reverse_derivative(gradient), ((x, 1.0), along)) == ((Left(10.0), [6.0]), 2 * 3.0 * 5.0)
 
 
-def test_a_derivative_by_delta_terms_says_what_to_take_instead():
-    for wrapper in (reverse2, reverse, reverse_derivative):
-        with pytest.raises(IllTyped, match="forward or reverse1|only in derivatives by delta terms"):
-            forward_derivative(wrapper(parse(r"\x. x * x")))
+# Delta terms as functions
+
+
+def computation(delta, names):
+    """A term that makes a delta term, as the translations do: what a `Let` binds, by `deltaLet`."""
+    match delta:
+        case d.Zero():
+            return Pure(Op("Zero"))
+        case d.Var(name):
+            return Pure(apply("Var", names.get(name, Literal(name))))
+        case d.Scale(factor, inner):
+            return Do("d", computation(inner, names), Pure(apply("Scale", Real(factor), Var("d"))))
+        case d.Add(left, right):
+            both = Pure(apply("Add", Var("d"), Var("e")))
+            return Do("d", computation(left, names), Do("e", computation(right, names), both))
+        case d.Let(name, bound, body):
+            u = Var(f"u{len(names)}")
+            inside = Do(u.name, apply("deltaLet", Var("d")), computation(body, {**names, name: u}))
+            return Do("d", computation(bound, names), inside)
+
+
+@given(deltas(5), st.integers(-3, 3), st.dictionaries(st.integers(1, 3), st.integers(-3, 3)))
+def test_a_folded_delta_term_means_what_figure_11_says(delta, factor, before):
+    result = Do("d", computation(delta, {}), Pure(Pair(Real(0), Var("d"))))
+    run = Snd(apply("runDelta", Literal(10), result))
+    term = Lam("um", apply("eval", Real(factor), run, Var("um")))
+    expected = figure_11(factor, evaluate(run), before)
+    assert evaluate(folded(term), before, reals=int) == evaluate(term, before, reals=int) == expected
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+@pytest.mark.parametrize("wrapper", REVERSE, ids=lambda wrapper: wrapper.__name__)
+def test_a_derivative_as_a_source_program_is_the_same_function(wrapper, text):
+    derivative = wrapper(parse(text))
+    source = as_source(derivative)
+    assert typeof(source) == typeof(derivative)
+    shown = show(source)
+    assert not re.search(r"\b(pure|do|M|Delta|Scale|Add|Zero|deltaLet|runDelta|eval|foldM|sequence)\b", shown)
+    assert "[" not in shown.replace("[]", "").replace("fused[R * R]", "")
+    for point in POINTS:
+        assert evaluate(source, (point, 1.5)) == pytest.approx(evaluate(derivative, (point, 1.5)), rel=1e-14)
+
+
+def test_a_derivative_of_a_derivative_costs_a_constant_factor():
+    program = parse(r"\(x, n). fold ((\(a, b). a * sin x + b), (x, build (n, \i. real i)))")
+    gradient = reverse_derivative(program)
+    twice = reverse_derivative(gradient)
+    ratios = [steps(twice, (((0.5, n), 1.0), (1.0, n))) / steps(program, (0.5, n)) for n in (10, 40, 160)]
+    assert ratios[0] * 1.02 > ratios[1] > 0.95 * ratios[2]
+    assert ratios[2] < 115
+
+
+def test_a_linked_program_has_second_derivatives():
+    derivative = translations.linked(parse(r"\x. twice square x"), library())  # 4 x^3
+    x = Fraction(3)
+    assert evaluate(reverse_derivative(derivative), ((x, 1), 1), reals=Fraction) == (12 * x**2, 4 * x**3)
+
+
+def test_maps():
+    program = parse(r"\x. let m = insert ((2, x * x), insert ((1, x), emptyMap)) in find (2, delete (1, m))")
+    assert typeof(program) == parse_type("R -> Z + R") and evaluate(program, 3.0) == Right(9.0)
+    assert evaluate(parse("find (1, delete (1, insert ((1, 2.0), emptyMap)))")) == Left(0)
+    assert evaluate(forward_derivative(program), (3.0, 1.0)) == Right(6.0)
+    assert evaluate(reverse_derivative(program), (3.0, Right(1.0))) == 6.0
+    assert str(parse_type("Map (R * Z) -> Map R")) == "Map (R * Z) -> Map R"
+
+
+def test_computations_and_delta_terms_are_no_ends_of_a_program():
+    for text in (r"\x. pure (x * 2.0)", r"\x. Scale (x, Zero)", r"\x. insert ((1, x), emptyMap)"):
+        with pytest.raises(IllTyped, match="is not a function between first-order types"):
+            reverse_derivative(parse(text))
 
 
 # Separate compilation
@@ -429,7 +512,7 @@ def test_array_literals():
     assert typeof(program) == parse_type("R * R -> R")
     x, y = 0.7, 1.9
     expected = pytest.approx((2 * y * y, 4 * x * y + 1.0), rel=1e-12)
-    for wrapper in (reverse1, reverse2, reverse, reverse_derivative):
+    for wrapper in REVERSE:
         assert evaluate(wrapper(program), ((x, y), 1.0)) == expected
     assert evaluate(forward(program), ((x, y), (0.0, 1.0))) == pytest.approx(4 * x * y + 1.0, rel=1e-12)
     assert evaluate(parse("[1, 2, 3]")) == [1, 2, 3] and evaluate(parse("size []")) == 0

@@ -1,9 +1,8 @@
 """Derivatives as source programs, so that they can be translated again: derivatives of derivatives.
 
-What `forward` and `reverse1` make uses names that no program can write, which the next translation would capture, and
-polytypic operations. Here the names become ordinary ones, and each polytypic operation a term that goes through the
-values of its type, as `dot` does. Programs with delta terms stay what they are: the monad M has no derivative, so the
-innermost derivatives are taken by `forward` or `reverse1`, and the last by any translation.
+What the translations make uses names that no program can write, which the next translation would capture, polytypic
+operations, delta terms and the monad M. Here the names become ordinary ones, each polytypic operation a term that goes
+through the values of its type, as `dot` does, and the rest what `folding.py` makes of it.
 Krawiec et al. 2022, figures 1 and 16.
 """
 
@@ -11,11 +10,11 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
+from effgrad.papers.lam.folding import folded
 from effgrad.papers.lam.terms import (
     App,
     Base,
     Case,
-    Do,
     Fst,
     Inl,
     Inr,
@@ -26,7 +25,6 @@ from effgrad.papers.lam.terms import (
     Pair,
     Poly,
     Product,
-    Pure,
     Real,
     Snd,
     Sum,
@@ -36,30 +34,19 @@ from effgrad.papers.lam.terms import (
     Vector,
     apply,
 )
-from effgrad.papers.syntax import IllTyped
 
 _OWN = re.compile(r"_[a-zA-Z]")
 Leaf = Callable[..., Term]
 
 
 def as_source(term: Term) -> Term:
-    """Return a derivative by `forward` or `reverse1` as a program of the source language; a program as it is.
-
-    Raises `IllTyped` for a derivative by delta terms.
-    """
+    """Return a derivative as a program of the source language; a program as it is."""
+    term = folded(_expanded(term))
     names = {name for part in _all(term) for name in part.parts() if isinstance(name, str)}
-    polytypic = [part for part in _all(term) if isinstance(part, Poly) and part.name != "fused"]
-    for part in _all(term):
-        if isinstance(part, Pure | Do):
-            raise IllTyped(
-                "main expression: a derivative by delta terms has no derivative; take the inner one by forward or "
-                "reverse1",
-                term.place,
-            )
     if any(_OWN.match(name) for name in names):
         fresh = (name for n in itertools.count(1) if (name := f"v{n}") not in names)
         term = _renamed(term, {}, fresh)
-    return _expanded(term) if polytypic else term
+    return term
 
 
 def _all(term: Term) -> Iterator[Term]:
@@ -102,8 +89,6 @@ def _expanded(term: Term) -> Term:
             return _onehot(type_, 0)
         case Poly(name, type_) if name in _OPERATIONS:
             return _OPERATIONS[name](type_)
-        case Poly(name) if name != "fused":
-            raise IllTyped(f"main expression: {term} occurs only in derivatives by delta terms", term.place)
     return term.rebuilt(_expanded)
 
 
@@ -131,12 +116,31 @@ def _scale(type_: Type) -> Term:
     return Lam("p", Let("r", Fst(Var("p")), Let("x", Snd(Var("p")), scaled)))
 
 
+def _init_vars(type_: Type) -> Term:
+    return Lam("p", _counted(type_, lambda x, n: Pair(x, apply("Var", n)), Fst(Var("p")), Snd(Var("p"))))
+
+
+def _lookup(type_: Type) -> Term:
+    found = leafwise(type_, lambda x: apply("lookupOrZero", Fst(Snd(x)), Var("m")), Var("x"))
+    return Lam("p", Let("m", Fst(Var("p")), Let("x", Snd(Var("p")), found)))
+
+
+def _eval2(type_: Type) -> Term:
+    evaluated = apply("eval", Fst(Var("p")), Fst(Snd(Var("p"))), Op("emptyMap"))
+    total = _counted(type_, lambda x, n: apply("+", x, apply("lookupOrZero", n, Var("m"))), Var("x"), Literal(0))
+    return Lam("p", Let("m", evaluated, Let("x", Snd(Snd(Var("p"))), Fst(total))))
+
+
 _OPERATIONS: dict[str, Callable[[Type], Term]] = {
     "zip": _of_two(Pair),
     "add": _of_two(lambda x, y: apply("+", x, y)),
     "primal": _of_one(Fst),
     "delta": _of_one(Snd),
     "scale": _scale,
+    "initVars": _init_vars,
+    "initZeros": _of_one(lambda x: Pair(x, Op("Zero"))),
+    "lookup": _lookup,
+    "eval2": _eval2,
 }
 
 
@@ -168,3 +172,36 @@ def _side(inject: type[Inl] | type[Inr], part: Type, leaf: Leaf, values: tuple[T
         stuck = apply("index", Op("nil"), Literal(0))
         body = Case(value, name.name, body, "_", stuck) if inject is Inl else Case(value, "_", stuck, name.name, body)
     return body
+
+
+def _counted(type_: Type, leaf: Leaf, value: Term, last: Term, depth: int = 0) -> Term:
+    """A value of a type from another, `leaf` applied at each real and its number; paired with the last number."""
+    match type_:
+        case Base("R"):
+            n = Var(f"n{depth}")
+            return Let(n.name, apply("+Z", last, Literal(1)), Pair(leaf(value, n), n))
+        case Product(left, right):
+            one, other = Var(f"a{depth}"), Var(f"b{depth}")
+            second = _counted(right, leaf, Snd(value), Snd(one), depth + 1)
+            both = Let(other.name, second, Pair(Pair(Fst(one), Fst(other)), Snd(other)))
+            return Let(one.name, _counted(left, leaf, Fst(value), last, depth + 1), both)
+        case Vector(item):
+            pair, reached, next_ = Var(f"q{depth}"), Fst(Var(f"q{depth}")), Var(f"a{depth}")
+            joined = Pair(apply("cons", Fst(next_), Fst(reached)), Snd(next_))
+            step = Lam(pair.name, Let(next_.name, _counted(item, leaf, Snd(pair), Snd(reached), depth + 1), joined))
+            return Let(next_.name, apply("fold", step, Pair(Op("nil"), last), value), _turned(next_, depth))
+        case Sum(left, right):
+            c, a = Var(f"c{depth}"), Var(f"a{depth}")
+            sides = [
+                Let(a.name, _counted(part, leaf, c, last, depth + 1), Pair(inject(Fst(a)), Snd(a)))
+                for inject, part in ((Inl, left), (Inr, right))
+            ]
+            return Case(value, c.name, sides[0], c.name, sides[1])
+    return Pair(value, last)
+
+
+def _turned(counted: Term, depth: int) -> Term:
+    """A vector in the other order, paired with the number that it is paired with."""
+    items, i = Fst(counted), Var(f"i{depth}")
+    from_the_end = apply("-Z", apply("-Z", apply("size", items), Literal(1)), i)
+    return Pair(apply("build", apply("size", items), Lam(i.name, apply("index", items, from_the_end))), Snd(counted))

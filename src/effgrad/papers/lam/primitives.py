@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from effgrad.papers.lam import delta
-from effgrad.papers.lam.terms import DELTA, DELTA_MAP, Arrow, Monad, Product, R, Sum, Type, Unknown, Vector, Z, power
+from effgrad.papers.lam.terms import DELTA, Arrow, Map, Monad, Product, R, Sum, Type, Unknown, Vector, Z, power
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Constant:
     """A constant and its type; `kind` says how translations treat it.
 
     smooth: by its partials. constant: a real that does not depend on reals. observing: looks at reals and gives a
-    discrete result. discrete: untouched. array: works at every type. output: only in translated programs.
+    discrete result. discrete: untouched. array: works on vectors and maps of every type. output: only in translated
+    programs.
     """
 
     name: str
@@ -86,6 +87,13 @@ _TABLE = [
     Constant("build", "array", Arrow(Product(Z, Arrow(Z, _A)), Vector(_A)), None),
     Constant("size", "array", Arrow(Vector(_A), Z), len),
     Constant("fold", "array", Arrow(Product(Arrow(Product(_A, _B), _A), Product(_A, Vector(_B))), _A), None),
+    Constant("emptyMap", "array", Map(_A), {}),
+    Constant("insert", "array", Arrow(Product(Product(Z, _A), Map(_A)), Map(_A)), lambda p: {**p[1], p[0][0]: p[0][1]}),
+    Constant("delete", "array", Arrow(Product(Z, Map(_A)), Map(_A)),
+             lambda p: {key: item for key, item in p[1].items() if key != p[0]}),
+    # `inl 0` if the map has nothing there.
+    Constant("find", "array", Arrow(Product(Z, Map(_A)), Sum(Z, _A)),
+             lambda p: Right(p[1][p[0]]) if p[0] in p[1] else Left(0)),
     Constant("sequence", "output", Arrow(Vector(Monad(_A)), Monad(Vector(_A))), None),
     Constant("foldM", "output",
              Arrow(Product(Arrow(Product(_A, _B), Monad(_A)), Product(_A, Vector(_B))), Monad(_A)), None),
@@ -94,11 +102,10 @@ _TABLE = [
     Constant("Scale", "output", Arrow(Product(R, DELTA), DELTA), _pairwise(delta.Scale)),
     Constant("Add", "output", Arrow(Product(DELTA, DELTA), DELTA), _pairwise(delta.Add)),
     Constant("Var", "output", Arrow(Z, DELTA), delta.Var),
-    Constant("emptyMap", "output", DELTA_MAP, {}),
-    Constant("lookupOrZero", "output", Arrow(Product(Z, DELTA_MAP), R), lambda p: p[1].get(p[0], 0)),
+    Constant("lookupOrZero", "output", Arrow(Product(Z, Map(R)), R), lambda p: p[1].get(p[0], 0)),
     Constant("deltaLet", "output", Arrow(DELTA, Monad(Z)), None),
     Constant("runDelta", "output", Arrow(Product(Z, Monad(Product(R, DELTA))), Product(R, DELTA)), None),
-    Constant("eval", "output", Arrow(Product(R, Product(DELTA, DELTA_MAP)), DELTA_MAP), None),
+    Constant("eval", "output", Arrow(Product(R, Product(DELTA, Map(R))), Map(R)), None),
 ]  # fmt: skip
 
 CONSTANTS: dict[str, Constant] = {constant.name: constant for constant in _TABLE}

@@ -7,7 +7,7 @@
 
 Infix operators are constants applied to pairs: `x * y` on reals, `x *Z y` on integers; `x < y` gives `inl 0` if it
 holds and `inr 0` if not, and `if` is a `case` on that. Binders may be patterns, which stand for projections. The
-output of the translations also has `pure e`, `do {x <- e; ...}`, delta terms and the types Delta, DeltaMap and M A.
+output of the translations also has `pure e`, `do {x <- e; ...}`, delta terms and the types Delta and M A.
 
 Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
 """
@@ -30,6 +30,7 @@ from effgrad.papers.lam.terms import (
     Lam,
     Let,
     Literal,
+    Map,
     Monad,
     Op,
     Pair,
@@ -78,11 +79,12 @@ statement: NAME "<-" term
 ?sum_type: product_type | sum_type "+" product_type                         -> sum_of
 ?product_type: item_type | item_type ("*" | "×") product_type               -> product_of
 ?item_type: "Vector" item_type                                              -> vector
+     | "Map" item_type                                                      -> map
      | "M" item_type                                                        -> monad
      | BASE                                                                 -> base
      | "(" type ")"
 
-BASE: "R" | "ℝ" | "Z" | "ℤ" | "String" | "DeltaMap" | "Delta"
+BASE: "R" | "ℝ" | "Z" | "ℤ" | "String" | "Delta"
 PROJECTION_OR_INJECTION.2: /(fst|snd|inl|inr|pure)(?![\w'])/
 POLYTYPIC_OPERATION.2: /[a-zA-Z]\w*(?=\[)/
 ADD: "+Z" | "-Z" | "+" | "-"
@@ -204,6 +206,9 @@ class _Reader(Reader):
 
     def vector(self, at: Place, item: Type) -> Type:
         return Vector(item)
+
+    def map(self, at: Place, item: Type) -> Type:
+        return Map(item)
 
     def monad(self, at: Place, result: Type) -> Type:
         return Monad(result)

@@ -15,7 +15,7 @@ from effgrad.papers.syntax import Node
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A type without parts: R, Z, String, Delta, DeltaMap."""
+    """A type without parts: R, Z, String, Delta."""
 
     name: str
 
@@ -59,6 +59,16 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
+class Map:
+    """A finite map from integers."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"Map {_at(self.item, 3)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Monad:
     """M A: a computation that may bind delta terms."""
 
@@ -78,10 +88,10 @@ class Unknown:
         return self.name
 
 
-Type = Base | Product | Sum | Arrow | Vector | Monad | Unknown
+Type = Base | Product | Sum | Arrow | Vector | Map | Monad | Unknown
 
 R, Z, STRING = Base("R"), Base("Z"), Base("String")
-DELTA, DELTA_MAP = Base("Delta"), Base("DeltaMap")
+DELTA = Base("Delta")
 DISCRETE = (Z, STRING)
 
 

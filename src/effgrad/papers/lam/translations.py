@@ -300,18 +300,18 @@ def reverse(term: Term) -> Term:
 def _ends(term: Term, context: Mapping[str, Type] | None = None) -> tuple[Term, Type, Type]:
     """A main expression as a source program, its type of inputs, and that of its outputs."""
     type_ = typeof(term, context)
-    if not isinstance(type_, Arrow) or _has_function(type_.argument) or _has_function(type_.result):
+    if not isinstance(type_, Arrow) or not _is_first_order(type_.argument) or not _is_first_order(type_.result):
         raise IllTyped(f"main expression: {type_} is not a function between first-order types", term.place)
     return as_source(term), type_.argument, type_.result
 
 
-def _has_function(type_: Type) -> bool:
+def _is_first_order(type_: Type) -> bool:
     match type_:
         case Product(left, right) | Sum(left, right):
-            return _has_function(left) or _has_function(right)
+            return _is_first_order(left) and _is_first_order(right)
         case Vector(item):
-            return _has_function(item)
-    return isinstance(type_, Arrow)
+            return _is_first_order(item)
+    return isinstance(type_, Base) and type_ != terms.DELTA
 
 
 @deep()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from effgrad.papers.lam.primitives import CONSTANTS
 from effgrad.papers.lam.terms import (
     DELTA,
-    DELTA_MAP,
     STRING,
     App,
     Arrow,
@@ -22,6 +21,7 @@ from effgrad.papers.lam.terms import (
     Lam,
     Let,
     Literal,
+    Map,
     Monad,
     Op,
     Pair,
@@ -95,7 +95,7 @@ POLYTYPIC: dict[str, Callable[[Type], Type]] = {
     "eval2": lambda a: Arrow(Product(R, Product(DELTA, a)), a),
     "initVars": lambda a: Arrow(Product(a, Z), Product(reverse_dual(a), Z)),
     "initZeros": lambda a: Arrow(a, reverse_dual(a)),
-    "lookup": lambda a: Arrow(Product(DELTA_MAP, reverse_dual(a)), a),
+    "lookup": lambda a: Arrow(Product(Map(R), reverse_dual(a)), a),
     "fused": lambda a: Arrow(Arrow(a, R), Arrow(a, R)),
 }
 
@@ -221,8 +221,8 @@ def rebuilt(type_: Type, change: Callable[[Type], Type]) -> Type:
             return Sum(change(left), change(right))
         case Arrow(argument, result):
             return Arrow(change(argument), change(result))
-        case Vector(item):
-            return Vector(change(item))
+        case Vector(item) | Map(item):
+            return type(type_)(change(item))
         case Monad(result):
             return Monad(change(result))
     return type_
@@ -234,6 +234,6 @@ def _parts(type_: Type) -> tuple[Type, ...]:
             return left, right
         case Arrow(argument, result):
             return argument, result
-        case Vector(item) | Monad(item):
+        case Vector(item) | Map(item) | Monad(item):
             return (item,)
     return ()
