@@ -86,7 +86,9 @@ MUTANTS = {
     "the result of a once clause is lost": ("clauses", "(stop.value, None) if", "(result, None) if"),
     "a shallow handler is deep": ("handler", "frame.names = ()", "pass"),
     "a shallow handler keeps its return clause": ("continuations", "(), True", "(), False"),
-    "a one-shot continuation for two calls": ("continuations", "            self.run = None\n", ""),
+    "a one-shot continuation for two calls": (
+        "continuations", "            self.run = None\n            self._shrink()\n", "",
+    ),
     "operations are performed again in a replay": ("continuations", "if self.log is None:\n", "if True:\n"),
     "a replay goes one operation too far": ("replay", "self.answers[:place]", "self.answers[: place - 1]"),
     "a spent program is grafted without its handler": (

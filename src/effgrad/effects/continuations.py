@@ -7,7 +7,7 @@ what the body does not handle goes to the handlers around the place where it was
 
 Three things keep programs of any length in constant time an operation and little memory:
 
-* No stack grows. After `DEPTH` waiting clauses, the next one runs on a new stack (`stacks.py`). So the price of a
+* No stack grows. After some waiting clauses, the next one runs on a new stack (`stacks.py`). So the price of a
   switch, which from Python 3.12 on grows with the depth of the stack, is the same throughout.
 * A clause that uses `k` for nothing but `return k(value)` does not wait: it ends first, and its driver resumes `k`. Nor
   does a program that does nothing but go on with the continuation of a shallow handler.
@@ -23,6 +23,7 @@ import dis
 import functools
 import itertools
 import sys
+import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
@@ -34,11 +35,8 @@ from effgrad.effects.effect import Frame, Request, frames
 from effgrad.effects.errors import ContinuationEscaped, ResumedTwice
 from effgrad.effects.handler import defers, end
 from effgrad.effects.replay import Log
-from effgrad.effects.stacks import Stack, for_stack, on_new_stack, root, start, switch
+from effgrad.effects.stacks import Stack, for_stack, has_room, on_new_stack, root, start, switch
 from effgrad.errors import running_frames
-
-# As many waiting clauses as fill the 16 kB that Python takes for a stack.
-DEPTH = 40
 
 
 class _Closed(Abandoned):
@@ -50,12 +48,13 @@ class Run:
 
     __slots__ = (
         "activation", "program", "frame", "body", "pending", "log", "catches_all",
-        "clause", "args", "kwargs", "performer", "place",
+        "clause", "args", "kwargs", "performer", "place", "message",
     )  # fmt: skip
 
     def __init__(self, activation: Any, program: Callable[[], Any], frame: Frame, log: Log | None) -> None:
         self.activation, self.program, self.frame, self.log = activation, program, frame, log
         self.pending: Any = ()
+        self.message: Any = None  # the greenlet to go on with, and what it is resumed with
         self.catches_all = log is not None
         frame.boundary = self
         self.body = Stack(root(), None, functools.partial(_body, self, program))
@@ -99,9 +98,10 @@ class Run:
         log = self.log.until(place, error is not None, value if error is None else error)
         return Run(self.activation, self.program, Frame(self.activation, self.frame.names, None), log)
 
-    def drive(self, stack: Stack, target: Any, value: Any, error: BaseException | None, pending: Any) -> Any:
+    def drive(self, pending: Any) -> Any:
         """Go on with the computation: the handled result, or the run itself if it needs a clause first."""
-        activation = self.activation
+        stack = getcurrent()
+        activation, (target, value, error), self.message = self.activation, self.message, None
         outer = activation._run, activation._pending
         activation._run, activation._pending, self.pending = self, pending, pending
         # What the computation does not handle goes to the handlers around this place.
@@ -123,9 +123,24 @@ class Run:
                 return result.outcome()
             raise result
         if type(result) is _Resume:
-            return self.drive(stack, *self._graft(result), pending)
+            self._graft(result)
+            return self.drive(pending)
         stack.last = None
         return result if activation._spent else activation.return_(result)
+
+    def ended(self, pending: Any, value: Any, error: BaseException | None = None) -> Any:
+        """The handled result of a computation that has come to its end, when the clauses pending have finished."""
+        stack = getcurrent()
+        stack.depth, stack.last = stack.depth - 1, None
+        try:
+            return for_stack(stack, unwind(self.activation, pending, value, error))
+        finally:
+            del error  # whose traceback refers to this frame
+            _release(self.activation)
+
+    def failed(self, pending: Any) -> Any:
+        """The same of one that has come to the error that is being handled."""
+        return self.ended(pending, None, sys.exception())
 
     def _adopt(self, target: Any, new_root: Any) -> None:
         """Let the stacks of the computation have the root of the place where it is resumed."""
@@ -136,26 +151,27 @@ class Run:
         except ValueError as error:
             raise ContinuationEscaped(f"a continuation was resumed where it cannot run: {error}") from None
 
-    def rest(self, stack: Stack) -> Callable[..., Any]:
+    def rest(self) -> Callable[..., Any]:
         """The continuation of the operation that the computation waits for, for its clause."""
         performer, self.performer = self.performer, None
         suspended = _Suspended(self, performer, self.place)
-        stack.last = suspended if _ends_with_k(self.clause.__code__) else None
-        return continuation(suspended)
+        getcurrent().last = suspended if _ends_with_k(self.clause.__code__) else None
+        k = continuation(suspended)
+        suspended.function = weakref.ref(k)
+        return k
 
     def argument(self) -> Any:
         """The one argument of that operation, which is not kept any longer."""
         (argument,), self.args = self.args, ()
         return argument
 
-    def _graft(self, last: _Resume) -> tuple[Any, Any, BaseException | None]:
+    def _graft(self, last: _Resume) -> None:
         """Let the rest of a computation whose own handler, a shallow one, is spent be that of this run."""
-        run, performer, value, error = last.suspended.take(last.value, last.error)
-        frame = run.frame
+        run = last.suspended.take(last.value, last.error)
+        frame, self.message = run.frame, run.message
         frame.activation, frame.names, frame.boundary = self.activation, self.frame.names, self
         self.activation._frame, self.frame, self.body = frame, frame, run.body
         _release(run.activation)
-        return performer, value, error
 
 
 class _Resume:
@@ -166,11 +182,16 @@ class _Resume:
     def __init__(self, suspended: _Suspended, value: Any, error: BaseException | None) -> None:
         self.suspended, self.value, self.error = suspended, value, error
 
-    def instead_of(self, run: Run) -> tuple[Run, Any, Any, BaseException | None]:
+    def instead_of(self, run: Run) -> Run:
         """Take the continuation, to drive it on in the place of a run that is done."""
         taken = self.suspended.take(self.value, self.error)
         _release(run.activation)
         return taken
+
+    def waited_for(self) -> Callable[..., Any]:
+        """The continuation, to call it and wait for its result after all."""
+        getcurrent().last = None
+        return continuation(self.suspended)
 
 
 def _body(run: Run, program: Callable[[], Any]) -> Any:
@@ -197,27 +218,40 @@ def suspended_program(activation: Any, program: Callable[[], Any], again: bool, 
 class _Suspended:
     """The rest of a computation, after one operation or before it has begun; closed when nothing refers to it."""
 
-    __slots__ = ("run", "performer", "place")
+    __slots__ = ("run", "performer", "place", "function")
 
     def __init__(self, run: Run, performer: Any, place: int) -> None:
         self.run: Any = run
         self.performer, self.place = performer, place
+        self.function: Any = None
         run.activation._holds += 1
 
-    def take(self, value: Any, error: BaseException | None) -> tuple[Run, Any, Any, BaseException | None]:
-        """The run, the greenlet to go on with, and its message; who takes it has to release the activation."""
+    def take(self, value: Any, error: BaseException | None) -> Run:
+        """The run, with the greenlet to go on with and its message; who takes it has to release the activation."""
         performer, self.performer = self.performer, None
-        run = self.run
+        run: Run = self.run
         if run is None:
             raise ResumedTwice("a one-shot continuation was resumed a second time")
         if run.log is None:
             self.run = None
-            return run, performer, value, error
-        run.activation._holds += 1
-        if performer is not None:
-            return run, performer, value, error
-        run = run.again(self.place, value, error)
-        return run, run.body, None, None
+            self._shrink()
+        else:
+            run.activation._holds += 1
+            if performer is None:
+                run = run.again(self.place, value, error)
+                performer, value, error = run.body, None, None
+        run.message = performer, value, error
+        return run
+
+    def on_new_stack(self, value: Any, error: BaseException | None) -> Any:
+        """Resume on a stack where there is room."""
+        return for_stack(getcurrent(), on_new_stack(continuation(self), value, error))
+
+    def _shrink(self) -> None:
+        """Leave no more than its name of a function that was resumed; a clause that waits keeps it, and may call it."""
+        k = self.function and self.function()
+        if k is not None and len(vars(k)) == 1:
+            k.__dict__, k.__defaults__ = _TAKEN
 
     def __call__(self, error: BaseException) -> Any:
         """`k.throw(error)`: resume with an exception, raised where the operation was performed."""
@@ -247,41 +281,44 @@ def continuation(suspended: _Suspended) -> Callable[..., Any]:
 
     # A default takes less memory than a closure.
     def k(value: Any = None, error: BaseException | None = None, suspended: _Suspended = suspended) -> Any:
-        stack = getcurrent()
-        if type(stack) is Stack and stack.last is suspended and _is_last_act():
+        if _is_last_act(suspended):
             return _Resume(suspended, value, error)
-        if type(stack) is not Stack or stack.depth >= DEPTH:
-            return for_stack(stack, on_new_stack(continuation(suspended), value, error))
-        run, target, value, error = suspended.take(value, error)
+        if not has_room():
+            return suspended.on_new_stack(value, error)
+        run = suspended.take(value, error)
+        getcurrent().depth += 1
         pending: Any = [] if run.activation._deferring else ()
-        result: Any = None
-        failure: BaseException | None = None
-        stack.depth += 1
+        del value, error, suspended
         try:
-            result = run.drive(stack, target, value, error, pending)
-            while result is run:
+            value = run.drive(pending)
+            while value is run:
                 # One argument is written out, since in Python 3.11 a call with * takes C stack.
                 if len(run.args) == 1 and not run.kwargs:
-                    result = run.clause(run.activation, run.rest(stack), run.argument())
+                    value = run.clause(run.activation, run.rest(), run.argument())
                 else:
-                    result = run.clause(run.activation, run.rest(stack), *run.args, **run.kwargs)
-                if type(result) is _Resume and pending:
-                    stack.last = None
-                    result = continuation(result.suspended)(result.value, result.error)
-                elif type(result) is _Resume:
-                    run, target, value, error = result.instead_of(run)
-                    result = run.drive(stack, target, value, error, pending)
-        except BaseException as raised:
-            failure = raised
-        stack.depth, stack.last = stack.depth - 1, None
-        try:
-            return for_stack(stack, unwind(run.activation, pending, result, failure))
-        finally:
-            del failure  # whose traceback refers to this frame
-            _release(run.activation)
+                    value = run.clause(run.activation, run.rest(), *run.args, **run.kwargs)
+                if type(value) is _Resume and pending:
+                    value = value.waited_for()(value.value, value.error)
+                elif type(value) is _Resume:
+                    run = value.instead_of(run)
+                    value = run.drive(pending)
+        except BaseException:
+            return run.failed(pending)
+        return run.ended(pending, value)
 
     k.throw = suspended  # type: ignore[attr-defined]
     return k
+
+
+def _taken() -> tuple[Any, Any]:
+    """The attributes and the defaults of each continuation that has been resumed."""
+    taken = object.__new__(_Suspended)
+    taken.run = taken.performer = None
+    k: Any = continuation(taken)
+    return vars(k), k.__defaults__
+
+
+_TAKEN = _taken()
 
 
 # Last acts
@@ -295,11 +332,14 @@ def _ends_with_k(clause: CodeType) -> bool:
     return clause.co_argcount > 1 and _ends_with(clause, clause.co_varnames[1])
 
 
-def _is_last_act() -> bool:
+def _is_last_act(suspended: _Suspended) -> bool:
     """Whether a continuation is called by the program or clause itself that ends with it.
 
     What these call in turn may know the continuation too, and goes on after it.
     """
+    stack = getcurrent()
+    if type(stack) is not Stack or stack.last is not suspended:
+        return False
     _, _, caller, outer = itertools.islice(running_frames(), 4)
     return caller.f_code is _BODY or outer.f_code in (_BODY, _DRIVER)
 

@@ -17,6 +17,8 @@ from greenlet import getcurrent, greenlet
 
 from effgrad.effects.errors import ContinuationEscaped
 
+# As many waiting clauses as fill the 16 kB that Python takes for a stack.
+DEPTH = 52
 # Of so many functions that a stack gets as results, one is called on a new stack.
 FUNCTIONS = 100
 
@@ -24,9 +26,11 @@ FUNCTIONS = 100
 class Stack(greenlet):  # type: ignore[misc]
     """A piece of the stack; `asker` is the greenlet that waits for its outcome."""
 
+    __slots__ = ("asker", "program", "depth", "functions", "last")
+
     def __init__(self, root: Any, asker: Any, program: Callable[[], Any]) -> None:
         super().__init__(self._live, root)
-        self.gr_context = copy_context()
+        self.gr_context = copy_context()  # type: ignore[misc]
         self.asker, self.program = asker, program
         self.depth = 0  # how many clauses wait on it
         self.functions = 0  # how many functions it has got as results
@@ -91,6 +95,12 @@ def root() -> Any:
     """The root of the current greenlet, which may be the root itself."""
     current = getcurrent()
     return current.parent if type(current) is Stack else current
+
+
+def has_room() -> bool:
+    """Whether another clause may wait on the current stack, which is ours."""
+    current = getcurrent()
+    return type(current) is Stack and current.depth < DEPTH
 
 
 def on_new_stack(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
