@@ -22,6 +22,7 @@ from effgrad import (
     second_order,
     taylor,
     vjp,
+    vmap,
 )
 from effgrad.modes import REVERSE
 
@@ -101,6 +102,26 @@ def test_compiled_programs_call_back(box, backend):
         np.testing.assert_allclose(compiled(a), grad(using(plainly))(a), rtol=1e-13)
     erf_slope = compile(grad(lambda x: erf(x) * x), backend=backend)
     assert erf_slope(0.4) == pytest.approx(grad(lambda x: scipy.special.erf(x) * x)(0.4), rel=1e-14)
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_batches_call_the_black_box_for_each_member(box):
+    f, exact, batch = using(BOXES[box]), using(plainly), np.stack([A, 2 * A, A[::-1]])
+    for derivative in (lambda f: f, grad, hessian):
+        expected = np.stack([derivative(exact)(a) for a in batch])
+        np.testing.assert_allclose(vmap(derivative(f))(batch), expected, rtol=1e-12)
+        np.testing.assert_allclose(compile(vmap(derivative(f)))(batch), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        grad(lambda a: np.sum(vmap(f)(a)))(batch), np.stack([grad(exact)(a) for a in batch]), rtol=1e-12
+    )
+
+
+def test_a_function_of_numbers_is_called_for_each_element():
+    """The C function takes no arrays; a batch, or an array, gives it one number after another."""
+    points = np.array([0.3, -0.2, 1.0])
+    np.testing.assert_allclose(vmap(grad(erf))(points), 2 / np.sqrt(np.pi) * np.exp(-(points**2)), rtol=1e-14)
+    np.testing.assert_allclose(vmap(erf)(points[:1]), scipy.special.erf(points[:1]), rtol=1e-14)
+    np.testing.assert_allclose(jvp(erf, (points,), (points,))[0], scipy.special.erf(points), rtol=1e-14)
 
 
 def test_transposes_of_a_linear_function():

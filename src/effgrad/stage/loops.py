@@ -31,9 +31,13 @@ class LoopStage(Stage):
 
     def outer(self, value: Any) -> Staged:
         if id(value) not in self.lifted:
-            inside = example(value)
+            inside = self.inside(value)
             self.lifted[id(value)] = value, Staged(self, inside, Node(INPUT, (), {}, (), inside))
         return self.lifted[id(value)][1]
+
+    def inside(self, value: Any) -> Any:
+        """The example for a value from around the body."""
+        return example(value)
 
 
 def body(step: Callable[..., Sequence[Any]], *groups: Sequence[Any]) -> tuple[list[Any], Graph]:

@@ -18,9 +18,10 @@ from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import reals, require
 from effgrad.primitives.primitive import Primitive, linear
-from effgrad.toolbox.calls import Call, Solution, rule_of, with_value
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Value, changes, frozen, gathered, number
 from effgrad.toolbox.implicit import corrected
+from effgrad.toolbox.solutions import Solution, with_value
 
 TOLERANCE, NODES = 1e-9, 20_000
 NAME = "scipy.integrate.solve_bvp"
@@ -144,7 +145,7 @@ class TracedSpline:
         return values + h * ((s**3 - 2 * s**2 + s) * self.f[:, i] + (s**3 - s**2) * self.f[:, i + 1])
 
 
-@rule_of(scipy.integrate.solve_bvp, "fun", "bc", "fun_jac", "bc_jac")
+@rule_of(scipy.integrate.solve_bvp, "fun", "bc", "fun_jac", "bc_jac", columns=["fun"], ragged=["x", "y", "yp"])
 def solve_bvp_rule(call: Call) -> Value:
     """The rule of `solve_bvp`: its fields x, y, yp, p and sol."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))

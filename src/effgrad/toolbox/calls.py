@@ -1,7 +1,7 @@
 """Calls of SciPy's solvers from a differentiated program: plain arguments in, a result with derivatives out.
 
 A rule binds the arguments of a call, lets SciPy run on plain ones, and replaces the fields of its result that have
-derivatives. A field of floating point that has none is refused when it is asked for, so none is silently constant.
+derivatives. In a compiled program, or in a batch, all of that is a call back into Python.
 """
 
 import functools
@@ -9,99 +9,69 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-import numpy as np
-from scipy.optimize import OptimizeResult
+import optree
 
-from effgrad.arrays.value import plain
-from effgrad.errors import NoRule
+from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import Calling
-from effgrad.toolbox.frozen import Function, Observed, Value, plain_tree
+from effgrad.toolbox.batch import vmap
+from effgrad.toolbox.callbacks import called_back, computed_here
+from effgrad.toolbox.frozen import Function, Observed, Value, gathered, plain_tree
 
 Arguments: TypeAlias = dict[str, Value]
 
 
-class Deferred:
-    """A field of a result that is computed when it is asked for."""
-
-    def __init__(self, compute: Callable[[], Value]) -> None:
-        self.compute = compute
-
-
-class Constant:
-    """A field of a result that has a value and no derivative rule."""
-
-    def __init__(self, value: Value, name: str) -> None:
-        self.value, self.name = value, name
-
-    def __repr__(self) -> str:
-        return f"{self.value!r} (no derivative)"
-
-
-class Solution(OptimizeResult):  # type: ignore[misc]
-    """The result of a solver in a differentiated program; it is read as SciPy's."""
-
-    def __getitem__(self, key: str) -> Value:
-        value = super().__getitem__(key)
-        if type(value) is Constant:
-            raise NoRule(
-                f"{value.name} has no derivative rule for the field {key!r} of its result: compute it from .x with "
-                "NumPy, or call the solver outside the derivative to look at it"
-            )
-        if type(value) is Deferred:
-            self[key] = value = value.compute()
-        return value
-
-    def __getattr__(self, name: str) -> Value:
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(name) from error
-
-
-def differentiated(result: Value, name: str, **fields: Value) -> Solution:
-    """A solver's result with some fields replaced by traced ones; others of floating point are refused when read."""
-    given = {key: _kept(value, f"scipy.optimize.{name}") for key, value in dict(result).items()}
-    return Solution(given | {key: value for key, value in fields.items() if key in given})
-
-
-def _kept(value: Value, name: str) -> Value:
-    """A field without derivative: numbers of iterations, messages and truth values are what they are."""
-    if isinstance(value, dict):
-        return Solution({key: _kept(item, name) for key, item in value.items()})
-    whole = isinstance(value, bool | int | str | bytes | None) or getattr(value, "dtype", np.dtype("O")).kind in "biuSU"
-    return value if whole else Constant(value, name)
-
-
-def with_value(traced: Value, value: Value) -> Value:
-    """`traced` with the value of `value`, from which it differs by rounding."""
-    return value + (traced - plain(traced))
-
-
-def rule_of(original: Function, *functions: str) -> Callable[[Callable[..., Value]], Calling]:
+def rule_of(
+    original: Function, *functions: str, chosen: Callable[[], Value] = lambda: None, columns: Iterable[str] = (),
+    ragged: Iterable[str] = (),
+) -> Callable[[Callable[..., Value]], Calling]:  # fmt: skip
     """A decorator: the rule of a function of SciPy, from `rule(call)`.
 
-    The arguments named by `functions` are the user's; the first of them is observed for traced values.
+    The arguments named by `functions` are the user's; the first of them is observed for traced values. `chosen` says
+    what a context around the call has chosen; a compiled program keeps that. The functions named by `columns` act on
+    columns, of which a solver asks for any number; a call back knows them by what they do to one. The fields of the
+    result named by `ragged` are as long as the solver likes.
     """
     signature = inspect.signature(original)
 
     def decorate(rule: Callable[["Call"], Value]) -> Calling:
         @functools.wraps(original)
         def called(*args: Value, **kwargs: Value) -> Value:
-            bound = signature.bind(*args, **kwargs)
-            return rule(Call(original, signature, bound.arguments, functions))
+            arguments, choice = signature.bind(*args, **kwargs).arguments, chosen()
+
+            def run(converted: Function, kept: Function) -> Value:
+                given = converted(arguments)
+                if kept is not computed_here:
+                    given |= {name: by_columns(given[name]) for name in columns if callable(given.get(name))}
+                return rule(Call(original, signature, given, functions, choice, kept))
+
+            return called_back(run, original.__name__, ragged)
 
         return Calling(called)
 
     return decorate
 
 
+def by_columns(f: Function) -> Function:
+    """A function of points and columns, applied to each of them."""
+
+    def applied(x: Value, y: Value, *args: Value) -> Value:
+        def one(x: Value, y: Value) -> Value:
+            return np.reshape(gathered(f(np.reshape(x, (1,)), np.reshape(y, (-1, 1)), *args)), (-1,))
+
+        return vmap(one, in_axes=(0, 1), out_axes=1)(x, y)
+
+    return applied
+
+
 class Call:
     """One call of a solver: its arguments, the user's functions in it, and SciPy's result on plain numbers."""
 
     def __init__(
-        self, original: Function, signature: inspect.Signature, arguments: Arguments, functions: Iterable[str]
-    ) -> None:
+        self, original: Function, signature: inspect.Signature, arguments: Arguments, functions: Iterable[str],
+        choice: Value = None, kept: Function = computed_here,
+    ) -> None:  # fmt: skip
         self.original, self.signature, self.arguments = original, signature, arguments
+        self.choice, self.kept = choice, kept
         self.name = original.__name__
         args = self.get("args", ())
         self.args: tuple[Value, ...] = args if isinstance(args, tuple) else (args,)
@@ -134,7 +104,13 @@ class Call:
         bound.arguments.update(plain_arguments | changed)
         # In the order of the signature: what comes before a `*args` is given by its place.
         bound.arguments = {n: bound.arguments[n] for n in self.signature.parameters if n in bound.arguments}
-        return self.original(*bound.args, **bound.kwargs)
+        result, known = self.kept(lambda: self.original(*bound.args, **bound.kwargs))
+        if known:  # the functions have not been called again
+            leaves: list[Value] = optree.tree_leaves(bound.arguments)  # type: ignore[arg-type]
+            for leaf in leaves:
+                if type(leaf) is Observed:
+                    leaf.traced = True
+        return result
 
     @property
     def traced(self) -> bool:

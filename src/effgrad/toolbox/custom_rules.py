@@ -38,9 +38,9 @@ def rule(
     numbers and arrays. One form of rule is given:
 
     Arguments:
-        partials: for an elementwise function that broadcasts as ufuncs do: for each argument a function `(y, *args)`
-            that returns the partial derivative, of the shape of y; None for an argument without derivative. For a
-            function of one argument, the function itself.
+        partials: for an elementwise function, of arrays that broadcast or of numbers only: for each argument a function
+            `(y, *args)` that returns the partial derivative, of the shape of y; None for an argument without
+            derivative. For a function of one argument, the function itself.
         transposes: for a function that is linear in each argument: for each a function `(g, *args)` from a cotangent
             of the result to that of the argument.
         jvp: a function `(tangents, y, *args)` that returns the tangent of the result. `tangents` has a tangent for
@@ -77,7 +77,7 @@ def rule(
     def decorate(f: Callable[P, R]) -> Callable[P, R]:
         name = getattr(f, "__name__", type(f).__name__)
         if partials is not None:
-            call: Function = _of_arrays(elementwise(f, *_each(partials, name, "partials"), name=name))
+            call: Function = _of_arrays(elementwise(_broadcasting(f), *_each(partials, name, "partials"), name=name))
         elif transposes is not None:
             call = _of_arrays(linear(f, *_each(transposes, name, "transposes"), name=name))
         else:
@@ -123,6 +123,22 @@ def _of_arrays(primitive: Primitive) -> Function:
         return primitive(*args)
 
     return call
+
+
+def _broadcasting(f: Function) -> Function:
+    """A function that is called for each number of its arguments where it does not take arrays, as C's functions."""
+
+    def called(*args: Value) -> Value:
+        shape = np.broadcast_shapes(*map(np.shape, args))
+        try:
+            result = f(*args)
+        except (TypeError, ValueError, ctypes.ArgumentError):
+            if not shape:
+                raise
+            return np.vectorize(f)(*args)
+        return result if np.shape(result) == shape else np.vectorize(f)(*args)
+
+    return called
 
 
 def _each(rules: Rules, name: str, form: str) -> list[Function | None]:

@@ -26,7 +26,7 @@ from effgrad.functions.scipy import integrate
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.modes.forward import Forward
 from effgrad.toolbox.boundary import solve_bvp_rule
-from effgrad.toolbox.calls import Call, Constant, Solution, rule_of, with_value
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import (
     Frozen,
     Function,
@@ -41,7 +41,8 @@ from effgrad.toolbox.frozen import (
 )
 from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
-from effgrad.toolbox.quadrature import quad_vec_rule
+from effgrad.toolbox.quadrature import quad_rule, quad_vec_rule
+from effgrad.toolbox.solutions import Constant, Solution, with_value
 
 # The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
 TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
@@ -199,7 +200,13 @@ class TracedSolution:
         return with_value(self.path.at(t, number(t)), self.sol(number(t)))
 
 
-@rule_of(scipy.integrate.solve_ivp, "fun")
+def _chosen() -> str:
+    """The definition of the derivative that a context around the call has chosen."""
+    choice: str = Definition.choose() if handled(Definition) else "solution"
+    return choice
+
+
+@rule_of(scipy.integrate.solve_ivp, "fun", chosen=_chosen, ragged=["t", "y"])
 def _solve_ivp(call: Call) -> Value:
     args, options = call.get("args") or (), call.arguments.get("options", {})
     fun, events = call.arguments["fun"], call.get("events")
@@ -227,7 +234,7 @@ def _solve_ivp(call: Call) -> Value:
     until = max((float(t[-1]) for t in result.t_events if len(t)), key=abs) if stopped else float(number(span[1]))
     if stopped and t_eval is None:
         until = float(result.t[-1])
-    path = _path(problem, call.get("method"), until, result.y, options)
+    path = _path(problem, call, call.get("method"), until, result.y, options)
     return _solved(call, result, path, listed, stopped)
 
 
@@ -239,9 +246,10 @@ def _event(event: Function, args: tuple[Value, ...]) -> Observed:
     return observed
 
 
-def _path(problem: Problem, method: Value, until: float, values: Value, options: dict[str, Value]) -> Trajectory:
-    choice = Definition.choose() if handled(Definition) else "solution"
-    if choice == "steps":
+def _path(
+    problem: Problem, call: Call, method: Value, until: float, values: Value, options: dict[str, Value]
+) -> Trajectory:
+    if call.choice == "steps":
         return own_steps(problem, method, until, plain_tree(options))
     sizes = np.max(np.abs(values), axis=1, initial=0.0) if values.size else np.abs(number(problem.y))
     return trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
@@ -301,7 +309,7 @@ def _times_of(path: Trajectory, event: Function, args: Sequence[Value], found: V
 # odeint
 
 
-@rule_of(scipy.integrate.odeint, "func", "Dfun")
+@rule_of(scipy.integrate.odeint, "func", "Dfun", chosen=_chosen)
 def _odeint(call: Call) -> Value:
     func, y0, t = call.arguments["func"], _vector(call.arguments["y0"]), gathered(call.arguments["t"])
     if call.get("tfirst") and "func" in call.observed:
@@ -315,7 +323,7 @@ def _odeint(call: Call) -> Value:
         return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args))
 
     problem = Problem(f, t[0], t[-1], y0, "scipy.integrate.odeint")
-    path = _path(problem, "LSODA", float(number(t)[-1]), values.T, {})
+    path = _path(problem, call, "LSODA", float(number(t)[-1]), values.T, {})
     traced = with_value(np.transpose(_columns(path, t, number(t))), values)
     kept = [{key: Constant(value, "scipy.integrate.odeint") for key, value in one.items()} for one in info]
     return (traced, *map(Solution, kept)) if info else traced
@@ -323,6 +331,8 @@ def _odeint(call: Call) -> Value:
 
 RULES: list[tuple[Value, str, Value]] = [
     *integrate.RULES,
+    (scipy.integrate, "quad", quad_rule),
+    (scipy.integrate._quadpack_py, "quad", quad_rule),
     (scipy.integrate, "solve_ivp", _solve_ivp),
     (scipy.integrate, "odeint", _odeint),
     (scipy.integrate, "solve_bvp", solve_bvp_rule),

@@ -14,9 +14,10 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Observed, Value, gathered, number, plain_tree
 from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
+from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 
 RHO: dict[str, Function] = {
     "linear": lambda z: z,
@@ -109,9 +110,7 @@ def _nnls(call: Call) -> Value:
     a, b = gathered(call.arguments["A"]), gathered(call.arguments["b"])
     if not traced_inside((a, b)):
         return x0, norm0
-    x = minimum(
-        lambda x: 0.5 * np.sum((a @ x - b) ** 2), x0, [Row(lambda x: x, 0.0, np.inf)], "scipy.optimize.nnls"
-    )
+    x = minimum(lambda x: 0.5 * np.sum((a @ x - b) ** 2), x0, [Row(lambda x: x, 0.0, np.inf)], "scipy.optimize.nnls")
     return x, with_value(np.linalg.norm(a @ x - b), norm0)
 
 

@@ -64,6 +64,15 @@ def joined(leaves: list[Value]) -> Value:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def parted(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
+    """Arrays and numbers of some shapes from the vector of their elements."""
+    if len(shapes) == 1:
+        return [np.reshape(z, shapes[0]) if shapes[0] else z[0]]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+    parts = zip([0, *ends], ends, shapes, strict=False)
+    return [np.reshape(z[start:end], shape) if shape else z[start] for start, end, shape in parts]
+
+
 def order(value: Value) -> int:
     """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's."""
     total, value = 0, gathered(value)

@@ -28,6 +28,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.primitive import Primitive, linear
+from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import (
     Function,
     Value,
@@ -36,6 +37,7 @@ from effgrad.toolbox.frozen import (
     jacobian_at,
     joined,
     order,
+    parted,
     plain_tree,
     require_floats,
     slope_at,
@@ -87,32 +89,32 @@ def root(residual: Function, solver: Function) -> Function:
     residual = program.read(residual)
 
     def find(*args: Value, **kwargs: Value) -> Value:
-        solution = plain_tree(solver(*plain_tree(args), **plain_tree(kwargs)))
-        leaves, tree = flatten(solution)
-        shapes = [np.shape(leaf) for leaf in leaves]
+        def run(converted: Function, kept: Function) -> Value:
+            given, named = converted((args, kwargs))
+            found, _ = kept(lambda: plain_tree(solver(*plain_tree(given), **plain_tree(named))))
+            return _solution(converted(residual), found, given, named)
 
-        def vector(z: Value, args: Value, kwargs: Value) -> Value:
-            result = residual(tree.unflatten(_split(z, shapes)), *args, **kwargs)
-            return joined([gathered(leaf) for leaf in flatten(result)[0]])
-
-        def at_primals(z: Value) -> Value:
-            return vector(z, plain_tree(args), plain_tree(kwargs))
-
-        z = joined(leaves)
-        require_floats(z, "the solution")
-        moved = follow(lambda z: vector(z, args, kwargs), z, frozen(at_primals), "implicit.root")
-        return solution if moved is z else tree.unflatten(_split(moved, shapes))
+        return called_back(run, getattr(residual, "__name__", "implicit.root"))
 
     return find
 
 
-def _split(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
-    """The leaves of a solution from the vector of their elements."""
-    if len(shapes) == 1:
-        return [np.reshape(z, shapes[0]) if shapes[0] else z[0]]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
-    parts = zip([0, *ends], ends, shapes, strict=False)
-    return [np.reshape(z[start:end], shape) if shape else z[start] for start, end, shape in parts]
+def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -> Value:
+    """A solution with the derivatives of the root of a residual."""
+    leaves, tree = flatten(solution)
+    shapes = [np.shape(leaf) for leaf in leaves]
+
+    def vector(z: Value, args: Value, kwargs: Value) -> Value:
+        result = residual(tree.unflatten(parted(z, shapes)), *args, **kwargs)
+        return joined([gathered(leaf) for leaf in flatten(result)[0]])
+
+    def at_primals(z: Value) -> Value:
+        return vector(z, plain_tree(args), plain_tree(kwargs))
+
+    z = joined(leaves)
+    require_floats(z, "the solution")
+    moved = follow(lambda z: vector(z, args, kwargs), z, frozen(at_primals), "implicit.root")
+    return solution if moved is z else tree.unflatten(parted(moved, shapes))
 
 
 def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Value:

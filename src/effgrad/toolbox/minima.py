@@ -17,9 +17,10 @@ from effgrad.api import grad
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
-from effgrad.toolbox.calls import Call, Deferred, differentiated, rule_of, with_value
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import stationary
+from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 
 # A constraint this near to its bound, relative to the bound's size, may be active.
 NEARLY = 1e-4

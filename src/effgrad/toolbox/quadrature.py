@@ -1,17 +1,20 @@
-"""`scipy.integrate.quad_vec`: integrals of functions of traced values that return arrays.
+"""`scipy.integrate.quad` and `quad_vec`: integrals of functions of traced values.
 
-SciPy integrates plain numbers, and the value is SciPy's. The derivative is that of a sum by the rule of Gauss and
-Legendre on intervals that are halved until that rule and one of fewer points agree to rounding.
+`quad` is differentiated by `effgrad.functions.scipy.integrate`. For `quad_vec`, SciPy integrates plain numbers, and the
+value is SciPy's. The derivative is that of a sum by the rule of Gauss and Legendre on intervals that are halved until
+that rule and one of fewer points agree to rounding.
 """
 
 import numpy as np
 import scipy.integrate
 
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.integrate import COARSE_POINTS, COARSE_WEIGHTS, POINTS, WEIGHTS, integrand_term
-from effgrad.functions.scipy.tables import reals, traced_inside
-from effgrad.toolbox.calls import Call, rule_of, with_value
+from effgrad.functions.scipy.integrate import COARSE_POINTS, COARSE_WEIGHTS, POINTS, WEIGHTS, integral, integrand_term
+from effgrad.functions.scipy.tables import Calling, reals, traced_inside
+from effgrad.toolbox.callbacks import called_back
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Value, gathered, number
+from effgrad.toolbox.solutions import with_value
 
 # How often an interval is halved, and how many there are, before the integrand counts as one that is not smooth.
 DEEPEST, MOST = 10, 500
@@ -77,3 +80,14 @@ def quad_vec_rule(call: Call) -> Value:
     if low == high:
         total = (b - a) * gathered(f(a, *args))
     return (with_value(total, result[0]), *result[1:])
+
+
+def _quad(*args: Value, **kwargs: Value) -> Value:
+    def run(converted: Function, kept: Function) -> Value:
+        given, named = converted((args, kwargs))
+        return integral(*given, **named)
+
+    return called_back(run, "quad")
+
+
+quad_rule = Calling(_quad)

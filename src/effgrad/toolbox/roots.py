@@ -9,9 +9,10 @@ import scipy.optimize
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.functions.scipy.tables import Calling
-from effgrad.toolbox.calls import Call, differentiated, rule_of
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Value, frozen, gathered, joined, number
 from effgrad.toolbox.implicit import follow, follow_each
+from effgrad.toolbox.solutions import differentiated
 
 
 def _of_one(call: Call, f: Function, root: Value) -> Value:

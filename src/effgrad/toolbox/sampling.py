@@ -17,9 +17,9 @@ import scipy.special as sp
 
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.toolbox.calls import with_value
 from effgrad.toolbox.frozen import Function, Value, number
 from effgrad.toolbox.implicit import corrected
+from effgrad.toolbox.solutions import with_value
 
 Parameters: TypeAlias = dict[str, Value]
 REQUIRED: Any = object()

@@ -33,9 +33,7 @@ class Sampled(Effect):
         """The sample as the program goes on with it."""
 
 
-def expectation(
-    f: Function, estimator: str = "path", samples: int = 1, baseline: bool = True
-) -> Function:
+def expectation(f: Function, estimator: str = "path", samples: int = 1, baseline: bool = True) -> Function:
     """A function whose value is a mean of random runs of `f`, and whose derivative is an estimate by choice.
 
     Arguments:

@@ -14,7 +14,7 @@ import scipy.integrate
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import Calling, by_matrix, require, rules_of, traced_inside
+from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
@@ -23,7 +23,8 @@ COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in np.polynomial.legendre.l
 SMOOTH = 8
 
 
-def _integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **options: Any) -> Any:
+def integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **options: Any) -> Any:
+    """The rule of `quad`."""
     args = args if isinstance(args, tuple) else (args,)
     traced = traced_inside((a, b, args))
 
@@ -116,6 +117,4 @@ def _cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1,
 
 RULES: list[tuple[Any, str, Any]] = [
     *rules_of(scipy.integrate, {"cumulative_simpson": _cumulative_simpson}),
-    (scipy.integrate, "quad", Calling(_integral)),
-    (scipy.integrate._quadpack_py, "quad", Calling(_integral)),
 ]

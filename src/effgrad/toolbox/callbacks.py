@@ -1,0 +1,297 @@
+"""Calls back into Python: solvers in compiled programs and in batches.
+
+Neither a compiled program nor a run for all members of a batch at once can look into SciPy's solvers. There a call of
+one is a single operation, a `CallBack`, of the traced values that it depends on (`effgrad.toolbox.captured`). It runs
+the solver on plain numbers, each time the program runs, or for one member of the batch after another. Its derivatives
+are call backs too: of the rule that the solver has outside such programs, differentiated when the program runs. So they
+are those of every mode and order, and errors come when and where they do without `compile`.
+"""
+
+import functools
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from effgrad.api import jvp, vjp
+from effgrad.arrays.reach import np, traced_inside
+from effgrad.arrays.value import example, plain
+from effgrad.effects.effect import frames
+from effgrad.errors import EscapedValue, NotBatched, NotStaged
+from effgrad.modes.batched import Batch
+from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.graph import GuardFailed
+from effgrad.stage.stage import Stage
+from effgrad.toolbox.captured import Closure, Grown, NotCaptured
+from effgrad.toolbox.frozen import Function, Value, gathered, joined, parted
+from effgrad.toolbox.solutions import Deferred, Solution
+
+# A call as a function of what replaces the values of the closure in its arguments, and of what keeps the result.
+Run: TypeAlias = Callable[[Function, Function], Value]
+
+
+def computed_here(compute: Callable[[], Value]) -> tuple[Value, bool]:
+    """Compute a result; it was not known."""
+    return compute(), False
+
+
+def called_back(run: Run, name: str, ragged: Iterable[str] = ()) -> Value:
+    """The result of a call, which is a call back where a staged program or a batch is around it.
+
+    The fields named by `ragged` are arrays whose last axis is as long as the solver likes.
+    """
+    if not _surrounded(Stage, Batch):
+        return run(lambda tree: tree, computed_here)
+    try:
+        return _called_back(run, name, frozenset(ragged))
+    except NotCaptured:  # the program is that of the path that the solver takes
+        return run(lambda tree: tree, computed_here)
+
+
+def _surrounded(*kinds: type) -> bool:
+    """Whether one of some handlers is around the current call."""
+    frame = frames.get()
+    while frame is not None:
+        if isinstance(frame.activation, kinds):
+            return True
+        frame = frame.below
+    return False
+
+
+def _called_back(run: Run, name: str, ragged: frozenset[str]) -> Value:
+    closure = Closure()
+
+    def result(*values: Value) -> Value:
+        return run(lambda tree: closure.converted(tree, values), closure.remembered(values))
+
+    while True:
+        known = len(closure.values)
+        try:
+            template = result(*map(example, closure.values))
+            if not closure.opaque:
+                break
+            # In a batch every member may take a path of its own; they are all met here.
+            CallBack(lambda *values: float(result(*values) is None), name)(*map(plain, closure.values))
+        except Grown:
+            assert len(closure.values) > known
+        else:
+            return CalledBack(closure, result, name, ragged).field(template, lambda found: found)
+    return run(lambda tree: tree, computed_here)
+
+
+class CalledBack:
+    """One call of a solver as call backs: a field of its result is computed when it is asked for."""
+
+    def __init__(self, closure: Closure, result: Function, name: str, ragged: frozenset[str]) -> None:
+        self.closure, self.result, self.name, self.ragged = closure, result, name, ragged
+
+    def field(self, template: Value, pick: Function) -> Value:
+        """A part of the result, which is `template` for the example, as a field with derivatives."""
+        if isinstance(template, dict):
+            return Solution({key: Deferred(self._item(item, pick, key)) for key, item in template.items()})
+        if isinstance(template, tuple | list):
+            parts = [self._item(item, pick, number)() for number, item in enumerate(template)]
+            return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
+        if isinstance(template, str):
+            return self._text(template, pick)
+        if template is None or isinstance(template, type):
+            return template
+        if callable(template):
+            return lambda t: self.number(lambda found, t: pick(found)(t), gathered(t))
+        if isinstance(template, bool | int) or np.result_type(template).kind in "biu":
+            values = map(plain, self.closure.values)
+            return CallBack(lambda *values: pick(self.result(*values)), self.name)(*values)
+        return self.number(pick)
+
+    def _item(self, template: Value, pick: Function, key: Value) -> Callable[[], Value]:
+        def picked(found: Value) -> Value:
+            return pick(found)[key]
+
+        if key in self.ragged:
+            return lambda: Ragged(self, template, picked)
+        return lambda: self.field(template, picked)
+
+    def number(self, pick: Function, *given: Value) -> Value:
+        """A number or an array of the result, which may depend on other values that are `given`."""
+
+        def picked(*values: Value) -> Value:
+            count = len(values) - len(given)
+            return pick(self.result(*values[:count]), *values[count:])
+
+        return CallBack(picked, self.name)(*self.closure.values, *given)
+
+    def _text(self, template: str, pick: Function) -> str:
+        """A text, such as a message: the program is one for results with this text."""
+
+        def digest(*values: Value) -> int:
+            return zlib.crc32(pick(self.result(*values)).encode())
+
+        int(CallBack(digest, self.name)(*map(plain, self.closure.values)))
+        return template
+
+
+class Ragged(NDArrayOperatorsMixin):
+    """An array of a result, as long as the solver likes. An index is part of the call back.
+
+    So `solve_ivp(...).y[:, -1]` has one shape, whatever the number of steps. All else goes to the array itself.
+    """
+
+    def __init__(self, call: CalledBack, template: Value, pick: Function) -> None:
+        self.call, self.template, self.pick = call, template, pick
+
+    @functools.cached_property
+    def value(self) -> Value:
+        """The array."""
+        return self.call.number(self.pick)
+
+    def __getitem__(self, index: Value) -> Value:
+        if traced_inside(index):
+            return self.value[index]
+        template, pick, (*others, length) = self.template[index], self.pick, self.template.shape
+
+        def picked(found: Value) -> Value:
+            return pick(found)[index]
+
+        if np.empty((*others, length + 1))[index].shape == np.shape(template):
+            return self.call.number(picked)
+        return Ragged(self.call, template, picked)
+
+    def __array_ufunc__(self, ufunc: Value, method: str, *inputs: Value, **options: Value) -> Value:
+        return getattr(ufunc, method)(*map(_regular, inputs), **options)
+
+    def __array_function__(self, function: Value, types: Value, args: Value, kwargs: Value) -> Value:
+        return function(*_regular(args), **_regular(kwargs))
+
+    def __array__(self, dtype: Value = None, copy: Value = None) -> Value:
+        return np.asarray(self.value, dtype)
+
+    def __getattr__(self, name: str) -> Value:
+        return getattr(self.value, name)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self[i] for i in range(len(self.template))) if np.ndim(self.template) > 1 else iter(self.value)
+
+
+def _regular(tree: Value) -> Value:
+    """Arguments with arrays of a result as values."""
+    if type(tree) in (list, tuple):
+        return type(tree)(map(_regular, tree))
+    if type(tree) is dict:
+        return {key: _regular(item) for key, item in tree.items()}
+    return tree.value if type(tree) is Ragged else tree
+
+
+class CallBack(Primitive):
+    """A program of Python as one operation on numbers and arrays. A derivative differentiates it when it runs."""
+
+    __slots__ = ("program", "derived", "like", "kinds")
+
+    def __init__(self, program: Function, name: str) -> None:
+        super().__init__(name, self.run, "general", None, None)
+        self.program = program
+        self.derived: dict[Any, Derivative] = {}
+        # The shape and type of the first result, which those of a compiled program have too.
+        self.like: Any = None
+        # The classes of the first arguments: machine code hands over its memory.
+        self.kinds: list[type] = []
+
+    def run(self, *values: Value) -> Value:
+        """The result for plain numbers."""
+        self.kinds = self.kinds or [type(value) for value in values]
+        result = plain(gathered(self.program(*map(_of_kind, values, self.kinds))))
+        like = np.shape(result), np.result_type(result)
+        if self.like is None:
+            self.like = like
+        if like != self.like:
+            if _surrounded(Batch):
+                raise NotBatched(
+                    f"{self.name} gives members of the batch results of different shapes, {self.like[0]} and "
+                    f"{like[0]}: ask for results of one shape (t_eval of solve_ivp, for one)"
+                )
+            raise GuardFailed(-1, like)  # a compiled program is staged again
+        return result
+
+    def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
+        return self.push_all([tangent if i == index else None for i in range(len(args))], result, list(args), params)
+
+    def pull(self, index: int, cotangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
+        return self.pull_all([index], cotangent, result, list(args), params)[0]
+
+    def push_all(self, tangents: list[Value], result: Value, args: list[Value], params: dict[str, Any]) -> Value:
+        moving = tuple(i for i, t in enumerate(tangents) if t is not None and _floating(args[i]))
+        if not moving:
+            return None
+
+        def pushed(*leaves: Value) -> Value:
+            values, directions = leaves[: len(args)], leaves[len(args) :]
+            return jvp(self._of(moving, values), tuple(values[i] for i in moving), directions)[1]
+
+        directions = [_full(tangents[i], args[i]) for i in moving]
+        return self._derived(("jvp", moving), pushed)(*args, *directions)
+
+    def pull_all(
+        self, wanted: list[int], cotangent: Value, result: Value, args: list[Value], params: dict[str, Any]
+    ) -> list[Value]:
+        moving = tuple(i for i in wanted if _floating(args[i]))
+        if not moving:
+            return [None] * len(wanted)
+
+        def pulled(*leaves: Value) -> Value:
+            *values, g = leaves
+            return joined(list(vjp(self._of(moving, values), *[values[i] for i in moving])[1](g)))
+
+        together = self._derived(("vjp", moving), pulled)(*args, cotangents.dense(cotangent))
+        shapes = [np.shape(plain(args[i])) for i in moving]
+        parts = dict(zip(moving, parted(np.reshape(together, (-1,)), shapes), strict=True))
+        return [parts.get(i) for i in wanted]
+
+    def _of(self, moving: Sequence[int], values: Sequence[Value]) -> Function:
+        """The program as a function of some of its arguments."""
+
+        def of(*inside: Value) -> Value:
+            known = dict(zip(moving, inside, strict=True))
+            return gathered(self.program(*[known.get(i, value) for i, value in enumerate(values)]))
+
+        return of
+
+    def _derived(self, key: Any, program: Function) -> "Derivative":
+        if key not in self.derived:
+            self.derived[key] = Derivative(program, self.name)
+        return self.derived[key]
+
+
+class Derivative(CallBack):
+    """The derivative of a call back."""
+
+    __slots__ = ()
+
+    def run(self, *values: Value) -> Value:
+        try:
+            return super().run(*values)
+        except (Grown, EscapedValue):
+            raise NotStaged(
+                f"{self.name}: for its derivative, the function that it is given takes a branch that it did not take "
+                "for the value, and uses other traced values there; select with np.where(condition, a, b)"
+            ) from None
+
+
+def _of_kind(value: Value, kind: Any) -> Value:
+    """A copy of a number or an array, in the class that it has outside a compiled program."""
+    if kind is np.ndarray:
+        return np.array(value)
+    return np.asarray(value)[()] if issubclass(kind, np.generic) else kind(value)
+
+
+def _floating(value: Value) -> bool:
+    return np.result_type(plain(value)).kind in "fc"
+
+
+def _full(tangent: Value, value: Value) -> Value:
+    """A tangent in the shape of its value."""
+    shape = np.shape(plain(value))
+    return tangent if np.shape(plain(tangent)) == shape else np.broadcast_to(tangent, shape)

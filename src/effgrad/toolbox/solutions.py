@@ -1,0 +1,70 @@
+"""Results of solvers in a differentiated program: their fields are computed when they are asked for, or refused.
+
+A field of floating point that has no derivative is refused when it is read, so none is silently constant.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from effgrad.arrays.value import plain
+from effgrad.errors import NoRule
+from effgrad.toolbox.frozen import Value
+
+
+class Deferred:
+    """A field of a result that is computed when it is asked for."""
+
+    def __init__(self, compute: Callable[[], Value]) -> None:
+        self.compute = compute
+
+
+class Constant:
+    """A field of a result that has a value and no derivative rule."""
+
+    def __init__(self, value: Value, name: str) -> None:
+        self.value, self.name = value, name
+
+    def __repr__(self) -> str:
+        return f"{self.value!r} (no derivative)"
+
+
+class Solution(OptimizeResult):  # type: ignore[misc]
+    """The result of a solver in a differentiated program; it is read as SciPy's."""
+
+    def __getitem__(self, key: str) -> Value:
+        value = super().__getitem__(key)
+        if type(value) is Constant:
+            raise NoRule(
+                f"{value.name} has no derivative rule for the field {key!r} of its result: compute it from .x with "
+                "NumPy, or call the solver outside the derivative to look at it"
+            )
+        if type(value) is Deferred:
+            self[key] = value = value.compute()
+        return value
+
+    def __getattr__(self, name: str) -> Value:
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(name) from error
+
+
+def differentiated(result: Value, name: str, **fields: Value) -> Solution:
+    """A solver's result with some fields replaced by traced ones; others of floating point are refused when read."""
+    given = {key: _kept(value, f"scipy.optimize.{name}") for key, value in dict(result).items()}
+    return Solution(given | {key: value for key, value in fields.items() if key in given})
+
+
+def _kept(value: Value, name: str) -> Value:
+    """A field without derivative: numbers of iterations, messages and truth values are what they are."""
+    if isinstance(value, dict):
+        return Solution({key: _kept(item, name) for key, item in value.items()})
+    whole = isinstance(value, bool | int | str | bytes | None) or getattr(value, "dtype", np.dtype("O")).kind in "biuSU"
+    return value if whole else Constant(value, name)
+
+
+def with_value(traced: Value, value: Value) -> Value:
+    """`traced` with the value of `value`, from which it differs by rounding."""
+    return value + (traced - plain(traced))

@@ -1,0 +1,216 @@
+"""Solvers in compiled programs and in batches: one program for every input, and the derivatives of closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.integrate as si
+import scipy.optimize as so
+
+from effgrad import (
+    NotBatched,
+    NotDifferentiable,
+    compile,
+    differential,
+    grad,
+    hessian,
+    implicit,
+    jacobian,
+    jvp,
+    vjp,
+    vmap,
+)
+
+pytestmark = pytest.mark.eager
+A = np.array([2.0, 1.3, 0.7, 3.1])
+
+
+def decay(k, **options):
+    return si.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], **options)
+
+
+def stone(speed):
+    def ground(t, y):
+        return y[0]
+
+    ground.terminal, ground.direction = True, -1
+    return si.solve_ivp(lambda t, y: [y[1], -9.81], (0.0, 100.0), [0.0, speed], events=ground).t[-1]
+
+
+def rod(heat):
+    x = np.linspace(0.0, 1.0, 7)
+    equations = lambda x, y: np.stack([y[1], heat + 0.0 * x])  # noqa: E731
+    return si.solve_bvp(equations, lambda a, b: np.stack([a[0], b[0]]), x, np.zeros((2, 7))).sol(0.5)[0]
+
+
+T = np.linspace(0.0, 2.0, 9)
+LEVEL = {"type": "eq", "fun": lambda x: x[0] + x[1] - 2.0}
+# Programs of a positive number, and what they compute in closed form.
+PROGRAMS = {
+    "brentq": (lambda a: so.brentq(lambda x, a: x**3 - a, 0, 3, args=(a,)), lambda a: a ** (1 / 3)),
+    "newton": (lambda a: so.newton(lambda x: x**3 - a, 1.0), lambda a: a ** (1 / 3)),
+    "root_scalar": (lambda a: so.root_scalar(lambda x: x**3 - a, bracket=(0, 3)).root, lambda a: a ** (1 / 3)),
+    "fsolve": (lambda a: np.sum(so.fsolve(lambda x: [x[0] ** 2 - a, x[1] - a * x[0]], [1.0, 1.0])),
+               lambda a: np.sqrt(a) * (1 + a)),
+    "root": (lambda a: so.root(lambda x: x - np.array([a, 1.0]) / x, [1.0, 1.0]).x[0], np.sqrt),
+    "fixed_point": (lambda a: so.fixed_point(lambda x: (x + a / x) / 2, 1.0), np.sqrt),
+    "a branch on the unknown": (
+        lambda a: so.brentq(lambda x: x**3 - a if x > 0 else x * a - a, -1.0, 3.0), lambda a: a ** (1 / 3)),
+    "minimize": (lambda a: so.minimize(lambda x: x[0] ** 4 / 4 - a * x[0], [1.0]).x[0], lambda a: a ** (1 / 3)),
+    "minimize, a value": (
+        lambda a: so.minimize(lambda x: (x[0] - a) ** 2 + a**2, [1.0]).fun, lambda a: a**2),
+    "minimize with bounds": (
+        lambda a: so.minimize(lambda x: (x[0] + 5) ** 2, [4.0], bounds=so.Bounds(a**2, np.inf)).x[0], lambda a: a**2),
+    "minimize with a constraint": (
+        lambda a: so.minimize(lambda x: x[0] ** 2 + a * x[1] ** 2, [1.0, 1.0], constraints=LEVEL, method="SLSQP").x[0],
+        lambda a: 2 * a / (1 + a)),
+    "minimize_scalar": (
+        lambda a: so.minimize_scalar(lambda x: x**4 / 4 - a * x, bracket=(0.5, 2)).x, lambda a: a ** (1 / 3)),
+    "least_squares": (lambda a: so.least_squares(lambda x: [x[0] - a, x[0] - 2.0 * a**2], [1.0]).x[0],
+                      lambda a: a / 2 + a**2),
+    "curve_fit": (lambda a: so.curve_fit(lambda t, b: b * t, T, a**2 * T)[0][0], lambda a: a**2),
+    "nnls": (lambda a: so.nnls(np.eye(2), np.array([a**2, -a]))[0][0], lambda a: a**2),
+    "linprog": (lambda a: so.linprog([-1.0], A_ub=np.array([[a]]), b_ub=[1.0]).x[0], lambda a: 1 / a),
+    "solve_ivp": (lambda k: decay(k).y[0, -1], lambda k: np.exp(-k)),
+    "solve_ivp at times": (lambda k: np.sum(decay(k, t_eval=np.array([0.5, 1.0])).y),
+                           lambda k: np.exp(-k) + np.exp(-k / 2)),
+    "solve_ivp, dense": (lambda k: decay(k, dense_output=True).sol(0.5)[0], lambda k: np.exp(-k / 2)),
+    "an event": (stone, lambda v: 2 * v / 9.81),
+    "odeint": (lambda k: si.odeint(lambda y, t: -k * y, [1.0], np.array([0.0, 1.0]))[-1, 0], lambda k: np.exp(-k)),
+    "solve_bvp": (rod, lambda q: -q / 8),
+    "quad": (lambda a: si.quad(lambda t: np.exp(-a * t), 0.0, 1.0)[0], lambda a: (1 - np.exp(-a)) / a),
+    "quad_vec": (lambda a: si.quad_vec(lambda t: np.stack([np.exp(-a * t)]), 0.0, 1.0)[0][0],
+                 lambda a: (1 - np.exp(-a)) / a),
+    "implicit.root": (implicit.root(lambda x, a: x**2 - a, lambda a: math.sqrt(a)), np.sqrt),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_compiled_gradient_is_staged_once(name, backend):
+    f, exact = PROGRAMS[name]
+    compiled = compile(grad(f), backend)
+    for a in A:
+        assert compiled(a) == pytest.approx(grad(exact)(a), rel=1e-7)
+    assert "1 programs" in repr(compiled)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_batches_and_their_derivatives(name):
+    f, exact = PROGRAMS[name]
+    np.testing.assert_allclose(vmap(f)(A), [f(a) for a in A], rtol=1e-13)
+    np.testing.assert_allclose(vmap(grad(f))(A), vmap(grad(exact))(A), rtol=1e-7)
+    np.testing.assert_allclose(grad(lambda a: np.sum(vmap(f)(a)))(A), vmap(grad(exact))(A), rtol=1e-7)
+
+
+ORDERS = ["brentq", "root", "minimize", "a branch on the unknown", "solve_ivp", "quad", "implicit.root"]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_second_derivatives_in_every_nesting(name):
+    f, exact = PROGRAMS[name]
+    expected = [grad(grad(exact))(a) for a in A]
+    compiled = [
+        compile(grad(grad(f))), compile(lambda a: jvp(grad(f), (a,), (1.0,))[1]), grad(compile(grad(f))),
+        compile(hessian(f, mode="hessian")), compile(lambda a: vmap(grad(grad(f)))(np.stack([a, 2 * a]))[0]),
+    ]  # fmt: skip
+    for second in compiled:
+        np.testing.assert_allclose([second(a) for a in A], expected, rtol=1e-6)
+    np.testing.assert_allclose(np.diag(hessian(lambda a: np.sum(vmap(f)(a)))(A)), expected, rtol=1e-6)
+
+
+def test_pytrees_of_solutions_inside_a_larger_program():
+    pair = implicit.root(
+        lambda x, p: {"u": x["u"] ** 2 - p["a"], "v": x["v"] - x["u"] * p["b"]},
+        lambda p: {"u": np.sqrt(p["a"]), "v": np.sqrt(p["a"]) * p["b"]},
+    )
+
+    def f(p):
+        found = pair({"a": p["a"] ** 2, "b": np.sin(p["b"])})
+        return np.sum(found["v"]) + so.brentq(lambda x: x - found["u"][0], -9.0, 9.0)
+
+    def exact(p):
+        return np.sum(p["a"]) * np.sin(p["b"]) + p["a"][0]
+
+    compiled = compile(grad(f))
+    for scale in (1.0, 1.1, 0.8):
+        p = {"a": scale * np.array([2.0, 3.0]), "b": 0.4 * scale}
+        found, expected = compiled(p), grad(exact)(p)
+        np.testing.assert_allclose(found["a"], expected["a"], rtol=1e-12)
+        assert found["b"] == pytest.approx(expected["b"], rel=1e-12)
+    assert "1 programs" in repr(compiled)
+
+
+def test_a_solver_within_a_solver():
+    def inner(x, a):
+        return so.brentq(lambda y: y**3 - a * x, 0.0, 9.0)
+
+    f = lambda a: so.brentq(lambda x: inner(x, a) - 2.0, 0.1, 30.0)  # noqa: E731
+    compiled = compile(grad(f))
+    for a in A:
+        assert compiled(a) == pytest.approx(-8 / a**2, rel=1e-9)
+    np.testing.assert_allclose(vmap(grad(f))(A), -8 / A**2, rtol=1e-9)
+
+
+def test_what_a_result_says_decides_as_in_python():
+    """Whether a solver has succeeded, how often it ran and its message are asked again for each input."""
+
+    def f(a):
+        result = so.root(lambda x: x**2 - a, [1.0])
+        return (result.x[0], 1.0) if result.success else (0.0 * a, float(len(result.message)))
+
+    compiled = compile(f)
+    for a in (2.0, -1.0, 3.0, -2.0):
+        assert compiled(a) == f(a)
+    assert "2 programs" in repr(compiled)
+
+
+def test_a_definition_is_kept_by_the_program():
+    def f(k):
+        return decay(k, rtol=1e-2).y[0, -1]
+
+    with differential.definition("steps"):
+        compiled, expected = compile(grad(f)), grad(f)(1.0)
+        compiled(2.0)
+    assert compiled(1.0) == expected and abs(expected + math.exp(-1)) > 1e-4
+
+
+def test_lengths_that_the_solver_chooses():
+    """An array with one element for each step has another length for other inputs: another program."""
+    f = lambda k: np.sum(decay(k).t ** 2) + len(decay(k).t) + decay(k).y[0][-1]  # noqa: E731
+    compiled = compile(f)
+    for k in (1.0, 30.0, 2.0):
+        assert compiled(k) == pytest.approx(f(k), rel=1e-13)
+    with pytest.raises(NotBatched, match="t_eval"):
+        vmap(f)(np.array([1.0, 30.0]))
+
+
+def test_errors_come_when_a_program_runs():
+    compiled = compile(grad(lambda a: so.fsolve(lambda x: (x - 1) ** 2 - a, [1.1])[0]))
+    assert compiled(0.01) == pytest.approx(5.0)
+    with pytest.raises(NotDifferentiable, match="double root"):
+        compiled(0.0)
+    assert compiled(0.04) == pytest.approx(2.5)
+
+
+def test_functions_that_only_take_plain_numbers_run_in_the_solver():
+    """A residual of the math module does not close over anything, so it is called as it is."""
+    calls = []
+
+    def residual(x):
+        calls.append(type(x))
+        return math.exp(-x) - 0.5
+
+    compiled = compile(grad(lambda a: a * so.brentq(residual, 0.0, 1.0)))
+    assert compiled(1.0) == compiled(2.0) == pytest.approx(math.log(2))
+    assert set(calls) == {float}
+
+
+def test_modes_inside_a_batch():
+    f = lambda p: so.minimize(lambda x: np.sum((x - p) ** 4) + x[0] * x[1] * p[0] + x[0] ** 2, np.ones(2), tol=1e-9).x  # noqa: E731
+    points = np.array([[1.0, 2.0], [0.5, 1.0]])
+    expected = np.stack([jacobian(f)(p) for p in points])
+    np.testing.assert_allclose(vmap(jacobian(f))(points), expected, rtol=1e-7)
+    np.testing.assert_allclose(vmap(jacobian(f, mode="forward"))(points), expected, rtol=1e-7)
+    np.testing.assert_allclose(vmap(lambda p: vjp(f, p)[1](np.ones(2))[0])(points), expected.sum(1), rtol=1e-7)
+    assert vmap(f)(np.zeros((0, 2))).shape == (0, 2)
