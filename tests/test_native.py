@@ -3,8 +3,10 @@
 import errno
 import inspect
 import os
+import pathlib
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from effgrad.errors import NotStaged
 from effgrad.stage import Graph, GuardFailed, Node, stage
 from effgrad.stage.compiled import Compiled, compile
 from effgrad.stage.graph import INPUT
-from effgrad.stage.native import engine, gathers, program, scalars, tape
+from effgrad.stage.native import cache, engine, gathers, program, scalars, tape
 from effgrad.stage.native.steps import Fused
 from effgrad.stage.passes import optimised
 
@@ -47,13 +49,89 @@ def test_kernels_are_kept_on_disk(fresh, monkeypatch):
     assert compiled_again(monkeypatch) == 0
 
 
+def objects(folder):
+    return sorted(folder.glob("*.o"))
+
+
 @pytest.mark.parametrize("damage", [lambda code: code[:-10], lambda code: code[:-1] + b"x", lambda code: b""])
 def test_a_damaged_file_is_compiled_again(fresh, monkeypatch, damage):
     run()
-    for path in fresh.iterdir():
+    for path in objects(fresh):
         path.write_bytes(damage(path.read_bytes()))
     assert compiled_again(monkeypatch) == 2
     assert compiled_again(monkeypatch) == 0
+
+
+def test_files_exchanged_between_keys_are_not_run(fresh, monkeypatch):
+    run()
+    first, second = objects(fresh)
+    a, b = first.read_bytes(), second.read_bytes()
+    first.write_bytes(b)
+    second.write_bytes(a)
+    assert compiled_again(monkeypatch) == 2
+
+
+def test_a_file_that_another_user_signed_is_not_run(fresh, monkeypatch):
+    run()
+    (fresh / "secret").write_bytes(b"\1" * 32)
+    assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0
+
+
+def test_a_folder_that_others_may_write_to_is_refused(fresh, monkeypatch):
+    run()
+    fresh.chmod(0o777)
+    with pytest.warns(UserWarning, match="others may write to it"):
+        assert compiled_again(monkeypatch) == 2
+    fresh.chmod(0o700)
+    assert compiled_again(monkeypatch) == 0
+
+
+def replaced_by_a_link(path):
+    path.rename(path.with_suffix(".elsewhere"))
+    path.symlink_to(path.with_suffix(".elsewhere"))
+
+
+def replaced_by_a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("replace", [replaced_by_a_link, replaced_by_a_pipe, lambda path: path.chmod(0o666)])
+def test_links_pipes_and_files_that_others_may_write_to_are_not_read(fresh, monkeypatch, replace):
+    run()
+    for path in objects(fresh):
+        replace(path)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        assert compiled_again(monkeypatch) == 2
+    assert compiled_again(monkeypatch) == 0  # what was written anew took their places
+    assert not any(path.is_symlink() or path.is_fifo() for path in objects(fresh))
+
+
+def test_the_files_are_the_users_alone(fresh):
+    run()
+    assert fresh.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in fresh.iterdir()} == {0o600}
+
+
+def test_the_least_recently_used_goes_first(fresh, monkeypatch):
+    store = cache.Cache()
+    monkeypatch.setattr(cache, "_BETWEEN_COUNTS", 1)
+    monkeypatch.setattr(cache, "LIMIT", 5000)
+    for number in range(4):
+        store.put(f"{number}", bytes(1000))
+        os.utime(fresh / f"{number}.o", (number, number))
+    assert store.get("0") == bytes(1000)  # used now
+    store.put("4", bytes(1000))
+    assert [store.get(f"{number}") is not None for number in range(5)] == [True, False, False, True, True]
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_a_cache_home_that_is_no_absolute_path_is_ignored(monkeypatch, home):
+    monkeypatch.delenv("EFFGRAD_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", home)
+    assert cache.folder() == pathlib.Path.home() / ".cache" / "effgrad"
 
 
 def test_a_folder_that_cannot_be_written_is_one_warning(fresh, monkeypatch):
@@ -68,17 +146,17 @@ def test_a_folder_that_takes_no_files_is_one_warning(fresh, monkeypatch, number)
     def refuse(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(engine.os, "replace", refuse)
+    monkeypatch.setattr(cache.os, "replace", refuse)
     with pytest.warns(UserWarning, match=os.strerror(number)) as warned:
         run()
         np.testing.assert_allclose(compile(lambda x: np.cos(x) + x)(np.ones(3)), np.cos(1) + 1)
-    assert len(warned) == 1 and not list(fresh.iterdir())
+    assert len(warned) == 1 and not objects(fresh)
 
 
 def test_a_file_of_another_kernel_is_not_executed(fresh, monkeypatch):
     run()
     compile(lambda x: np.cos(x) - x)(np.ones(3))
-    for path in fresh.iterdir():
+    for path in objects(fresh):
         path.write_bytes(b"\x7fELF" + b"\0" * 500)
     assert compiled_again(monkeypatch) == 2
 
@@ -105,7 +183,7 @@ def test_processes_at_once_share_a_folder_and_agree_to_the_bit(tmp_path):
     assert {error for _, error in answers} == {""}
     assert len({answer for answer, _ in answers}) == 1 and len(answers[0][0]) > 1000
     kept = [{path.name for path in folder.iterdir()} for folder in folders]
-    assert kept[0] == kept[-1] and all(name.endswith(".o") for name in kept[0])
+    assert kept[0] == kept[-1] and all(name.endswith(".o") for name in kept[0] - {"secret"})
 
 
 def test_equal_kernels_are_compiled_once():

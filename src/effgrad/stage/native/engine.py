@@ -1,7 +1,6 @@
 """Machine code by llvmlite: texts of kernels in, addresses out; each different kernel is compiled once.
 
-Objects are kept on disk, under the hash of their text, the versions and the processor; a file that is not whole is
-compiled again.
+Objects are kept on disk, under the hash of their text, the versions and the processor.
 """
 
 import contextlib
@@ -10,9 +9,7 @@ import ctypes.util
 import functools
 import hashlib
 import os
-import pathlib
 import struct
-import tempfile
 from collections.abc import Callable, Iterator
 
 import llvmlite
@@ -20,7 +17,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from effgrad import forks
-from effgrad.errors import StagingWarning, warn
+from effgrad.stage.native.cache import Cache
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import written
@@ -40,7 +37,6 @@ _math = ctypes.util.find_library("m")
 if _math is not None:
     llvm.load_library_permanently(_math)
 
-_MAGIC = b"effgrad object 1\n"
 _DRIVER = """
 define i64 @DRIVER(ptr %steps, i64 %first, i64 %last) {
 entry:
@@ -156,7 +152,7 @@ class Engine:
         self.addresses: dict[str, int] = {}
         self.lock = forks.lock(waits=True)
         forks.wait_for(ffi.lib._lock._lock)  # LLVM's, which every call of it takes
-        self.warned = False
+        self.cache = Cache()
         self.compiled = 0
 
     def load(self, kernels: dict[str, Body], loops: bool = False) -> dict[str, int]:
@@ -180,16 +176,11 @@ class Engine:
             self.addresses[name] = self.compiler.get_function_address(name)
 
     def _object(self, text: str, level: int, loops: bool) -> bytes:
-        path = self._path(f"{text}\n; loops" if loops else text)
-        try:
-            stored = path.read_bytes()
-        except OSError:
-            stored = b""
-        code = stored[len(_MAGIC) + 32 :]
-        if stored.startswith(_MAGIC) and stored[len(_MAGIC) : len(_MAGIC) + 32] == hashlib.sha256(code).digest():
-            return code
-        code = self._compile(text, level, loops)
-        self._keep(path, _MAGIC + hashlib.sha256(code).digest() + code)
+        key = _key(f"{text}\n; loops" if loops else text)
+        code = self.cache.get(key)
+        if code is None:
+            code = self._compile(text, level, loops)
+            self.cache.put(key, code)
         return code
 
     def _compile(self, text: str, level: int, loops: bool) -> bytes:
@@ -203,34 +194,11 @@ class Engine:
         code: bytes = self.machine.emit_object(module)
         return code
 
-    def _path(self, text: str) -> pathlib.Path:
-        named = "\n".join([text, llvmlite.__version__, llvm.get_host_cpu_name(), _features.flatten()])
-        return cache_folder() / f"{hashlib.sha256(named.encode()).hexdigest()}.o"
 
-    def _keep(self, path: pathlib.Path, data: bytes) -> None:
-        """Write the whole file under another name first: another process sees all of it or nothing."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                try:
-                    file.write(data)
-                    file.flush()
-                    os.replace(file.name, path)
-                except OSError:
-                    os.unlink(file.name)
-                    raise
-        except OSError as error:
-            if not self.warned:
-                self.warned = True
-                warn(f"compiled programs are not kept in {path.parent}: {error}", StagingWarning)
-
-
-def cache_folder() -> pathlib.Path:
-    """Where compiled kernels are kept: ``EFFGRAD_CACHE``, or a folder in the user's cache."""
-    named = os.environ.get("EFFGRAD_CACHE")
-    if named:
-        return pathlib.Path(named)
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "effgrad"
+def _key(text: str) -> str:
+    """The hash of a text, the version of its compiler and the processor."""
+    named = "\n".join([text, llvmlite.__version__, llvm.get_host_cpu_name(), _features.flatten()])
+    return hashlib.sha256(named.encode()).hexdigest()
 
 
 def _method(name: str, before: str = "", after: str = "") -> str:

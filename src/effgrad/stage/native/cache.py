@@ -1,0 +1,152 @@
+"""Machine code on disk, of one user: kept under the hash of what it was made from, and believed only if we wrote it.
+
+What a file holds is run. So the folder and its files must be the user's own and nobody else's to write, and each file
+is signed with its key and a secret of the user's (HMAC, RFC 2104): what another key's file holds, a changed file, and
+one that somebody else made are compiled again.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import pathlib
+import secrets
+import stat
+import tempfile
+from collections.abc import Callable
+
+from effgrad.errors import StagingWarning, warn
+
+_MAGIC = b"effgrad object 2\n"
+_SIGNED = len(_MAGIC) + 32
+# The bytes that the files may take; the ones that were not used for the longest time go first.
+LIMIT = 512 * 2**20
+# How many files are written between two counts of the bytes.
+_BETWEEN_COUNTS = 64
+
+
+class Refused(OSError):
+    """A folder or a file that others could have written."""
+
+
+def folder() -> pathlib.Path:
+    """Where compiled kernels are kept: ``EFFGRAD_CACHE``, or a folder in the user's cache."""
+    named = os.environ.get("EFFGRAD_CACHE")
+    if named:
+        return pathlib.Path(named)
+    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored, says its standard
+    return (base if base.is_absolute() else pathlib.Path.home() / ".cache") / "effgrad"
+
+
+class Cache:
+    """The compiled code of one process's user, by its key."""
+
+    def __init__(self) -> None:
+        self.warned = False
+        self.written = 0
+
+    def get(self, key: str) -> bytes | None:
+        """The code kept under a key (a hash, in hexadecimal digits); None where there is none to be believed."""
+        try:
+            place = folder()
+            secret = _secret(place)
+            stored = _read(place / f"{key}.o")
+        except OSError as error:
+            if isinstance(error, Refused):
+                self._warn(error)
+            return None
+        code = stored[_SIGNED:]
+        if stored[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(
+            stored[len(_MAGIC) : _SIGNED], _signature(secret, key, code)
+        ):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(place / f"{key}.o")  # used now, which eviction looks at
+        return code
+
+    def put(self, key: str, code: bytes) -> None:
+        """Keep code under a key. Where that is not possible, one warning says so."""
+        try:
+            place = folder()
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write(place / f"{key}.o", _MAGIC + _signature(_secret(place), key, code) + code)
+            if self.written % _BETWEEN_COUNTS == 0:
+                _evict(place)
+            self.written += 1
+        except OSError as error:
+            self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        if not self.warned:
+            self.warned = True
+            warn(f"compiled programs are not kept in {folder()}: {error}", StagingWarning)
+
+
+def _signature(secret: bytes, key: str, code: bytes) -> bytes:
+    return hmac.digest(secret, key.encode() + code, hashlib.sha256)
+
+
+def _secret(place: pathlib.Path) -> bytes:
+    """The user's secret in a folder that is only theirs; made when it is first asked for."""
+    _check(os.stat(place), place, stat.S_ISDIR)
+    try:
+        return _read(place / "secret")
+    except FileNotFoundError:
+        pass
+    made = place / f"secret.{secrets.token_hex(8)}"
+    try:
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(32))
+        with contextlib.suppress(FileExistsError):  # another process was first
+            os.link(made, place / "secret")
+    finally:
+        made.unlink(missing_ok=True)
+    return _read(place / "secret")
+
+
+def _check(status: os.stat_result, path: pathlib.Path, is_kind: Callable[[int], bool]) -> None:
+    """Refuse what is not a file, or a folder, that is the user's own and nobody else's to write."""
+    if not is_kind(status.st_mode):
+        raise Refused(f"{path} is not a plain file or folder")
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+        raise Refused(f"{path} belongs to another user, or others may write to it (chmod go-w)")
+
+
+def _read(path: pathlib.Path) -> bytes:
+    """The bytes of a plain file of the user's; it is not waited for (a pipe), and no link is followed."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(os.open(path, flags), "rb") as file:
+        _check(os.fstat(file.fileno()), path, stat.S_ISREG)
+        return file.read()
+
+
+def _write(path: pathlib.Path, data: bytes) -> None:
+    """Write the whole file under another name first: another process sees all of it or nothing."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.replace(file.name, path)
+        except OSError:
+            os.unlink(file.name)
+            raise
+
+
+def _evict(place: pathlib.Path) -> None:
+    """Remove the files that were used least recently, until the rest takes three quarters of the limit."""
+    found = []
+    for entry in os.scandir(place):
+        with contextlib.suppress(OSError):  # another process removes files too
+            if entry.name.endswith(".o"):
+                status = entry.stat(follow_symlinks=False)
+                found.append((status.st_mtime, status.st_size, entry.path))
+    total = sum(size for _, size, _ in found)
+    if total <= LIMIT:
+        return
+    for _, size, path in sorted(found):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= LIMIT * 3 // 4:
+            break
