@@ -1,6 +1,7 @@
 """Python's collector does not look through what a derivative records, and does its work everywhere else."""
 
 import gc
+import sys
 
 import pytest
 
@@ -77,6 +78,36 @@ def test_garbage_made_under_a_recording_handler_is_found_afterwards():
     handle(Recording(), program)
     gc.collect()
     assert not any(type(o) is Cycle for o in gc.get_objects())
+
+
+def test_no_exception_comes_between_freezing_and_thawing():
+    """Else all objects stay frozen, and each later search of the collector begins by counting them."""
+
+    class Fault(Exception):
+        pass
+
+    def fault(frame, event, arg):
+        if event == "c_call" and arg is gc.unfreeze:
+            raise Fault
+
+    sys.setprofile(fault)
+    try:
+        handle(Recording(), allocates, 20_000)
+    finally:
+        sys.setprofile(None)
+    assert not gc.get_freeze_count()
+
+
+def test_objects_that_the_user_froze_are_counted_rarely(monkeypatch):
+    counted = []
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())
+    gc.freeze()
+    try:
+        handle(Recording(), allocates, 100_000)
+    finally:
+        gc.unfreeze()
+    assert len(counted) <= 1
 
 
 def test_objects_that_the_user_froze_stay_frozen():

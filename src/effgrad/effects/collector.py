@@ -9,12 +9,14 @@ as before. Objects that the user froze (`gc.freeze`) are left alone.
 """
 
 import gc
+import operator
 from typing import Any
 
 from effgrad.effects.effect import frames
 
 # Handlers of programs nest a few deep; beyond this, the search is not worth its time.
 NEAREST = 32
+LOOK_AGAIN = 1000
 
 
 def _recording() -> bool:
@@ -28,11 +30,32 @@ def _recording() -> bool:
     return False
 
 
-def age(phase: str, info: dict[str, Any]) -> None:
+def count_as_old() -> bool:
+    """Let all objects count as old; not, and false, where the user froze some.
+
+    The time is that of linking three lists. Both calls are made from C: an interrupt between them would leave all
+    objects frozen, for good.
+    """
+    if gc.get_freeze_count():  # which goes through all that are frozen
+        return False
+    tuple(map(operator.call, (gc.freeze, gc.unfreeze)))
+    return True
+
+
+class Ageing:
     """Let the objects that a search of the collector has left count as old, if they are a record."""
-    if phase == "stop" and info["generation"] < 2 and _recording() and not gc.get_freeze_count():
-        gc.freeze()  # moves all objects out of the generations, at the price of linking three lists
-        gc.unfreeze()  # and back, to the oldest
+
+    def __init__(self) -> None:
+        # How many searches to let pass before looking again whether the user froze objects.
+        self.passing = 0
+
+    def __call__(self, phase: str, info: dict[str, Any]) -> None:
+        if phase != "stop" or info["generation"] == 2 or not _recording():
+            return
+        if self.passing:
+            self.passing -= 1
+        elif not count_as_old():
+            self.passing = LOOK_AGAIN
 
 
-gc.callbacks.append(age)
+gc.callbacks.append(Ageing())

@@ -22,6 +22,7 @@ from effgrad import forks
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import KINDS
+from effgrad.effects.collector import count_as_old
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
 from effgrad.stage.budget import check_limit
@@ -108,9 +109,7 @@ def _collection_paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
+            count_as_old()
             gc.enable()
 
 
