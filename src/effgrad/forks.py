@@ -6,8 +6,10 @@ import weakref
 from typing import Any
 
 _locks: "weakref.WeakSet[Any]" = weakref.WeakSet()
-# Those that a fork waits for, in the order in which they are taken, and those that it has taken.
-_waited_for: list[Any] = []
+# Those that a fork waits for, in the order in which they are taken: ours, then those of other libraries, under which
+# nothing of ours runs. And those that it has taken.
+_ours: list[Any] = []
+_of_others: list[Any] = []
 _taken: list[Any] = []
 
 
@@ -19,7 +21,7 @@ def lock(waits: bool = False) -> Any:
     """
     made = threading.RLock()
     if waits:
-        wait_for(made)
+        _ours.append(made)
     else:
         _locks.add(made)
     return made
@@ -27,11 +29,11 @@ def lock(waits: bool = False) -> Any:
 
 def wait_for(lock: Any) -> None:
     """Let forks wait until a lock of another library is open."""
-    _waited_for.append(lock)
+    _of_others.append(lock)
 
 
 def _before() -> None:
-    for made in list(_waited_for):
+    for made in [*_ours, *_of_others]:
         made.acquire()
         _taken.append(made)
 
@@ -43,7 +45,7 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     _taken.clear()
-    for made in [*_locks, *_waited_for]:
+    for made in [*_locks, *_ours, *_of_others]:
         made._at_fork_reinit()
 
 

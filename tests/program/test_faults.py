@@ -6,6 +6,7 @@ import math
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -87,7 +88,7 @@ def something_is_left():
     """Whether a run has left a handler, a session, a mark or a changed NumPy; what is left is cleared away."""
     if written.memories or marks.marking:
         gc.collect()
-    held = written.memories or marks.marking or written._session.get()
+    held = written.memories or marks.marking or written._session.get() or gc.get_freeze_count()
     left = held or handled(Smooth) or not np.isfinite(OUTSIDE).all()
     assert all(vars(np)[name] is value for name, value in NUMPY.items() if name in vars(np))
     if left:
@@ -95,6 +96,7 @@ def something_is_left():
         marks.marking.clear()
         written._session.set(None)
         frames.set(None)
+        gc.unfreeze()
         OUTSIDE[:] = np.arange(4.0)
     return bool(left)
 
@@ -180,8 +182,9 @@ def fresh(n):
     return names["f"]
 
 
-def test_a_child_of_a_process_whose_threads_derive_and_compile_does_not_hang():
-    over = threading.Event()
+def children(count=10):
+    """Fork beside two threads that derive and compile, the first time in this process; true if each child is right."""
+    over, statuses = threading.Event(), []
 
     def work(start):
         n = start
@@ -194,17 +197,24 @@ def test_a_child_of_a_process_whose_threads_derive_and_compile_does_not_hang():
     threads = [threading.Thread(target=work, args=(k * 10**6,)) for k in (1, 2)]
     for thread in threads:
         thread.start()
-    try:
-        for k in range(10):
-            time.sleep(0.01)
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)  # a child that hangs is killed
-                f = fresh(-1 - k)
-                right = grad(f)(0.5) == effgrad.compile(grad(f))(0.5)
-                os._exit(0 if right else 1)
-            assert os.waitpid(child, 0)[1] == 0
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+    for k in range(count):
+        time.sleep(0.01)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # a child that hangs is killed
+            f = fresh(-1 - k)
+            os._exit(grad(f)(0.5) != effgrad.compile(grad(f))(0.5))
+        statuses.append(os.waitpid(child, 0)[1])
+    over.set()
+    for thread in threads:
+        thread.join(20)
+    return not any(statuses)
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.sweep)])
+def test_a_child_of_a_process_whose_threads_derive_and_compile_does_not_hang(times, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for run in range(times):  # each in a process that has not compiled, with nothing compiled on disk
+        command = [sys.executable, "-c", "import test_faults, sys; sys.exit(not test_faults.children())"]
+        environment["EFFGRAD_CACHE"] = str(tmp_path / str(run))
+        subprocess.run(command, env=environment, cwd=os.path.dirname(__file__), check=True, timeout=100)

@@ -22,6 +22,7 @@ from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import written
 
+forks.wait_for(ffi.lib._lock._lock)  # LLVM's, which every call of it takes
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
@@ -151,7 +152,6 @@ class Engine:
         self.compiler = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.addresses: dict[str, int] = {}
         self.lock = forks.lock(waits=True)
-        forks.wait_for(ffi.lib._lock._lock)  # LLVM's, which every call of it takes
         self.cache = Cache()
         self.compiled = 0
 
