@@ -105,7 +105,7 @@ def value_and_grad(
         parts = outside(tree, pulled)
         slopes = parts if isinstance(numbers, list) else parts[0]
         if handled(Smooth) or any(map(undefined, pulled)):
-            again = value_and_grad(f, argnums, has_aux, mode, holomorphic)
+            again = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if handled(Smooth) else given_back(value)
         return ((value, release(aux[0])) if has_aux else value), slopes

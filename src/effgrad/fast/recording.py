@@ -8,7 +8,7 @@ An entry is None for an input, `(name, partial)` pairs for an operation on float
 list `[primitive, params, result, primals, names]` otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,9 +103,12 @@ class FastTaped(Taped):
                 raise leaked() from None
             raise
 
-    def walk(self, collected: list[Any], first: int) -> None:
-        entries = self.entries
-        for name in range(len(entries) - 1, first - 1, -1):
+    def walk(self, collected: Any, first: int) -> None:
+        self.walk_over(collected, self.entries, range(len(self.entries) - 1, first - 1, -1), first)
+
+    def walk_over(self, collected: Any, entries: Any, names: Iterable[int], first: int) -> None:
+        """Walk over some entries, by their names."""
+        for name in names:
             cotangent, entry = collected[name], entries[name]
             kind = type(entry)
             if first and kind is not Rerun:
@@ -125,7 +128,7 @@ class FastTaped(Taped):
                     collected[source] = part if before is None else before + part
 
 
-def _pull_entry(collected: list[Any], entry: Any, cotangent: Any) -> None:
+def _pull_entry(collected: Any, entry: Any, cotangent: Any) -> None:
     """Add the shares of an operation's arguments to their cotangents."""
     primitive, params, result, primals, names = entry
     kind = type(cotangent)

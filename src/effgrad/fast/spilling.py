@@ -9,6 +9,8 @@ Recomputation (Siskind and Pearlmutter 2018; Griewank 1992) bounds the disk too,
 checkpoints and `effgrad.loop` do, where a program says what may run again.
 """
 
+import bisect
+import itertools
 import logging
 import marshal
 import os
@@ -16,9 +18,10 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -27,10 +30,12 @@ from effgrad.errors import MemoryLimit
 from effgrad.fast.recording import FastTaped
 
 LOGGER = logging.getLogger("effgrad.memory")
-# The part of the limit that a segment may take: the live segment, the one that is read back, and cotangents fit in it.
+# A segment takes this part of the limit: the live one, the one that is read back, and their cotangents fit in it.
 SEGMENTS = 4
 _UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_ENTRY = 200  # bytes of an entry without its arrays, measured with tracemalloc (2026-11): 180 to 230
+# Bytes of an entry without its arrays, by tracemalloc (2026-11): one of floats takes 180 to 230, and 260 more while it
+# is walked over; another takes 350, and 700 more while it is written or read, most of it for what pickle remembers.
+_FLOATS, _ENTRY = 200, 400
 
 
 def parse_memory(memory: str | int) -> int:
@@ -71,11 +76,35 @@ class LimitedTaped(FastTaped):
         if limits is not None:  # a program is staged, and keeps the limit when it runs
             limits.append(self.limit)
             self.staged, self.entries = True, list(self.entries)
+        elif self.limit < SEGMENTS * _ENTRY:
+            raise MemoryLimit(
+                f"a limit of {self.limit} bytes is too small for any operation: give memory at least "
+                f"{SEGMENTS * _ENTRY} bytes"
+            )
         return super().variable(primal)
 
     def _stays(self, array: Any) -> bool:
         """Return whether an array is in memory anyway: an input, or a large constant that is not copied."""
         return id(array) in self.protected.arrays or any(array is value for value in self.inputs)
+
+    def no_cotangents(self) -> Any:
+        return super().no_cotangents() if self.staged else Cotangents()
+
+    def walk(self, collected: Any, first: int) -> None:
+        """Walk back, a segment of the tape at a time."""
+        if self.staged:
+            return super().walk(collected, first)
+        for names, entries in self.tape.backwards(first):
+            if not first:
+                collected.update(dict.fromkeys(names) | collected)  # so that few names are missing
+            self.walk_over(collected, entries, reversed(names), first)
+            collected.forget(names, inputs=first > 0)
+
+    def walk_again(self, collected: Any, name: int, once: bool) -> None:
+        window = self.tape.windows[-1] if not self.staged else None
+        super().walk_again(collected, name, once)
+        if window and not window[1]:
+            self.tape.read(window)
 
     def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
         pulled = super().pull(seeds, shadows)
@@ -87,12 +116,26 @@ class LimitedTaped(FastTaped):
         return pulled
 
 
-class Segment(NamedTuple):
-    """A part of the tape in the file: its entries' names, where it lies, and how to read it."""
+class Cotangents(dict[int, Any]):
+    """The cotangents of the entries that have one, used like a list."""
 
-    names: range
-    offset: int
-    load: Callable[[Any], list[Any]]
+    def __missing__(self, name: int) -> None:
+        return None
+
+    def extend(self, none: list[None]) -> None:
+        """Do nothing: more entries have no cotangents yet."""
+
+    def __delitem__(self, names: slice) -> None:  # type: ignore[override]
+        """Do nothing: entries that were walked over are forgotten."""
+
+    def forget(self, names: range, inputs: bool) -> None:
+        """Forget the names that have passed their cotangents on, and with `inputs` also those that keep theirs."""
+        for name in names:
+            if inputs or self[name] is None:
+                self.pop(name, None)
+
+
+Window: TypeAlias = tuple[range, dict[int, Any]]
 
 
 class SpilledTape:
@@ -100,12 +143,15 @@ class SpilledTape:
 
     def __init__(self, limit: int, stays: Callable[[Any], bool]) -> None:
         self.limit, self.stays = limit, stays
+        self.part = limit / SEGMENTS
         self.live: list[Any] = []
         self.first = 0  # the name of the first live entry
         self.size = self.written = 0
         self.counted: dict[int, Any] = {}  # the arrays of the live segment, by identity
-        self.segments: list[Segment] = []
-        self.window: tuple[range, list[Any]] = range(0), []
+        # For each segment in the file: the name of its first entry, its place, and how many objects were `kept` before.
+        self.starts, self.offsets, self.before = array("q"), array("q"), array("q")
+        self.kept: dict[int, Any] = {}  # by identity, the objects in segments that stay in memory
+        self.windows: list[Window] = []  # the parts that are walked over, one for each checkpoint that runs again
         self.file: BinaryIO | None = None
 
     def __len__(self) -> int:
@@ -113,8 +159,8 @@ class SpilledTape:
 
     def append(self, entry: Any) -> None:
         self.live.append(entry)
-        self.size += self._size(entry)
-        if self.size * SEGMENTS > self.limit:
+        self.size += self._size(entry) if type(entry) is list else _FLOATS
+        if self.size > self.part:
             self._spill()
 
     def __iadd__(self, entries: list[Any]) -> "SpilledTape":
@@ -122,32 +168,59 @@ class SpilledTape:
             self.append(entry)
         return self
 
+    def backwards(self, first: int) -> Iterator[Window]:
+        """Yield the segments back to an entry, each as its names and entries by name."""
+        stop = len(self)
+        for start in (self.first, *reversed(self.starts)):
+            names, stop = range(max(start, first), stop), start
+            if names:
+                self.windows.append((names, {}))
+                self.read(self.windows[-1])
+                yield self.windows[-1]
+                self.windows.pop()
+
+    def read(self, window: Window) -> None:
+        """Read the entries of a window; those of other windows are forgotten, and read again when they are wanted."""
+        names, entries = window
+        if names.start < self.first:
+            self._forget_windows()
+            start, found = self._load(names.start)
+        else:
+            start, found = self.first, self.live
+        entries.update((name, entry) for name, entry in enumerate(found, start) if name in names)
+
+    def _forget_windows(self) -> None:
+        for _, entries in self.windows:
+            entries.clear()
+
     def __getitem__(self, name: int) -> Any:
         if name >= self.first:
             return self.live[name - self.first]
-        names, entries = self.window
-        if name not in names:
-            self.window = range(0), []  # its memory is needed for the next
-            segment = next(segment for segment in reversed(self.segments) if name in segment.names)
-            names, entries = self.window = segment.names, self._load(segment)
-        return entries[name - names.start]
+        for _, entries in reversed(self.windows):
+            if name in entries:
+                return entries[name]
+        start, found = self._load(name)
+        return found[name - start]
 
     def __setitem__(self, name: int, entry: Any) -> None:
         """Replace an entry that is in memory."""
         if name >= self.first:
             self.live[name - self.first] = entry
-        elif name in self.window[0]:
-            self.window[1][name - self.window[0].start] = entry
+        for _, entries in self.windows:
+            if name in entries:
+                entries[name] = entry
 
     def __delitem__(self, names: slice) -> None:
         end = names.start
         if end < self.first:  # the segment with the end is live again
-            start = self._start_of(end)
-            self.live = [self[name] for name in range(start, end)]
-            self.segments = [segment for segment in self.segments if segment.names.stop <= start]
-            self.first = start
+            self.first, self.live = self._load(end)
+            place = bisect.bisect_left(self.starts, self.first)
+            assert self.file is not None
+            self.file.truncate(self.offsets[place])
+            for key in [*itertools.islice(self.kept, self.before[place], None)]:
+                del self.kept[key]
+            del self.starts[place:], self.offsets[place:], self.before[place:]
         del self.live[end - self.first :]
-        self.window = range(0), []
         self.size, self.counted = 0, {}
         for entry in self.live:
             self.size += self._size(entry)
@@ -155,14 +228,11 @@ class SpilledTape:
     def __iter__(self) -> Any:
         return (self[name] for name in range(len(self)))
 
-    def _start_of(self, name: int) -> int:
-        return next((s.names.start for s in self.segments if s.names.start <= name < s.names.stop), name)
-
     def _size(self, entry: Any) -> int:
         """Return the bytes that an entry adds to the live segment."""
-        size = _ENTRY
         if type(entry) is not list:
-            return size
+            return _FLOATS
+        size = _ENTRY
         _, _, result, primals, _ = entry
         for value in (result, *primals):
             while type(value) in LAYERS:
@@ -189,50 +259,54 @@ class SpilledTape:
                 f"the tape does not fit into {self.limit / 1e6:.3g} MB of memory and the {free / 1e6:.3g} MB that are "
                 f"free in {_folder()}: give a larger memory=, or free space there (TMPDIR names another folder)"
             )
-        load = self._dump()
+        self._forget_windows()
+        self.starts.append(self.first)
+        self.offsets.append(offset)
+        self.before.append(len(self.kept))
+        self._dump(self.file)
         self.written += self.file.tell() - offset
-        self.segments.append(Segment(range(self.first, len(self)), offset, load))
         self.first, self.live, self.size, self.counted = len(self), [], 0, {}
 
-    def _dump(self) -> Callable[[Any], list[Any]]:
-        assert self.file is not None
+    def _dump(self, file: BinaryIO) -> None:
         if all(type(entry) is tuple or entry is None for entry in self.live):
-            marshal.dump(self.live, self.file)  # names and Python's numbers: a tenth of the time of pickle
-            return marshal.load
-        kept: list[Any] = []
-        _Pickler(self.file, self.stays, kept).dump(self.live)
-        return lambda file: _Unpickler(file, kept).load()
+            # Names and Python's numbers take a tenth of the time of pickle. From a file, marshal reads byte by byte.
+            data = marshal.dumps(self.live)
+            file.write(len(data).to_bytes(8, "little"))
+            file.write(data)
+        else:
+            file.write(bytes(8))
+            _Pickler(file, self.stays, self.kept).dump(self.live)
 
-    def _load(self, segment: Segment) -> list[Any]:
+    def _load(self, name: int) -> tuple[int, list[Any]]:
+        """Read the segment of an entry: the name of its first entry, and the entries."""
         assert self.file is not None
-        self.file.seek(segment.offset)
-        return segment.load(self.file)
+        place = bisect.bisect_right(self.starts, name) - 1
+        self.file.seek(self.offsets[place])
+        length = int.from_bytes(self.file.read(8), "little")
+        entries = marshal.loads(self.file.read(length)) if length else _Unpickler(self.file, self.kept).load()
+        return self.starts[place], entries
 
 
 _WRITTEN = frozenset((
-    float, int, bool, complex, str, type(None), list, tuple, dict, np.float64, slice, type(...),
-    pickle.PickleBuffer,
+    float, int, bool, complex, str, bytes, type(None), list, tuple, dict, slice, type(...), pickle.PickleBuffer,
 ))  # fmt: skip
 
 
 class _Pickler(pickle.Pickler):
-    """Writes numbers, arrays and traced values; what else an entry refers to stays in memory, and is numbered."""
+    """Writes numbers, arrays and traced values; what else an entry refers to stays in memory."""
 
-    def __init__(self, file: BinaryIO, stays: Callable[[Any], bool], kept: list[Any]) -> None:
+    def __init__(self, file: BinaryIO, stays: Callable[[Any], bool], kept: dict[int, Any]) -> None:
         super().__init__(file, protocol=5)
         self.stays, self.kept = stays, kept
-        self.places: dict[int, int] = {}
 
     def persistent_id(self, value: Any) -> Any:
         kind = type(value)
-        if kind in _WRITTEN or (kind is np.ndarray and self._spills(value)):
+        if kind in _WRITTEN or issubclass(kind, np.generic) or (kind is np.ndarray and self._spills(value)):
             return None
         if kind in LAYERS and not hasattr(value, "handle"):
             return None
-        place = self.places.setdefault(id(value), len(self.kept))
-        if place == len(self.kept):
-            self.kept.append(value)
-        return place
+        self.kept[id(value)] = value
+        return id(value)
 
     def _spills(self, array: Any) -> bool:
         return not array.dtype.hasobject and 0 not in array.strides and not self.stays(array)
@@ -244,12 +318,12 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: BinaryIO, kept: list[Any]) -> None:
+    def __init__(self, file: BinaryIO, kept: dict[int, Any]) -> None:
         super().__init__(file)
         self.kept = kept
 
-    def persistent_load(self, place: int) -> Any:
-        return self.kept[place]
+    def persistent_load(self, key: int) -> Any:
+        return self.kept[key]
 
 
 def _folder() -> str:

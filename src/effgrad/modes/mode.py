@@ -175,13 +175,17 @@ class ListMode(ReverseMode):
 
     def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
         """Return the cotangents of the inputs from those of some values; any number of times."""
-        collected: list[Any] = [None] * len(self.entries)
+        collected = self.no_cotangents()
         for name, cotangent in seeds:
             collected[name] = cotangents.add(collected[name], cotangent)
         self.walk(collected, 0)
         return [collected[name] for name in shadows]
 
-    def walk(self, collected: list[Any], first: int) -> None:
+    def no_cotangents(self) -> Any:
+        """Return a list, or what is used like one, of the cotangents of all entries, None so far."""
+        return [None] * len(self.entries)
+
+    def walk(self, collected: Any, first: int) -> None:
         """Walk back from the end of the list to the entry `first`.
 
         What a part that has run again leaves in the list (`first` is not 0) is walked once, and forgotten on the way.
@@ -197,7 +201,7 @@ class ListMode(ReverseMode):
                 if first:
                     entries[name] = None
 
-    def pass_on(self, collected: list[Any], name: int, entry: Any) -> None:
+    def pass_on(self, collected: Any, name: int, entry: Any) -> None:
         """Pass the cotangent of an operation's result on to its arguments."""
         cotangent = collected[name]
         if cotangent is not None:
@@ -205,7 +209,7 @@ class ListMode(ReverseMode):
             for target, part in self.back(entry, cotangent):
                 collected[target] = cotangents.add(collected[target], part)
 
-    def walk_again(self, collected: list[Any], name: int, once: bool) -> None:
+    def walk_again(self, collected: Any, name: int, once: bool) -> None:
         """Record a checkpoint at the end of the list, walk back over it, and forget it."""
         rerun = self.entries[name]
         given = [collected[name] for name in rerun.names]
