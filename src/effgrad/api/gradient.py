@@ -1,7 +1,7 @@
 """Reverse mode for users: `grad`, `value_and_grad`, `vjp`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[P, Any]:  # fmt: skip
     """The gradient of a function that returns one real number, by reverse mode.
 
     Arguments:
@@ -59,8 +62,8 @@ def grad(
 
     both = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
 
-    @derivative("grad", f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    @derivative(grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
+    def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         result, slopes = both(*args, **kwargs)
         return (slopes, result[1]) if has_aux else slopes
 
@@ -68,24 +71,24 @@ def grad(
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[P, tuple[R, Any]]:  # fmt: skip
     """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    f, numbers = read(f), argument_numbers(argnums)
+    program, numbers = read(f), argument_numbers(argnums)
     reverse = _reverse_mode(mode, memory)
 
-    @derivative("value_and_grad", f)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+    @derivative(value_and_grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
+    def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, Any]:
         chosen, rebuild = split_arguments(args, numbers)
         aux: list[Any] = []
 
         def scalar(*inputs: Any) -> Any:
-            output = f(*rebuild(inputs), **kwargs)
+            output = program(*rebuild(inputs), **kwargs)
             if has_aux:
                 if not isinstance(output, tuple) or len(output) != 2:
                     raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
@@ -105,7 +108,7 @@ def value_and_grad(
         parts = outside(tree, pulled)
         slopes = parts if isinstance(numbers, list) else parts[0]
         if handled(Smooth) or any(map(undefined, pulled)):
-            again = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
+            again: Any = value_and_grad(program, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if handled(Smooth) else given_back(value)
         return ((value, release(aux[0])) if has_aux else value), slopes

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 import scipy
@@ -32,8 +32,10 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
 
+P = ParamSpec("P")
 
-def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[..., Any]:
+
+def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[P, Any]:
     """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
     `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
@@ -50,18 +52,18 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str 
     """
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"mode is {mode!r}; choose 'forward', 'reverse' or None")
-    f, numbers = read(f), argument_numbers(argnums)
+    program, numbers = read(f), argument_numbers(argnums)
 
-    @derivative("jacobian", f)
-    def matrix(*args: Any, **kwargs: Any) -> Any:
+    @derivative(jacobian, f, argnums=argnums, mode=mode)
+    def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
         blocks = assembled(*args, **kwargs)
-        return completed(blocks, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: f(*args, **kwargs))
+        return completed(blocks, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: program(*args, **kwargs))
 
     def assembled(*args: Any, **kwargs: Any) -> Any:
         chosen, rebuild = split_arguments(args, numbers)
         leaves, tree = flatten_inputs(chosen)
-        output_tree, blocks = _blocks(lambda *inputs: f(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
+        output_tree, blocks = _blocks(lambda *inputs: program(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
         parts = [outside(tree, row) for row in blocks]
         return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
 
@@ -212,8 +214,8 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any
 
 
 def hessian(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
-) -> Callable[..., Any]:
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
+) -> Callable[P, Any]:
     """The Hessian of a scalar function.
 
     Arguments:
@@ -235,13 +237,13 @@ def hessian(
     if mode not in (None, "hessian"):
         raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
     if mode is None and not sparse:
-        return derivative("hessian", f)(jacobian(grad(f, argnums), argnums, mode="forward"))
-    f, numbers = read(f), argument_numbers(argnums)
+        return derivative(hessian, f, argnums=argnums)(jacobian(grad(f, argnums), argnums, mode="forward"))
+    program, numbers = read(f), argument_numbers(argnums)
     if isinstance(numbers, list):
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 
-    @derivative("hessian", f)
-    def pushed(*args: Any, **kwargs: Any) -> Any:
+    @derivative(hessian, f, argnums=argnums, mode=mode, sparse=sparse)
+    def pushed(*args: P.args, **kwargs: P.kwargs) -> Any:
         (x,), rebuild = split_arguments(args, numbers)
         if sparse and of_another_library(x):
             raise NotDifferentiable(
@@ -249,13 +251,15 @@ def hessian(
             )
 
         def hessian_at(x: Any, sparse: bool = False) -> Any:
-            return _hessian_of(_push_edges(lambda value: f(*rebuild([value]), **kwargs), x), plain(taken(x)), sparse)
+            return _hessian_of(
+                _push_edges(lambda value: program(*rebuild([value]), **kwargs), x), plain(taken(x)), sparse
+            )
 
         matrix = hessian_at(x, sparse)
         if sparse and not np.isnan(matrix.data).any():
             return matrix
         dense = matrix.toarray().reshape(np.shape(x) * 2) if sparse else matrix
-        dense = completed(dense, hessian_at, (x,), lambda: f(*args, **kwargs), (2,))
+        dense = completed(dense, hessian_at, (x,), lambda: program(*args, **kwargs), (2,))
         return scipy.sparse.csr_array(np.reshape(dense, matrix.shape)) if sparse else dense
 
     return pushed

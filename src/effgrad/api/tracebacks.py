@@ -4,10 +4,11 @@ A traceback has the user's lines alone. `EFFGRAD_TRACEBACK=full` in the environm
 """
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from types import MethodType, TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from effgrad.errors import EffgradError, is_ours
 
@@ -29,16 +30,47 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def derivative(name: str, f: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate the function that computes a derivative of `f`: it is called `name(f)`, and is a `boundary`."""
+class Transformed(Generic[P, R]):
+    """A function that `transform(f, **options)` has made, with the name, text and signature of `f`.
 
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        result = boundary(function)
-        result.__name__ = result.__qualname__ = f"{name}({getattr(f, '__name__', type(f).__name__)})"
-        result.__doc__ = getattr(f, "__doc__", None)
-        return result
+    It is a `boundary`, as public functions are. It is pickled as what it was made of, so it goes where `f` goes.
+    """
 
-    return decorated
+    def __init__(self, function: Callable[P, R], name: str, make: Callable[..., Any], f: Any) -> None:
+        self._function, self._made_of = function, (make, (f,))
+        self.__name__ = self.__qualname__ = f"{name}({getattr(f, '__name__', type(f).__name__)})"
+        self.__doc__ = getattr(f, "__doc__", None)
+        self.__module__ = getattr(f, "__module__", __name__)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return self._function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        try:
+            signature = inspect.signature(*self._made_of[1])
+        except ValueError:  # a function of C
+            raise AttributeError("__signature__") from None
+        return signature.replace(return_annotation=inspect.Signature.empty)
+
+    def __reduce__(self) -> Any:
+        return self._made_of
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__} at {id(self):#x}>"
+
+
+def derivative(transform: Callable[..., Any], f: Any, **options: Any) -> Callable[[Callable[P, R]], Transformed[P, R]]:
+    """Decorate the function that computes what `transform(f, **options)` returns."""
+    make = functools.partial(transform, **options)
+    return lambda function: Transformed(function, transform.__name__, make, f)
 
 
 def shorten(error: BaseException | None) -> None:

@@ -59,7 +59,7 @@ def vmap(
 
     read = program.read(f)
 
-    @derivative("vmap", f)
+    @derivative(vmap, f, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
     def batched(*args: P.args, **kwargs: P.kwargs) -> Value:
         leaves, tree = flatten((args, kwargs))
         axes = _argument_axes(in_axes, args, kwargs)

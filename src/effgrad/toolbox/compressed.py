@@ -7,13 +7,14 @@ Curtis, Powell and Reid 1974; Griewank and Walther 2008, chapter 8.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 from scipy import sparse
 
 from effgrad import forks
 from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
+from effgrad.api.tracebacks import Transformed
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, Smooth, plain
 from effgrad.effects import handled
@@ -27,12 +28,13 @@ from effgrad.trees import Structure, flatten
 
 Value: TypeAlias = Any
 Function: TypeAlias = Callable[..., Value]
+P = ParamSpec("P")
 
 
 def jacobian(
-    f: Function, argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
-) -> Function:  # fmt: skip
+) -> Callable[P, Any]:  # fmt: skip
     """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
     Arguments:
@@ -69,9 +71,9 @@ def jacobian(
 
 
 def hessian(
-    f: Function, argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
-) -> Function:  # fmt: skip
+) -> Callable[P, Any]:  # fmt: skip
     """The Hessian of a scalar function.
 
     Arguments:
@@ -174,7 +176,7 @@ def _count(colours: Value) -> int:
     return int(colours.max(initial=-1)) + 1
 
 
-class SparseJacobian:
+class SparseJacobian(Transformed[..., Value]):
     """A function that returns the Jacobian of `f` as a SciPy `csr_array`; see `jacobian`.
 
     `pattern` and `products` are those of the latest call: the places of its elements, as a sparse array of truth
@@ -182,6 +184,7 @@ class SparseJacobian:
     """
 
     def __init__(self, f: Function, argnums: int, mode: str | None, compiled: bool) -> None:
+        super().__init__(self._at_point, "jacobian", SparseJacobian, f)
         self.f, self.argnums, self.mode, self.compiled = f, argnums, mode, compiled
         self._plans: dict[Value, Plan] = {}
         self._latest: Plan | None = None
@@ -210,7 +213,7 @@ class SparseJacobian:
             raise NotDifferentiable("the pattern is known after the first call: call the sparse Jacobian at a point")
         return self._latest
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+    def _at_point(self, *args: Value, **kwargs: Value) -> Value:
         if handled(Smooth) and any(type(leaf) in KINDS for leaf in flatten((args, kwargs))[0]):
             raise NotDifferentiable("a sparse Jacobian has no derivative; leave out sparse=True inside a derivative")
         leaves, _ = flatten((args, kwargs))

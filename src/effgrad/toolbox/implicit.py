@@ -17,6 +17,7 @@ solution is about as wrong; the value stays the solver's own. Polishing also fin
 """
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -24,6 +25,7 @@ import scipy.sparse.linalg
 
 from effgrad import program
 from effgrad.api import grad, vjp
+from effgrad.api.tracebacks import Transformed
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NotDifferentiable
@@ -86,17 +88,17 @@ def root(residual: Function, solver: Function) -> Function:
     0.353553391
     """
 
-    residual = program.read(residual)
+    equations = program.read(residual)
 
     def find(*args: Value, **kwargs: Value) -> Value:
         def run(converted: Function, kept: Function) -> Value:
             given, named = converted((args, kwargs))
             found, _ = kept(lambda: plain_tree(solver(*plain_tree(given), **plain_tree(named))))
-            return _solution(converted(residual), found, given, named)
+            return _solution(converted(equations), found, given, named)
 
         return called_back(run, getattr(residual, "__name__", "implicit.root"))
 
-    return find
+    return Transformed(find, "root", functools.partial(root, residual), solver)
 
 
 def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -> Value:

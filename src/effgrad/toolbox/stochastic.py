@@ -14,6 +14,7 @@ from collections.abc import Callable
 import optree
 
 from effgrad.api import stop_gradient
+from effgrad.api.tracebacks import derivative
 from effgrad.arrays.reach import np
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
@@ -71,7 +72,7 @@ def expectation(f: Function, estimator: str = "path", samples: int = 1, baseline
         raise ValueError(f"samples is {samples}; an expectation takes at least one")
     runs: dict[str, Callable[..., list[Value]]] = {"path": _by_path, "score": _by_score, "measure": _by_measure}
 
-    @functools.wraps(f)
+    @derivative(expectation, f, estimator=estimator, samples=samples, baseline=baseline)
     def estimated(*args: Value, **kwargs: Value) -> Value:
         program = functools.partial(f, *args, **kwargs)
         values = runs[estimator](program, samples, baseline)
