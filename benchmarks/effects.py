@@ -1,17 +1,32 @@
-"""The cost of performing an operation, for each kind of clause: microseconds, medians of several runs.
+"""The cost of performing an operation, for each kind of clause, and programs of the effect-handlers-bench.
 
-Where `aleff` (Python 3.12 and up) and `effectful` are installed, programs of the effect-handlers-bench are timed beside
-them in the same run.
+    python benchmarks/effects.py                            this Python
+    python benchmarks/effects.py --pythons 3.11 3.12 3.13   each of these, in an environment of its own
+
+Times are medians of several runs; programs are run in turns with `aleff` (Python 3.12 and up) and `effectful`, where
+these are installed. Bytes are what the process grows by while 10^5 clauses wait. The results go to
+`results/effects.json`, a section for each Python. https://github.com/effect-handlers/effect-handlers-bench
 """
 
-import importlib.util
+import argparse
+import importlib.metadata
 import json
+import os
 import pathlib
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
+from effects_programs import LIBRARIES, PROGRAMS
+
 from effgrad.effects import Effect, Handler, around, control, handle, multi, once, operation
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LONG = 2.0  # a program that takes so many seconds runs once
+OUT = ROOT / "benchmarks" / "results" / "effects.json"
 
 
 class Step(Effect):
@@ -55,15 +70,6 @@ class Waiting(Handler[Step]):
         return y
 
 
-class Choices(Handler[Step]):
-    @multi
-    def step(self, k, n):
-        return sum(k(i) for i in range(n))
-
-    def return_(self, found):
-        return found
-
-
 class Multi(Handler[Step]):
     @multi
     def step(self, k, x):
@@ -76,8 +82,8 @@ class Elsewhere(Handler[Other]):
 
 
 def loop(n):
-    for i in range(n):
-        Step.step(i)
+    for _ in range(n):
+        Step.step(0)
 
 
 def choices(n):
@@ -95,116 +101,169 @@ def nest(depth, program, *args):
     return program(*args) if depth == 0 else handle(Elsewhere(), nest, depth - 1, program, *args)
 
 
-def queens(perform, n):
-    """1 if the queens that are placed by choices do not attack each other."""
-    placed = ()  # not a list, which a library that copies stack frames would share
-    for row in range(n):
-        column = perform(n)
-        if any([c == column or abs(c - column) == row - r for r, c in enumerate(placed)]):
-            return 0
-        placed = (*placed, column)
-    return 1
-
-
-def repeated(perform, n):
-    for i in range(n):
-        perform(i)
-    return 0
-
-
-def aleff_programs():
-    """The programs by aleff: a clause that resumes last, one that waits, and all solutions of n queens."""
-    from aleff import create_handler, effect
-
-    step = effect("step")
-    last, waiting, choices = create_handler(step), create_handler(step), create_handler(step)
-    last.on(step)(lambda k, x: k(x))
-    waiting.on(step)(lambda k, x: k(x) + 0)
-    choices.on(step)(lambda k, n: sum([k(i) for i in range(n)]))
-    return {
-        "resume": lambda n: last(lambda: repeated(step, n)),
-        "resume and wait": lambda n: waiting(lambda: repeated(step, n)),
-        "queens": lambda n: choices(lambda: queens(step, n)),
-    }
-
-
-def effectful_programs():
-    """effectful has clauses that answer, and no continuations."""
-    from effectful.ops.semantics import handler
-    from effectful.ops.syntax import defop
-
-    @defop
-    def step(x: int) -> int:
-        raise NotImplementedError
-
-    def answer(n):
-        with handler({step: lambda x: x}):
-            return repeated(step, n)
-
-    return {"resume": answer}
-
-
-def our_programs():
-    return {
-        "resume": lambda n: handle(Tail(), repeated, Step.step, n),
-        "resume and wait": lambda n: handle(Waiting(), repeated, Step.step, n),
-        "queens": lambda n: handle(Choices(), queens, Step.step, n),
-    }
-
-
-def peers():
-    """Seconds of each program for each library that is installed."""
-    libraries = {"effgrad": our_programs()}
-    for name, programs in (("aleff", aleff_programs), ("effectful", effectful_programs)):
-        if importlib.util.find_spec(name) is not None:
-            libraries[name] = programs()
-    rows = {}
-    for program, n in (("resume", 10_000), ("resume and wait", 200), ("resume and wait", 5_000), ("queens", 6)):
-        for name, programs in libraries.items():
-            if program in programs:
-                rows[f"{program} {n}: {name}"] = seconds(programs[program], n, libraries["effgrad"][program](n))
-    return rows
-
-
-def seconds(program, n, result):
-    """Seconds of a program; why there are none if it fails, or has another result."""
-    try:
-        found = program(n)
-        return microseconds(1, 5, program, n) / 1e6 if found == result else f"another result: {found}"
-    except RuntimeError as error:  # a RecursionError too
-        return type(error).__name__
+def seconds(f, *args):
+    start = time.perf_counter()
+    f(*args)
+    return time.perf_counter() - start
 
 
 def microseconds(n, runs, f, *args):
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        f(*args)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) / n * 1e6
+    return statistics.median(seconds(f, *args) for _ in range(runs)) / n * 1e6
+
+
+def operations():
+    """Microseconds of one operation, by the kind of its clause and how many there are."""
+    rows = {f"tail, nesting {depth}": microseconds(10**5, 7, nested, depth, Tail(), loop, 10**5) for depth in (1, 8)}
+    for label, handler in (("@around", Around()), ("@once", Once()), ("@control", Control()),
+                           ("@control that waits", Waiting())):  # fmt: skip
+        for n in (10**3, 10**4, 10**5, 10**6):
+            rows[f"{label}, {n}"] = microseconds(n, 9 if n < 10**5 else 3, handle, handler, loop, n)
+    rows["@multi, a resumption, 2^10 outcomes"] = microseconds(2**11 - 2, 7, handle, Multi(), choices, 10)
+    return rows
+
+
+def resident():
+    """Bytes of the process in memory."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def growth(handler, n=10**5):
+    """Bytes that the process grows by for each of n operations whose clauses wait."""
+    grown = []
+
+    def program():
+        before = resident()
+        loop(n)
+        grown.append(resident() - before)
+
+    handle(handler, program)
+    return round(grown[0] / n)
+
+
+def waiting():
+    """Bytes of each clause that waits for the rest of the program; each kind in a process of its own."""
+    rows = {}
+    for kind in ("Around", "Once", "Control", "Waiting"):
+        code = f"import effects; print(effects.growth(effects.{kind}()))"
+        ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True,
+                             timeout=300, check=True)  # fmt: skip
+        rows[kind] = int(ran.stdout)
+    return {"@around": rows["Around"], "@once": rows["Once"], "@control": rows["Control"],
+            "@control that waits": rows["Waiting"]}  # fmt: skip
+
+
+class Asked:
+    """A process that runs the programs by one library: aleff watches each call of its process, ours would be slower."""
+
+    def __init__(self, library):
+        command = [sys.executable, ROOT / "benchmarks" / "effects_programs.py", library]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def run(self, label):
+        self.process.stdin.write(label + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def programs(rounds=7):
+    """Seconds of each program for each library, run in turns; a word where a library cannot run it."""
+    libraries = {name: Asked(name) for name in LIBRARIES if name == "effgrad" or has(name)}
+    rows = {}
+    for label, (_, n, _) in PROGRAMS.items():
+        runs = {name: [library.run(label)] for name, library in libraries.items()}
+        for _ in range(rounds):
+            for name, library in libraries.items():
+                first = runs[name][0]
+                if not isinstance(first, str) and first < LONG:
+                    runs[name].append(library.run(label))
+        rows[f"{label} {n}"] = {
+            name: statistics.median(found[1:] or found) if not isinstance(found[0], str) else found[0]
+            for name, found in runs.items()
+        }
+    for library in libraries.values():
+        library.end()
+    return rows
+
+
+def has(library):
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def interpreter(version):
+    """A Python of a version: on the path, of pyenv, or of uv."""
+    root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    found = [str(path) for path in sorted(root.glob(f"versions/{version}.*/bin/python"))]
+    found += [path for path in [shutil.which(f"python{version}")] if path]
+    if uv := shutil.which("uv"):
+        ran = subprocess.run([uv, "python", "find", version], capture_output=True, text=True, timeout=60)
+        found += ran.stdout.split()
+    return found[-1] if found else None
+
+
+def measured_elsewhere(version):
+    """The measurements of another Python, in a new environment with effgrad and the other libraries."""
+    python = interpreter(version)
+    if python is None:
+        return {version: "no such Python here: neither on the path nor of pyenv or uv"}
+    with tempfile.TemporaryDirectory() as folder:
+        environment = pathlib.Path(folder) / "environment" / "bin" / "python"
+        run = dict(check=True, timeout=600)
+        subprocess.run([python, "-m", "venv", environment.parents[1]], **run)
+        pip = [environment, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, f"{ROOT}[control]"], **run)
+        for library in ("aleff", "effectful"):  # which need newer Pythons than effgrad does
+            subprocess.run([*pip, library], check=False, timeout=600, stderr=subprocess.DEVNULL)
+        out = pathlib.Path(folder) / "out.json"
+        subprocess.run([environment, __file__, "--out", out], check=True, timeout=3600)
+        return json.loads(out.read_text())
+
+
+def measured():
+    versions = {name: has(name) for name in ("greenlet", *LIBRARIES) if has(name)}
+    return {
+        sys.version.split()[0]: {
+            "libraries": versions, "microseconds": operations(), "bytes waiting": waiting(), "seconds": programs(),
+        }
+    }  # fmt: skip
+
+
+def show(results):
+    for version, result in results.items():
+        print(f"Python {version}")
+        if isinstance(result, str):
+            print(f"  {result}")
+            continue
+        for label, value in result["microseconds"].items():
+            print(f"  {label:40} {value:8.2f} us")
+        for label, value in result["bytes waiting"].items():
+            print(f"  {label:40} {value:8} bytes waiting")
+        for label, taken in result["seconds"].items():
+            shown = [f"{name} {found if isinstance(found, str) else f'{found:.4f} s'}" for name, found in taken.items()]
+            print(f"  {label:24} {', '.join(shown)}")
 
 
 def main():
-    rows = {}
-    for depth in (1, 8):
-        rows[f"tail, nesting {depth}"] = microseconds(10**5, 7, nested, depth, Tail(), loop, 10**5)
-    for n in (10**4, 10**5, 10**6):
-        rows[f"@around and unwinding, {n}"] = microseconds(n, 7 if n < 10**6 else 3, handle, Around(), loop, n)
-    rows["@once and unwinding, 100000"] = microseconds(10**5, 7, handle, Once(), loop, 10**5)
-    for n in (10**3, 10**4, 10**5):
-        rows[f"@control, {n}"] = microseconds(n, 7 if n < 10**5 else 3, handle, Control(), loop, n)
-    for n in (10**3, 10**5):
-        rows[f"@control that waits, {n}"] = microseconds(n, 3, handle, Waiting(), loop, n)
-    rows["@multi, a resumption, 2^10 outcomes"] = microseconds(2**11 - 2, 7, handle, Multi(), choices, 10)
-    for label, value in rows.items():
-        print(f"{label:40} {value:8.2f} us")
-    beside = peers()
-    for label, taken in beside.items():
-        print(f"{label:40} {taken if isinstance(taken, str) else f'{taken:8.4f} s'}")
-    out = pathlib.Path(__file__).parent / "results"
-    out.mkdir(exist_ok=True)
-    result = {"python": sys.version.split()[0], "microseconds": rows, "seconds beside others": beside}
-    (out / "effects.json").write_text(json.dumps(result, indent=1) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pythons", nargs="*", default=[], help="versions to measure, such as 3.12")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    options = parser.parse_args()
+    results = {}
+    for version in options.pythons:
+        results |= measured_elsewhere(version)
+    if not options.pythons:
+        results = measured()
+        show(results)
+    options.out.parent.mkdir(exist_ok=True)
+    options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
