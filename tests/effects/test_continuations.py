@@ -7,6 +7,7 @@ import gc
 import threading
 
 import pytest
+from known_handlers import Emit, Holding, Sink, State, Wait, emits
 
 from effgrad.effects import (
     ContinuationEscaped,
@@ -29,28 +30,6 @@ class Choice(Effect):
 
     @operation
     def fail(self): ...
-
-
-class State(Effect):
-    @operation
-    def get(self): ...
-
-    @operation
-    def put(self, value): ...
-
-
-class StateFrom(Handler[State]):
-    def __init__(self, value):
-        self.value = value
-
-    def get(self):
-        return self.value
-
-    def put(self, value):
-        self.value = value
-
-    def return_(self, result):
-        return result, self.value
 
 
 class Outcomes(Handler[Choice]):
@@ -141,7 +120,7 @@ def test_tree_explore_with_global_state_under_a_choice():
             State.put(paths(tree))
         return State.get()
 
-    assert handle(StateFrom(0), rounds, build(5))[0] == 946
+    assert handle(Holding(0), rounds, build(5))[0] == 946
 
 
 def test_xor_of_two_choices():
@@ -154,9 +133,9 @@ def test_state_inside_a_choice_is_of_each_branch_and_outside_is_shared():
         State.put(State.get() + 1)
         return branch, State.get()
 
-    inside = handle(Outcomes(), lambda: handle(StateFrom(0), program))
+    inside = handle(Outcomes(), lambda: handle(Holding(0), program))
     assert inside == [((0, 1), 1), ((1, 1), 1), ((2, 1), 1)]
-    outside = handle(StateFrom(0), lambda: handle(Outcomes(), program))
+    outside = handle(Holding(0), lambda: handle(Outcomes(), program))
     assert outside == ([(0, 1), (1, 2), (2, 3)], 3)
 
 
@@ -227,12 +206,7 @@ def test_resume_nontail(kind, n, result):
     assert state == result
 
 
-class Yield(Effect):
-    @operation
-    def emit(self, value): ...
-
-
-class ToList(Handler[Yield]):
+class ToList(Handler[Emit]):
     """A lazy list: a value, and a function that resumes for the rest."""
 
     @control
@@ -248,7 +222,7 @@ def test_generator_whose_continuation_leaves_its_handler(depth, total):
     def walk(depth):
         if depth:
             walk(depth - 1)
-            Yield.emit(depth)
+            Emit.emit(depth)
             walk(depth - 1)
 
     cell, found = handle(ToList(), walk, depth), 0
@@ -324,69 +298,10 @@ def test_scheduler():
 
 
 def test_pipe():
-    class Consume(Effect):
-        @operation
-        def wait(self): ...
-
-    class Source(Handler[Yield]):
-        def __init__(self, consumer):
-            self.consumer = consumer
-
-        @control
-        def emit(self, k, value):
-            return handle(Sink(lambda: k(None)), self.consumer, value, shallow=True)
-
-    class Sink(Handler[Consume]):
-        def __init__(self, producer):
-            self.producer = producer
-
-        @control
-        def wait(self, k):
-            return handle(Source(k), self.producer, shallow=True)
-
-    def produce():
-        for value in (20, 22, 30):
-            Yield.emit(value)
-
     def consume():
-        return Consume.wait() + Consume.wait()
+        return Wait.wait() + Wait.wait()
 
-    assert handle(Sink(produce), consume, shallow=True) == 42
-
-
-def test_transaction():
-    seen = []
-
-    class Transaction(Handler[State]):
-        """Puts are seen inside; they reach the state outside when the program ends, and not if it raises."""
-
-        def enter(self):
-            self.value = State.get()
-
-        def get(self):
-            return self.value
-
-        def put(self, value):
-            self.value = value
-
-        def return_(self, result):
-            State.put(self.value)
-            return result
-
-    def program():
-        seen.append(State.get())
-
-        def inside():
-            State.put(21)
-            seen.append(State.get())
-            raise ValueError
-
-        with pytest.raises(ValueError):
-            handle(Transaction(), inside)
-        seen.append(State.get())
-
-    handle(StateFrom(10), program)
-    assert seen == [10, 21, 10]
+    assert handle(Sink(lambda: emits((20, 22, 30))), consume, shallow=True) == 42
 
 
 def test_dynamic_wind():
@@ -396,7 +311,7 @@ def test_dynamic_wind():
         @operation
         def call(self): ...
 
-    class Winding(Handler[Yield]):
+    class Winding(Handler[Emit]):
         """Leaves before an operation that is handled outside, and enters again after it."""
 
         def emit(self, value):
@@ -413,7 +328,7 @@ def test_dynamic_wind():
 
     def program():
         lines.extend(["IN", "perform"])
-        Yield.emit(None)
+        Emit.emit(None)
         lines.extend(["back", "OUT"])
 
     handle(Outside(), lambda: handle(Winding(), program))
@@ -421,24 +336,24 @@ def test_dynamic_wind():
 
 
 def test_a_continuation_resumed_twice():
-    class Twice(Handler[Yield]):
+    class Twice(Handler[Emit]):
         @control
         def emit(self, k, value):
             k(None)
             k(None)
 
     with pytest.raises(ResumedTwice):
-        handle(Twice(), lambda: Yield.emit(1))
+        handle(Twice(), lambda: Emit.emit(1))
 
 
 def test_many_performs_and_many_pending_clauses():
-    class Tail(Handler[Yield]):
+    class Tail(Handler[Emit]):
         @control
         def emit(self, k, value):
             return k(value + 1)
 
     def program(n):
-        return sum(Yield.emit(0) for _ in range(n))
+        return sum(Emit.emit(0) for _ in range(n))
 
     assert handle(Tail(), program, 20_000) == 20_000
 
@@ -446,7 +361,7 @@ def test_many_performs_and_many_pending_clauses():
 def test_a_dropped_continuation_is_closed():
     lines = []
 
-    class Drop(Handler[Yield]):
+    class Drop(Handler[Emit]):
         @control
         def emit(self, k, value):
             return "dropped"
@@ -456,7 +371,7 @@ def test_a_dropped_continuation_is_closed():
 
     def program():
         try:
-            Yield.emit(1)
+            Emit.emit(1)
         finally:
             lines.append("program")
 
@@ -468,7 +383,7 @@ def test_a_dropped_continuation_is_closed():
 def test_an_exception_goes_through_a_waiting_clause_and_into_a_continuation():
     lines = []
 
-    class Guard(Handler[Yield]):
+    class Guard(Handler[Emit]):
         @control
         def emit(self, k, value):
             try:
@@ -477,18 +392,18 @@ def test_an_exception_goes_through_a_waiting_clause_and_into_a_continuation():
                 lines.append(str(error))
                 return "caught"
 
-    class Throw(Handler[Yield]):
+    class Throw(Handler[Emit]):
         @control
         def emit(self, k, value):
             return k.throw(KeyError(value))
 
     def program():
-        Yield.emit(1)
+        Emit.emit(1)
         raise ValueError("mine")
 
     def asks():
         try:
-            return Yield.emit("key")
+            return Emit.emit("key")
         except KeyError as error:
             return error.args
 
@@ -497,7 +412,7 @@ def test_an_exception_goes_through_a_waiting_clause_and_into_a_continuation():
 
 
 def test_a_continuation_cannot_move_to_another_thread():
-    kept = handle(ToList(), lambda: Yield.emit(1))
+    kept = handle(ToList(), lambda: Emit.emit(1))
     raised = []
 
     def resume():
@@ -508,24 +423,24 @@ def test_a_continuation_cannot_move_to_another_thread():
 
     thread = threading.Thread(target=resume)
     thread.start()
-    thread.join()
+    thread.join(timeout=30)
     assert len(raised) == 1
 
 
 def test_shallow_handlers_take_one_operation():
-    class First(Handler[Yield]):
+    class First(Handler[Emit]):
         def emit(self, value):
             return ("shallow", value)
 
         def return_(self, value):
             return ("returned", value)
 
-    class Rest(Handler[Yield]):
+    class Rest(Handler[Emit]):
         def emit(self, value):
             return ("rest", value)
 
     def program():
-        return [Yield.emit(i) for i in range(3)]
+        return [Emit.emit(i) for i in range(3)]
 
     result = handle(Rest(), lambda: handle(First(), program, shallow=True))
     assert result == [("shallow", 0), ("rest", 1), ("rest", 2)]
@@ -533,7 +448,7 @@ def test_shallow_handlers_take_one_operation():
 
 
 def test_a_shallow_continuation_goes_on_under_another_handler():
-    class Take(Handler[Yield]):
+    class Take(Handler[Emit]):
         def __init__(self, count):
             self.count = count
 
@@ -549,7 +464,7 @@ def test_a_shallow_continuation_goes_on_under_another_handler():
     def numbers():
         i = 0
         while True:
-            Yield.emit(i)
+            Emit.emit(i)
             i += 1
 
     assert handle(Take(5), numbers, shallow=True) == [0, 1, 2, 3, 4]
@@ -650,7 +565,7 @@ def test_threads_and_tasks_have_their_own_handlers(kind):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=30)
     assert results == [expected] * 4
 
     async def main():

@@ -1,15 +1,9 @@
 """Small effect programs with exact results, of the kinds that tail, `@around`, `@once` and `@final` clauses serve."""
 
 import pytest
+from known_handlers import Emit, Holding, State
 
 from effgrad.effects import Effect, Handler, Unhandled, around, final, fresh, handle, handled, mask, once, operation
-
-
-class State(Effect):
-    @operation
-    def get(self): ...
-    @operation
-    def put(self, value): ...
 
 
 class Ask(Effect):
@@ -17,33 +11,9 @@ class Ask(Effect):
     def ask(self): ...
 
 
-class Emit(Effect):
-    @operation
-    def emit(self, value): ...
-
-
 class Stop(Effect):
     @operation
     def stop(self, value): ...
-
-
-class RunState(Handler[State]):
-    def __init__(self, start):
-        self.start = start
-
-    def enter(self):
-        self.value = self.start
-
-    def get(self):
-        return self.value
-
-    def put(self, value):
-        self.value = value
-
-
-class WithState(RunState, Handler[State]):
-    def return_(self, result):
-        return result, self.value
 
 
 class Reader(Handler[Ask]):
@@ -67,7 +37,7 @@ def test_countdown(n):
             State.put(State.get() - 1)
         return State.get()
 
-    assert handle(WithState(n), countdown) == (0, 0)
+    assert handle(Holding(n), countdown) == (0, 0)
 
 
 @pytest.mark.parametrize("n, total", [(5, 15), (40_000, 800_020_000)])
@@ -201,7 +171,7 @@ def test_two_nested_states():
             inner.put(5)
             return first, inner.get()
 
-        return handle(WithState(1), lambda: handle(WithState(2), body, instance=inner), instance=outer)
+        return handle(Holding(1), lambda: handle(Holding(2), body, instance=inner), instance=outer)
 
     assert program() == (((2, 5), 5), 1)
 
@@ -324,7 +294,7 @@ def test_a_with_block_refuses_clauses_that_need_the_result():
 
 
 def test_state_lives_on_the_activation_not_on_the_handler():
-    handler = WithState(0)
+    handler = Holding(0)
 
     def program():
         State.put(State.get() + 1)

@@ -4,6 +4,7 @@ import gc
 import threading
 
 import pytest
+from known_handlers import Emit, Holding, Sink, State, Transaction, Wait, emits
 
 from effgrad import grad
 from effgrad.effects import (
@@ -166,11 +167,6 @@ def test_references_are_differentiated():
     assert grad(f)(2.0) == grad(f, mode="reverse")(2.0) == 12.0
 
 
-class Emit(Effect):
-    @operation
-    def emit(self, value): ...
-
-
 def test_the_return_clause_runs_outside_its_own_handler():
     """It ran inside, and the inner clause took the operation: 4 instead of 102."""
 
@@ -188,56 +184,22 @@ def test_the_return_clause_runs_outside_its_own_handler():
     assert handle(Outer(), lambda: handle(Inner(), lambda: Emit.emit(2))) == 102
 
 
-class State(Effect):
-    @operation
-    def get(self): ...
-
-    @operation
-    def put(self, value): ...
-
-
-class Kept(Handler[State]):
-    def __init__(self, value):
-        self.value = value
-
-    def get(self):
-        return self.value
-
-    def put(self, value):
-        self.value = value
-
-    def return_(self, value):
-        return value, self.value
-
-
-@pytest.mark.parametrize("fails, kept", [(False, 21), (True, 10)])
-def test_a_transaction_commits_in_its_return_clause(fails, kept):
-    class Transaction(Handler[State]):
-        def enter(self):
-            self.value = State.get()
-
-        def get(self):
-            return self.value
-
-        def put(self, value):
-            self.value = value
-
-        def return_(self, result):
-            State.put(self.value)
-            return result
-
+@pytest.mark.parametrize("fails, after", [(False, 21), (True, 10)])
+def test_a_transaction_commits_in_its_return_clause(fails, after):
     def inside():
         State.put(21)
+        seen = State.get()
         if fails:
-            raise ValueError
+            raise ValueError(seen)
+        return seen
 
     def program():
         try:
-            handle(Transaction(), inside)
-        except ValueError:
-            pass
+            return State.get(), handle(Transaction(), inside), State.get()
+        except ValueError as error:
+            return 10, *error.args, State.get()
 
-    assert handle(Kept(10), program) == (None, kept)
+    assert handle(Holding(10), program) == ((10, 21, after), after)
 
 
 class Partial(Handler[State]):
@@ -246,7 +208,7 @@ class Partial(Handler[State]):
 
 
 def test_an_operation_without_a_clause_goes_to_the_handler_outside():
-    assert handle(Kept(1), lambda: handle(Partial(), lambda: (State.put(5), State.get())[1])) == (7, 5)
+    assert handle(Holding(1), lambda: handle(Partial(), lambda: (State.put(5), State.get())[1])) == (7, 5)
 
 
 def test_an_operation_without_a_clause_anywhere_is_named():
@@ -368,7 +330,7 @@ def test_a_mask_goes_with_a_captured_program():
 
 
 def test_one_handler_object_in_two_threads():
-    handler, barrier, results = Kept(0), threading.Barrier(2, timeout=10), {}
+    handler, barrier, results = Holding(0), threading.Barrier(2, timeout=10), {}
 
     def work(name):
         with handler as activation:
@@ -382,7 +344,7 @@ def test_one_handler_object_in_two_threads():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=30)
     assert results == {1: (1, 1), 2: (2, 2)}
     assert vars(handler) == {"value": 0}
 
@@ -435,7 +397,7 @@ def test_a_program_that_differs_when_it_is_run_again_is_named():
         return first, Choice.choose(2)
 
     with pytest.raises(Diverged, match="performed State.get where it had performed Ask.ask"):
-        handle(Kept(1), lambda: handle(Val(1), lambda: handle(All(), program)))
+        handle(Holding(1), lambda: handle(Val(1), lambda: handle(All(), program)))
 
 
 def test_a_multi_shot_continuation_that_leaves_its_handler():
@@ -514,15 +476,10 @@ class AddMulti(Handler[Emit]):
         return 0
 
 
-def emits(n):
-    for i in range(n):
-        Emit.emit(i)
-
-
 @pytest.mark.parametrize("handler", [Add, AddOnce, AddMulti])
 def test_clauses_wait_without_recursion(handler):
     n = 20_000
-    assert handle(handler(), emits, n) == n * (n - 1) // 2
+    assert handle(handler(), emits, range(n)) == n * (n - 1) // 2
 
 
 class PassState(Handler[State]):
@@ -549,36 +506,13 @@ def test_state_passing_is_as_long_as_the_program():
     assert handle(PassState(), program, 10_000)(5) == ("done", 10_005)
 
 
-class Wait(Effect):
-    @operation
-    def wait(self): ...
-
-
-class Source(Handler[Emit]):
-    def __init__(self, consumer):
-        self.consumer = consumer
-
-    @control
-    def emit(self, k, value):
-        return handle(Sink(lambda: k(None)), self.consumer, value, shallow=True)
-
-
-class Sink(Handler[Wait]):
-    def __init__(self, producer):
-        self.producer = producer
-
-    @control
-    def wait(self, k):
-        return handle(Source(k), self.producer, shallow=True)
-
-
 def test_mutually_shallow_pipes_of_many_elements():
     n = 10_000
 
     def consume():
         return sum(Wait.wait() for _ in range(n))
 
-    assert handle(Sink(lambda: emits(n)), consume, shallow=True) == n * (n - 1) // 2
+    assert handle(Sink(lambda: emits(range(n))), consume, shallow=True) == n * (n - 1) // 2
 
 
 @pytest.mark.parametrize("handler", ["last", "waits"])

@@ -249,7 +249,7 @@ def test_coq_computes_what_the_transcription_computes(tmp_path):
     (tmp_path / "Compared.v").write_text("\n".join(lines))
     for file in [*files[: files.index("Integers.v") + 1], "Compared.v"]:
         command = ["coqc", "-q", "-Q", ".", "Effgrad", file]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
     found = [ast.literal_eval(line.strip()[2:].replace(";", ",")) for line in done.stdout.splitlines() if "= [" in line]
     assert len(found) == len(CASES)
     for (p, x, u, w), lists in zip(CASES, found, strict=True):
