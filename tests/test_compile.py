@@ -15,7 +15,7 @@ import scipy
 import effgrad
 from effgrad import grad, loop
 from effgrad.errors import NotStaged
-from effgrad.stage import compiled
+from effgrad.stage import paths
 from effgrad.stage.compiled import BACKENDS, compile
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -67,7 +67,7 @@ def test_a_path_is_staged_once(backend):
 
 
 def test_paths_that_never_settle_run_as_python_with_one_warning(backend, monkeypatch):
-    monkeypatch.setattr(compiled, "MOST_PATHS", 4)
+    monkeypatch.setattr(paths, "MOST_PATHS", 4)
     c = compile(lambda x: x * int(x), backend)
     for x in (1.0, 2.0, 3.0, 4.0):
         assert c(x) == x * x

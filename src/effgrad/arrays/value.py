@@ -140,6 +140,10 @@ class Traced:
     def __int__(self) -> int:
         return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
 
+    def beside(self, array: Any) -> Any:
+        """A plain array, as it is where this value is an index into it."""
+        return array
+
     def __index__(self) -> int:
         return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
 

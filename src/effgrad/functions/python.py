@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.value import plain, plain_tree
+from effgrad.arrays.value import KINDS, plain, plain_tree
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
@@ -35,31 +35,56 @@ def _hypot(*sides: Any) -> Any:
 
 def _float(value: Any = 0.0) -> Any:
     value = np.reshape(value, ()) if np.ndim(plain(value)) else value
-    if np.result_type(plain(value)).kind == "c":
+    kind = np.result_type(plain(value)).kind
+    if kind == "c":
         raise TypeError("can't convert complex to float")
+    if kind in "iub":
+        value = value * 1.0
     return value[()] if isinstance(plain(value), np.ndarray) else value
+
+
+def _type(*args: Any) -> Any:
+    """The class of one value, that of what a traced one stands for; or a new class."""
+    return args[0].__class__ if len(args) == 1 else type(*args)
 
 
 def _complex(real: Any = 0.0, imag: Any = 0.0) -> Any:
     return real + 1j * imag
 
 
+def _is_whole(number: Any) -> bool:
+    return type(number) is not float and np.result_type(number).kind in "iub"
+
+
+def _numeric(original: Any, same: Any) -> Any:
+    """NumPy's function in the place of one of numbers; of integers, which no derivative is about, the original."""
+
+    def rule(*args: Any) -> Any:
+        whole = all(_is_whole(plain(a)) for a in args if type(a) in KINDS)
+        return original(*args) if whole else same(*args)
+
+    return rule
+
+
 def _named(module: Any) -> list[tuple[Any, str, Any]]:
-    return [(module, name, getattr(np, same)) for name, same in SAME.items() if hasattr(module, name)]
+    return [
+        (module, name, _numeric(vars(module)[name], getattr(np, same)))
+        for name, same in SAME.items() if name in vars(module)
+    ]  # fmt: skip
 
 
 RULES: list[tuple[Any, str, Any]] = [
     *_named(math),
     *_named(cmath),
-    (math, "log", _log),
+    (math, "log", _numeric(math.log, _log)),
     (cmath, "log", _log),
-    (math, "hypot", _hypot),
+    (math, "hypot", _numeric(math.hypot, _hypot)),
     (math, "fsum", sum),
     (math, "dist", lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))),
-    (math, "erf", scipy.special.erf),
-    (math, "erfc", scipy.special.erfc),
-    (math, "gamma", scipy.special.gamma),
-    (math, "lgamma", scipy.special.gammaln),
+    (math, "erf", _numeric(math.erf, scipy.special.erf)),
+    (math, "erfc", _numeric(math.erfc, scipy.special.erfc)),
+    (math, "gamma", _numeric(math.gamma, scipy.special.gamma)),
+    (math, "lgamma", _numeric(math.lgamma, scipy.special.gammaln)),
     *((math, name, _constant(getattr(math, name))) for name in ("floor", "ceil", "trunc", "isclose")),
     (cmath, "phase", np.angle),
     (cmath, "polar", lambda z: (np.abs(z), np.angle(z))),
@@ -70,4 +95,5 @@ CLASSES: dict[Any, Any] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
     **dict.fromkeys((float, np.float64, np.longdouble), _float),
     **dict.fromkeys((complex, np.complex128), _complex),
+    type: _type,
 }

@@ -111,7 +111,16 @@ def getitem(a: Any, key: Any) -> Any:
             memory = memory_of(a)
             if memory is not None:
                 return item_of(memory, a, key)
+    if kind is np.ndarray and (type(key) in KINDS or type(key) is tuple and not KINDS.isdisjoint(map(type, key))):
+        return by_traced_index(a, key)[key]
     return a[key]
+
+
+def by_traced_index(array: np.ndarray, key: Any) -> Any:
+    """A plain array as one that takes a traced index, where such an index is part of a program."""
+    for part in key if type(key) is tuple else (key,):
+        if type(part) in KINDS:
+            return part.beside(array)
 
 
 def with_items(a: Any) -> Any:

@@ -27,7 +27,7 @@ COMPARE: dict[type, str] = {
 }  # fmt: skip
 # These ask about the frame that calls them or about a type only, or start a debugger: a call of them stays Python's.
 PLAIN_CALLS = frozenset((
-    "super", "isinstance", "issubclass", "len", "locals", "globals", "vars", "dir", "type", "id", "eval", "exec",
+    "super", "isinstance", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
     "callable", "breakpoint",
 ))  # fmt: skip
 # Attributes that an array has of its own, whatever is written to it.

@@ -1,5 +1,6 @@
 """Staging: run a program for its operations, and keep them as a graph that is optimised, printed and compiled."""
 
+from effgrad.stage import integers  # noqa: F401 (their arithmetic)
 from effgrad.stage.compiled import Compiled, compile
 from effgrad.stage.graph import Graph, GuardFailed, Node
 from effgrad.stage.stage import Stage, stage

@@ -7,8 +7,6 @@ when it is first taken, and found again by the answers that the guards gave.
 import contextlib
 import functools
 import gc
-import logging
-import operator
 import os
 import time
 import types
@@ -25,22 +23,19 @@ from effgrad.arrays.value import KINDS
 from effgrad.effects.collector import count_as_old
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
+from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed
 from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph, GuardFailed
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
 from effgrad.stage.passes import contracted, dead, simplifier
+from effgrad.stage.paths import Path, Paths, Program
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 
-# Says, at level INFO, what is staged, for which arguments, and how long it took.
-LOGGER = logging.getLogger("effgrad.stage")
-
-# After so many paths for arguments of one type, a function runs as plain Python.
-MOST_PATHS = 64
-
-Program = Callable[..., list[Any]]
+# For arguments of so many types, there are programs.
+MOST_TYPES = 256
 
 
 def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
@@ -113,81 +108,6 @@ def _collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _described(leaves: Sequence[Any]) -> str:
-    """The types of the arguments of a program, for the log."""
-    kinds = [
-        f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__ for leaf in leaves
-    ]
-    return ", ".join(kinds[:6]) + (f" and {len(kinds) - 6} more" if len(kinds) > 6 else "")
-
-
-class Path:
-    """One path: its program, what the guards answer on it, and what makes the result."""
-
-    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds")
-
-    def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
-        self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
-        # What makes the result of the outputs.
-        self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
-        self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
-
-
-def _answer(value: Any) -> Any:
-    return value.tobytes() if isinstance(value, np.ndarray) else "nan" if value != value else value
-
-
-class Paths:
-    """The paths known for arguments of one type, by the answers that lead to them."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.known: dict[tuple[Any, ...], Path] = {}
-        self.latest: Path | None = None
-        self.number = 0
-        # Whether a derivative has a limit of memory, and whether programs would take more.
-        self.limited = self.over_limit = False
-
-    def add(self, path: Path, leaves: Sequence[Any]) -> None:
-        """Keep the path that these arguments take."""
-        self.number += 1
-        LOGGER.info(
-            "%s: staged in %.2f s for %s: %d operations, %d guards, path %d",
-            self.name, path.seconds, _described(leaves), len(path.graph.nodes), len(path.answers), self.number,
-        )  # fmt: skip
-        self.latest = path
-        for length in range(len(path.answers) + 1):
-            self.known.setdefault(path.answers[:length], path)
-
-    def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
-        """The outputs on the path that these leaves take, if it is known."""
-        path = self.latest
-        while path is not None:
-            try:
-                outputs = path.program(*leaves)
-            except GuardFailed as failed:
-                # A result of another shape, at no guard, is a path that nothing tells beforehand.
-                known = failed.position >= 0
-                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if known else None
-            else:
-                self.latest = path
-                return path, outputs
-        return None
-
-    def exhausted(self) -> bool:
-        """Whether there are too many paths; the first time, a warning says so."""
-        if self.number < MOST_PATHS:
-            return False
-        if self.number == MOST_PATHS:
-            self.number += 1
-            warn(
-                f"{self.name} has taken {MOST_PATHS} different paths for arguments of one type, and now runs as plain "
-                "Python: its control flow depends on its inputs too often (np.where selects without a path)",
-                StagingWarning,
-            )
-        return True
-
-
 class Compiled:
     """A compiled function; see `compile`."""
 
@@ -200,12 +120,13 @@ class Compiled:
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function, self.backend, self.memory = f, backend, memory
         self.limits = [] if memory is None else [parse_memory(memory)]
-        self.types: dict[Any, Paths] = {}
+        self.types: dict[Key, Paths] = {}
+        self.integers, self.full = Integers(), False
         self.lock = forks.lock()
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = _flattened(args, kwargs)
+        leaves, tree = flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
         if self.off or not (tree is None or KINDS.isdisjoint(map(type, leaves))):
             return self.function(*args, **kwargs)
@@ -223,16 +144,9 @@ class Compiled:
         return compile, (self.function, self.backend, self.flush_subnormals, self.memory)
 
     def _run(self, leaves: Sequence[Any], tree: Any) -> Any:
-        key, inputs = _typed(leaves, tree)
-        try:
-            paths = self.types.get(key)
-        except TypeError:
-            raise NotStaged(
-                f"{self.__name__} was called with an argument that is neither a number, an array, a container of them, "
-                "nor hashable"
-            ) from None
+        paths, inputs = self._typed(leaves, tree)
         if paths is None:
-            paths = self.types[key] = Paths(self.__name__)
+            return self._by_function(leaves, tree)
         if paths.over_limit:
             return self._by_function(leaves, tree)
         try:
@@ -244,7 +158,45 @@ class Compiled:
             if path.differentiated and any(map(undefined, outputs)):
                 return self._by_function(leaves, tree)
             return path.result(outputs)
-        return self._by_function(leaves, tree) if paths.exhausted() else self._on_new_path(paths, inputs, leaves, tree)
+        if paths.exhausted(lambda: self._names(leaves, tree, paths.integers)):
+            return self._by_function(leaves, tree)
+        return self._on_new_path(paths, inputs, leaves, tree)
+
+    def _typed(self, leaves: Sequence[Any], tree: Any) -> tuple[Paths | None, Sequence[Any]]:
+        """The paths for arguments of the type of these, and their inputs; None where there are too many types."""
+        key, inputs = typed(leaves, tree)
+        try:
+            paths = self.types.get(key)
+        except TypeError:
+            raise NotStaged(
+                f"{self.__name__} was called with an argument that is neither a number, an array, a container of them, "
+                "nor hashable"
+            ) from None
+        integers = NO_INTEGERS if paths is not None else self.integers.changing(leaves, key)
+        if integers:
+            key, inputs = typed(leaves, tree, integers)
+            paths = self.types.get(key)
+        if paths is None and not self._full(leaves, tree):
+            paths = self.types[key] = Paths(self.__name__, integers)
+        return paths, inputs
+
+    def _full(self, leaves: Sequence[Any], tree: Any) -> bool:
+        """Whether there are programs for too many types of arguments; the first time, a warning says so."""
+        if len(self.types) < MOST_TYPES:
+            return False
+        if not self.full:
+            self.full = True
+            warn(
+                f"{self.__name__} was compiled for {most_different(self.types, named(self.function, leaves, tree))}, "
+                "and runs as plain Python for others: give it arguments of fewer shapes, or arrays for values",
+                StagingWarning,
+            )
+        return True
+
+    def _names(self, leaves: Sequence[Any], tree: Any, integers: frozenset[int]) -> list[str]:
+        """The names of the inputs of programs."""
+        names = named(self.function, leaves, tree)
+        return [name for i, name in enumerate(names) if i in integers or is_dynamic(leaves[i])]
 
     def _on_new_path(self, paths: Paths, inputs: Sequence[Any], leaves: Sequence[Any], tree: Any) -> Any:
         """The result on a path that is staged and compiled now."""
@@ -253,10 +205,15 @@ class Compiled:
         try:
             with _collection_paused():
                 try:
-                    graph, results, program = self._staged(leaves, tree, loops)
+                    graph, results, program = self._staged(leaves, tree, loops, paths.integers)
                 except NotCaptured as reason:  # the loop was captured, but not its derivative
                     warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
-                    graph, results, program = self._staged(leaves, tree, None)
+                    graph, results, program = self._staged(leaves, tree, None, paths.integers)
+                except Exception:
+                    if not paths.integers:
+                        raise
+                    self.integers.fix(given[0], typed(*given)[0], paths.integers)  # perhaps Python must know them
+                    return self._run(*given)
             paths.limited = graph.limit is not None and self._has_own(loops)
             check_limit(graph, program, self.limits, time.perf_counter() - start)
             paths.add(Path(graph, program, time.perf_counter() - start), leaves)
@@ -271,10 +228,12 @@ class Compiled:
             return self._by_function(*given)
         return optree.tree_unflatten(graph.tree, outputs)
 
-    def _staged(self, leaves: Sequence[Any], tree: Any, loops: Loops | None) -> tuple[Graph, list[Any], Program]:
+    def _staged(
+        self, leaves: Sequence[Any], tree: Any, loops: Loops | None, integers: frozenset[int]
+    ) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
-            graph, results = staged(self.function, leaves, tree, simplifier(), loops)
+            graph, results = staged(self.function, leaves, tree, simplifier(), loops, integers)
         graph = contracted(dead(graph))
         if loops is not None:
             graph = with_pairs(graph, _native().Halves)
@@ -315,7 +274,7 @@ class Compiled:
     def path(self, *args: Any, **kwargs: Any) -> Path:
         """The path that these arguments take, staged and compiled now if it is not known."""
         self(*args, **kwargs)
-        paths = self.types.get(_typed(*_flattened(args, kwargs))[0])
+        paths, _ = self._typed(*flattened(args, kwargs))
         if paths is None or paths.latest is None:
             raise NotStaged(f"{self.__name__} runs as plain Python for these arguments")
         return paths.latest
@@ -327,39 +286,8 @@ class Compiled:
             return f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
         from effgrad.stage.native.report import report
 
-        inputs = _typed(*flatten((args, kwargs)))[1]
+        inputs = self._typed(*flattened(args, kwargs))[1]
         return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
-
-
-def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
-    """The leaves of arguments and their structure: None where they are their own leaves."""
-    if not kwargs and _LEAVES.issuperset(map(type, args)):
-        return args, None
-    return flatten((args, kwargs))
-
-
-_LEAVES = {np.ndarray, float, np.float64, int, bool, str}
-
-
-def _array_type(leaf: Any) -> tuple[Any, ...]:
-    # What a program does may depend on the order in memory (np.ravel with order="K", copies, flags).
-    return (leaf.shape, leaf.dtype) if leaf.flags.c_contiguous else (leaf.shape, leaf.dtype, leaf.strides)
-
-
-def _typed(leaves: Sequence[Any], tree: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
-    """What arguments must have in common to run as one program, and those of them that are its inputs."""
-    key, inputs = [tree], []
-    for leaf in leaves:
-        kind = type(leaf)
-        if kind is np.ndarray:
-            key.append(_array_type(leaf))
-            inputs.append(leaf)
-        elif kind is float or kind is np.float64 or is_dynamic(leaf):
-            key.append(kind)
-            inputs.append(leaf)
-        else:
-            key.append((kind, leaf))
-    return tuple(key), inputs
 
 
 def compile(  # noqa: A001 (the name users look for)
@@ -367,9 +295,10 @@ def compile(  # noqa: A001 (the name users look for)
 ) -> Compiled:
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
-    Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes, integers and strings.
-    Python's control flow is followed: a path is compiled when it is first taken. What `f` does besides returning a
-    value (printing) happens when a path is staged, not when it runs. All that `f` reads besides its arguments (what it
+    Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes and strings. An integer is
+    part of the program until it comes with another value; then it is an input, about which Python may ask. Python's
+    control flow is followed: a path is compiled when it is first taken. What `f` does besides returning a value
+    (printing) happens when a path is staged, not when it runs. All that `f` reads besides its arguments (what it
     closes over, globals, random numbers) is constant; arrays given to it are copies, which it may write to.
 
     Arguments:

@@ -97,6 +97,16 @@ class Node:
         return f"<{self.primitive.name} {self.dtype}{list(self.shape)}>"
 
 
+def ancestors(node: Node) -> set[Node]:
+    """The nodes that a node needs, it among them."""
+    found, waiting = {node}, [node]
+    while waiting:
+        new = set(waiting.pop().inputs) - found
+        found |= new
+        waiting += new
+    return found
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     """The shape of a node's value, or of a constant."""
     return value.shape if type(value) is Node else np.shape(value)

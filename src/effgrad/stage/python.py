@@ -183,7 +183,7 @@ class Printer:
         if isinstance(value, np.floating) and not np.isfinite(value):
             return f"np.{value.dtype.name}({self.text(float(value))})"
         if isinstance(value, np.generic) and value.dtype.kind == "b":
-            return repr(bool(value))
+            return f"np.{bool(value)}_"
         return "..." if value is Ellipsis else repr(value)
 
     def index(self, index: Any) -> str:

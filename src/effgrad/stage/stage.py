@@ -88,6 +88,9 @@ class Staged(Traced):
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and all(type(_told(x)) is int for x in inputs):
+            if np.result_type(ufunc(*map(_told, inputs))).kind != "f":  # NumPy's integers, not Python's
+                return ufunc(*map(settled, inputs))
         if method == "__call__" and not kwargs and ufunc not in UFUNCS:
             if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
                 return record(constant_primitive(ufunc), *inputs)
@@ -120,6 +123,9 @@ class Staged(Traced):
     def __round__(self, digits: int | None = None) -> Any:
         return round(settled(self), digits)
 
+    def beside(self, array: Any) -> Any:
+        return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
+
     def __index__(self) -> int:
         return operator.index(settled(self))
 
@@ -136,13 +142,18 @@ class Staged(Traced):
         return len(self.primal)
 
     def __invert__(self) -> Any:
-        return np.invert(self) if np.ndim(self.primal) else np.logical_not(self)
+        truth = not np.ndim(self.primal) and self.dtype.kind == "b"
+        return np.logical_not(self) if truth else np.invert(self)
 
     def __repr__(self) -> str:
         return f"Staged({self.inside()!r})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.inside(), spec) if spec else repr(self)
+        number = isinstance(self.primal, int | np.integer)  # a part of a name, perhaps
+        return format(settled(self) if number else self.inside(), spec) if number or spec else repr(self)
+
+    def __str__(self) -> str:
+        return self.__format__("")
 
     def inside(self) -> Any:
         return computed(self.primal)
@@ -240,6 +251,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
         recorder = self.recorder or Simplifier()
         self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Any] = {}
+        # How many bits the results of operations on Python's integers have at most.
+        self.bits: dict[Node, int] = {}
         # Whether a derivative is taken in the program, and the limits of memory of those that have one.
         self.differentiated = False
         self.limits: list[int] = getattr(self.run_loop, "limits", [])
@@ -441,22 +454,28 @@ def is_dynamic(leaf: Any) -> bool:
 
 
 def staged(
-    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None, run_loop: Any = None
-) -> tuple[Graph, list[Any]]:
-    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`."""
+    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None = None, run_loop: Any = None,
+    integers: frozenset[int] = frozenset(),
+) -> tuple[Graph, list[Any]]:  # fmt: skip
+    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`.
+
+    The integers at the positions `integers` are inputs too.
+    """
     for leaf in leaves:
         if isinstance(leaf, np.ndarray) and not is_dynamic(leaf):
             raise NotStaged(f"an argument is an array of {leaf.dtype}; a program takes arrays of numbers")
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
-    return confined(_staged, program.read(f), leaves, tree, recorder, run_loop)
+    inputs = [i in integers or is_dynamic(leaf) for i, leaf in enumerate(leaves)]
+    return confined(_staged, program.read(f), leaves, inputs, tree, recorder, run_loop)
 
 
 def _staged(
-    f: Callable[..., Any], leaves: Sequence[Any], tree: Any, recorder: Simplifier | None, run_loop: Any
+    f: Callable[..., Any], leaves: Sequence[Any], dynamic: Sequence[bool], tree: Any, recorder: Simplifier | None,
+    run_loop: Any,
 ) -> tuple[Graph, list[Any]]:
     with intercepted(), Stage(recorder, run_loop) as stage:
-        inputs = [stage.variable(leaf) if is_dynamic(leaf) else leaf for leaf in leaves]
+        inputs = [stage.variable(leaf) if one else leaf for leaf, one in zip(leaves, dynamic, strict=True)]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)
         graph = stage.finish(output)

@@ -1,0 +1,108 @@
+"""Arguments of compiled functions: what they have in common for one program, and which of them are its inputs."""
+
+import collections
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from effgrad.stage.stage import flatten, is_dynamic
+
+Key = tuple[Hashable, ...]
+_LEAVES = {np.ndarray, float, np.float64, int, bool, str}
+NO_INTEGERS: frozenset[int] = frozenset()
+# Integers nearer to zero than this are inputs: what a program computes of them is then known to fit into 64 bits.
+SMALL = 1 << 31
+
+
+def flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
+    """The leaves of arguments and their structure: None where they are their own leaves."""
+    if not kwargs and _LEAVES.issuperset(map(type, args)):
+        return args, None
+    return flatten((args, kwargs))
+
+
+def _array_type(leaf: Any) -> tuple[Any, ...]:
+    # What a program does may depend on the order in memory (np.ravel with order="K", copies, flags).
+    return (leaf.shape, leaf.dtype) if leaf.flags.c_contiguous else (leaf.shape, leaf.dtype, leaf.strides)
+
+
+def typed(leaves: Sequence[Any], tree: Any, changing: frozenset[int] = NO_INTEGERS) -> tuple[Key, Sequence[Any]]:
+    """The type of arguments, of which one program is made, and those of them that are its inputs.
+
+    The integers at the positions `changing` are inputs.
+    """
+    key, inputs = [tree], []
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            key.append(_array_type(leaf))
+            inputs.append(leaf)
+        elif kind is float or kind is np.float64 or is_dynamic(leaf):
+            key.append(kind)
+            inputs.append(leaf)
+        elif kind is int and len(key) - 1 in changing:
+            key.append(int)
+            inputs.append(leaf)
+        else:
+            key.append((kind, leaf))
+    return tuple(key), inputs
+
+
+class Integers:
+    """Which integer arguments are inputs of programs: those that were seen to change.
+
+    The first value is part of the program, which may then unroll, slice and simplify by it.
+    """
+
+    def __init__(self) -> None:
+        # For arguments that differ by integers only: the first values, and those that a program must know.
+        self.seen: dict[Key, tuple[dict[int, int], set[int]]] = {}
+
+    def changing(self, leaves: Sequence[Any], key: Key) -> frozenset[int]:
+        """The positions of the integers that are inputs now, of arguments of a type that is new."""
+        integers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) is int and abs(leaf) < SMALL}
+        if not integers:
+            return NO_INTEGERS
+        first, known = self._seen(integers, key)
+        return frozenset(i for i, value in integers.items() if first.get(i, value) != value and i not in known)
+
+    def fix(self, leaves: Sequence[Any], key: Key, positions: Iterable[int]) -> None:
+        """Let programs know these integers."""
+        self._seen({i: leaves[i] for i in positions}, key)[1].update(positions)
+
+    def _seen(self, integers: dict[int, int], key: Key) -> tuple[dict[int, int], set[int]]:
+        without = tuple(part if i - 1 not in integers else int for i, part in enumerate(key))
+        return self.seen.setdefault(without, (integers, set()))
+
+
+def named(f: Callable[..., Any], leaves: Sequence[Any], tree: Any) -> list[str]:
+    """The names of the leaves of arguments, as the user would write them: `n`, `options['steps']`."""
+    paths = [(0, i) for i in range(len(leaves))] if tree is None else optree.treespec_paths(tree)
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    return [_name(path, parameters) for path in paths]
+
+
+def _name(path: tuple[Any, ...], parameters: list[inspect.Parameter]) -> str:
+    by_name, place, *inside = path
+    name = str(place)
+    if not by_name:
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        name = positional[place].name if place < len(positional) else f"number {place + 1}"
+    return name + "".join(f"[{part!r}]" for part in inside)
+
+
+def most_different(keys: Iterable[Key], names: Sequence[str]) -> str:
+    """The argument in which most keys differ, and in what."""
+    columns = list(zip(*(key[1:] for key in keys if len(key) == len(names) + 1), strict=True))
+    if not columns:
+        return "its structures of arguments"
+    different = collections.Counter({i: len(set(column)) for i, column in enumerate(columns)})
+    ((place, count),) = different.most_common(1)
+    array = type(columns[place][0]) is tuple and type(columns[place][0][0]) is tuple
+    return f"{count} different {'shapes or dtypes' if array else 'values'} of its argument {names[place]}"

@@ -1,0 +1,107 @@
+"""The programs of a compiled function for arguments of one type: one for each path that was taken."""
+
+import logging
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.errors import StagingWarning, warn
+from effgrad.stage.graph import Graph, GuardFailed, ancestors
+
+# Says, at level INFO, what is staged, for which arguments, and how long it took.
+LOGGER = logging.getLogger("effgrad.stage")
+
+# After so many paths for arguments of one type, a function runs as plain Python.
+MOST_PATHS = 64
+
+Program = Callable[..., list[Any]]
+
+
+def _described(leaves: Sequence[Any]) -> str:
+    """The types of the arguments of a program, for the log."""
+    kinds = [
+        f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__ for leaf in leaves
+    ]
+    return ", ".join(kinds[:6]) + (f" and {len(kinds) - 6} more" if len(kinds) > 6 else "")
+
+
+class Path:
+    """One path: its program, what the guards answer on it, and what makes the result."""
+
+    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds")
+
+    def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
+        self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
+        # What makes the result of the outputs.
+        self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
+        self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
+
+
+def _answer(value: Any) -> Any:
+    return value.tobytes() if isinstance(value, np.ndarray) else "nan" if value != value else value
+
+
+class Paths:
+    """The paths known for arguments of one type, by the answers that lead to them."""
+
+    def __init__(self, name: str, integers: frozenset[int]) -> None:
+        # The positions of the integers that are inputs.
+        self.name, self.integers = name, integers
+        self.known: dict[tuple[Any, ...], Path] = {}
+        self.latest: Path | None = None
+        self.number = 0
+        # Whether a derivative has a limit of memory, and whether programs would take more.
+        self.limited = self.over_limit = False
+
+    def add(self, path: Path, leaves: Sequence[Any]) -> None:
+        """Keep the path that these arguments take."""
+        self.number += 1
+        LOGGER.info(
+            "%s: staged in %.2f s for %s: %d operations, %d guards, path %d",
+            self.name, path.seconds, _described(leaves), len(path.graph.nodes), len(path.answers), self.number,
+        )  # fmt: skip
+        self.latest = path
+        for length in range(len(path.answers) + 1):
+            self.known.setdefault(path.answers[:length], path)
+
+    def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
+        """The outputs on the path that these leaves take, if it is known."""
+        path = self.latest
+        while path is not None:
+            try:
+                outputs = path.program(*leaves)
+            except GuardFailed as failed:
+                # A result of another shape, at no guard, is a path that nothing tells beforehand.
+                known = failed.position >= 0
+                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if known else None
+            else:
+                self.latest = path
+                return path, outputs
+        return None
+
+    def exhausted(self, names: Callable[[], Sequence[str]]) -> bool:
+        """Whether there are too many paths; the first time, a warning says so, and by which of the inputs' names."""
+        if self.number < MOST_PATHS:
+            return False
+        if self.number == MOST_PATHS:
+            self.number += 1
+            warn(
+                f"{self.name} has taken {MOST_PATHS} different paths for arguments of one type, and now runs as plain "
+                f"Python: its control flow depends too often on {self._asked(names())} (np.where selects without a "
+                "path)",
+                StagingWarning,
+            )
+        return True
+
+    def _asked(self, names: Sequence[str]) -> str:
+        """The inputs that the first guard depends on at which paths part."""
+        paths = list(set(self.known.values()))
+        guards = zip(*(path.graph.guards for path in paths), strict=False)
+        parting = next((g for g in guards if len({_answer(guard.expected) for guard in g}) > 1), None)
+        if parting is None:
+            return "its inputs"
+        inputs = paths[0].graph.inputs
+        found = [names[i] for i, node in enumerate(inputs) if node in ancestors(parting[0])]
+        return f"its argument{'s' * (len(found) > 1)} {', '.join(found)}"
