@@ -3,9 +3,14 @@
 import numpy as np
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
+from effgrad.api import directional
 from effgrad.arrays.value import Traced
 from effgrad.errors import Detached, NoRule
 from effgrad.fast import REVERSE, FastTaped, recording
+from effgrad.modes.forward import Forward
+from effgrad.modes.mode import Operation
+from effgrad.modes.taped import Taped
+from effgrad.primitives import cotangents
 
 U, V = np.cos(np.arange(24.0).reshape(2, 3, 4))
 
@@ -63,8 +68,66 @@ def the_pass_back_reads_what_its_rule_says(f, x, monkeypatch):
         np.testing.assert_allclose(grad(f, mode="hollow")(x), expected, rtol=1e-10, atol=1e-12)
 
 
-def single_precision_stays(f, x):
-    assert grad(scalar(f))(x.astype(np.float32)).dtype == np.float32
+def dtype_of(x):
+    """The dtype of a number, an array or a cotangent."""
+    return cotangents.dense(x).dtype if type(x) in cotangents.FORMS else np.result_type(x)
+
+
+class Cells(list):
+    """Cotangents on their way back, each in the precision of its value, and real where that is real."""
+
+    def __init__(self, given, entries):
+        super().__init__(given)
+        self.entries = entries
+
+    def __setitem__(self, name, part):
+        entry = self.entries[name]
+        if part is not None and isinstance(entry, list | Operation):
+            primitive, value = entry[0], np.asarray(entry[2] if type(entry) is list else entry.result)
+            assert np.finfo(dtype_of(part)).dtype == np.finfo(value.dtype).dtype, (primitive, part, value)
+            assert value.dtype.kind == "c" or dtype_of(part).kind == "f", (primitive, part, value)
+        super().__setitem__(name, part)
+
+
+def in_cells(mode):
+    """The mode, with every cotangent looked at."""
+
+    class Looking(mode):
+        def walk(self, collected, first):
+            super().walk(cells := Cells(collected, self.entries), first)
+            collected[:] = cells
+
+    return Looking
+
+
+class LookingForward(Forward):
+    """Forward mode, with every tangent looked at."""
+
+    def shadow(self, operation):
+        tangent, value = super().shadow(operation), np.asarray(operation.result)
+        if tangent is not None:
+            assert np.finfo(dtype_of(tangent)).dtype == np.finfo(value.dtype).dtype, (operation.primitive, tangent)
+            assert value.dtype.kind == "c" or dtype_of(tangent).kind == "f", (operation.primitive, tangent)
+        return tangent
+
+
+def single_precision_stays(f, x, monkeypatch):
+    """Every tangent and cotangent on the way has the precision of its value, not only the derivative at the end."""
+    f, x = scalar(f), x.astype(np.float32)
+    for mode in (Taped, FastTaped):
+        monkeypatch.setitem(REVERSE, "looking", in_cells(mode))
+        found = grad(f, mode="looking")(x)
+        assert found.dtype == np.float32
+    np.testing.assert_allclose(grad(f)(x), found, rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr(directional, "FastForward", LookingForward)
+    value, tangent = jvp(f, (x,), (U,))
+    assert np.result_type(tangent) == np.result_type(value) == np.result_type(f(x))
+
+
+def compiled_values_have_the_dtype(f, x):
+    for at in (x, x.astype(np.float32)):
+        value, compiled = f(at), compile(f, "numpy")(at)
+        assert (np.shape(compiled), np.result_type(compiled)) == (np.shape(value), np.result_type(value))
 
 
 def complex_arguments_are_differentiated_or_refused(f, x):

@@ -48,8 +48,14 @@ def test_the_pass_back_reads_what_its_rule_says(name, monkeypatch):
 
 # The phases of eigenvectors are LAPACK's choice, another one in single precision: refused there.
 @pytest.mark.parametrize("name", [name for name in CASES if name != "linalg.eig v"])
-def test_single_precision_stays(name):
-    laws.single_precision_stays(CASES[name], X)
+def test_single_precision_stays(name, monkeypatch):
+    laws.single_precision_stays(CASES[name], X, monkeypatch)
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_values_have_the_dtype_of_plain_ones(name):
+    laws.compiled_values_have_the_dtype(CASES[name], X)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OF_ANY_PHASE])

@@ -10,6 +10,7 @@ from effgrad.arrays.namespace import LibraryArray, given_back, taken
 from effgrad.arrays.value import LAYERS, Smooth, Traced, depends, evaluated, plain, released
 from effgrad.effects import handled
 from effgrad.primitives.complexes import is_complex
+from effgrad.primitives.cotangents import typed
 from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
 
 
@@ -32,9 +33,12 @@ def outside(tree: Structure, leaves: Sequence[Any]) -> Any:
 
 
 def beside(direction: Any, value: Any) -> Any:
-    """A tangent or cotangent in the library of the value that it belongs to."""
-    inner = plain(value)
-    return inner.owner.beside(taken(direction), inner) if type(inner) is LibraryArray else taken(direction)
+    """A tangent or cotangent in the library and the precision of the value that it belongs to."""
+    inner, given = plain(value), taken(direction)
+    if type(inner) is LibraryArray:
+        return inner.owner.beside(given, inner)
+    # A complex direction of a real value is an error, which the caller raises.
+    return given if is_complex(given) and not is_complex(inner) else typed(given, inner)
 
 
 def is_real_array(leaf: Any) -> bool:

@@ -23,10 +23,10 @@ from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
 from effgrad.modes.mode import Rerun
 from effgrad.modes.taped import Taped
 from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import LARGE
-from effgrad.primitives.primitive import NUMBERS
+from effgrad.primitives.cotangents import LARGE, NUMBERS, typed
 
 UNRECORDED = 1 << 60
+ndarray = np.ndarray
 new: Any = object.__new__  # a value without the call of its __init__
 
 
@@ -144,9 +144,11 @@ def _pull_entry(collected: Any, entry: Any, cotangent: Any) -> None:
             if part is not None:
                 cotangents.accumulate(collected, names[index], part)
         return
-    for source, pull in zip(names, pulls, strict=False):  # a table for any number of arguments has no end
+    for source, pull, primal in zip(names, pulls, primals, strict=False):  # a table of any length has no end
         if source is not None and pull is not None:
             part = pull(cotangent, result, *primals, **params)
+            if not (type(part) is type(primal) is ndarray and part.dtype is primal.dtype):  # `typed` without its call
+                part = typed(part, primal)
             if collected[source] is None:
                 collected[source] = part
             elif part is not None:

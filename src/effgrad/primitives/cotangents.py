@@ -12,7 +12,10 @@ from sys import getrefcount
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, OPERATORS, decided, staging
+from effgrad.arrays.value import KINDS, OPERATORS, decided, plain, staging
+
+# A number, an array, a traced value, or one of the forms below; and what a cotangent belongs to.
+Cotangent = Any
 
 
 class Masked:
@@ -114,6 +117,48 @@ def dense(g: Any) -> Any:
     return g.total() if type(g) in FORMS else g
 
 
+def typed(part: Cotangent, value: Cotangent) -> Cotangent:
+    """A tangent or cotangent in the precision of the value that it belongs to, and real if that is real.
+
+    Constants of double precision, and functions that compute in it, would else make all that is before them double.
+    Every mode receives its parts through this function, so that none of the rules has to ask.
+    """
+    kind, of = type(part), type(value)
+    if kind is of is np.ndarray and part.dtype is value.dtype:
+        return part
+    if part is None or (kind in NUMBERS and of in NUMBERS):
+        return part
+    if kind in FORMS:
+        return _typed_form(part, value)
+    value = plain(value)
+    dtype = _DOUBLE if type(value) is float else getattr(value, "dtype", None)
+    return _in_dtype(part, dtype) if getattr(dtype, "kind", "") in ("f", "c") else part
+
+
+def _in_dtype(part: Cotangent, wanted: Cotangent) -> Cotangent:
+    given = getattr(plain(part), "dtype", None)
+    if given is None:  # a number of Python's, which takes the precision of what it meets
+        return part.real if wanted.kind == "f" and isinstance(part, complex) else part
+    if given == wanted or given.kind not in "biufc":
+        return part
+    if given.kind == "c" and wanted.kind == "f":
+        part, given = np.real(part), np.finfo(given).dtype
+    elif given.kind != "c" and wanted.kind == "c":
+        wanted = np.finfo(wanted).dtype
+    return part if given == wanted else part.astype(wanted)
+
+
+def _typed_form(g: Cotangent, value: Cotangent) -> Cotangent:
+    if type(g) is Scattered:
+        pieces = [(index, typed(piece, value)) for index, piece in g.pieces]
+        same = all(new is old for (_, new), (_, old) in zip(pieces, g.pieces, strict=True))
+        return g if same else Scattered(g.shape, pieces)
+    inner = typed(g.value, value)
+    if inner is g.value:
+        return g
+    return Masked(inner, g.mask) if type(g) is Masked else Block(g.shape, g.index, inner)
+
+
 def add(a: Any, b: Any) -> Any:
     """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
     if a is None:
@@ -139,6 +184,8 @@ def add(a: Any, b: Any) -> Any:
 
 
 FORMS = frozenset((Masked, Block, Scattered))
+# Numbers of double precision, and its dtype.
+NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
 
 
 def accumulate(cells: list[Any], name: int, part: Any) -> None:

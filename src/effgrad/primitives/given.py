@@ -2,7 +2,8 @@
 
 Many functions of NumPy and SciPy have a short definition whose derivative is theirs, but whose rounding errors are not.
 `as_computed` runs the function itself for the value, so that value, dtype, shape and errors are the library's to the
-bit, and the definition for the derivative. A staged program, and an array of another library, have the definition only.
+bit, and the definition for the derivative. A staged program, and an array of another library, have the definition only;
+in single precision, where definitions round elsewhere than the library, the results have the library's dtypes.
 """
 
 import functools
@@ -11,10 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, Smooth, plain, plain_tree
+from effgrad.arrays.value import KINDS, Smooth, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import elementwise
+
+# Nested lists, tuples and dictionaries of values, or one.
+Tree = Any
 
 given = elementwise(lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived)
 
@@ -25,7 +29,8 @@ def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) ->
     @functools.wraps(definition)
     def rule(*args: Any, **kwargs: Any) -> Any:
         if any(type(plain(leaf)) in KINDS for leaf in leaves((args, kwargs))):
-            return definition(*args, **kwargs)
+            derived = definition(*args, **kwargs)
+            return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original):
             values, options = copied(values), copied(options)
@@ -43,6 +48,33 @@ def all_as_computed(definitions: dict[Any, Any]) -> dict[Any, Any]:
 def outside(program: Callable[[], Any]) -> Any:
     """Run a program of plain values as it runs where there is no derivative."""
     return mask(Smooth, outside, program) if handled(Smooth) else program()
+
+
+def _in_single(args: object, kwargs: object) -> bool:
+    """Whether arguments of a staged or batched call are in single precision."""
+    values = [plain(leaf) for leaf in leaves((args, kwargs))]
+    single = any(getattr(value, "dtype", None) in _SINGLE for value in values)
+    return single and all(depends(value) for value in values if type(value) in KINDS)  # and of no other library
+
+
+_SINGLE = frozenset(map(np.dtype, "efF"))
+
+
+def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
+    """The results of a definition in the dtypes that the function gives for the example of a staged program."""
+    values, options = mapped(example, args), mapped(example, kwargs)
+    value = outside(functools.partial(original, *copied(values), **copied(options)))
+    return _with_dtypes(derived, value)
+
+
+def _with_dtypes(derived: Tree, value: Tree) -> Tree:
+    if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
+        parts = list(map(_with_dtypes, derived, value))
+        return type(derived)(*parts) if hasattr(derived, "_fields") else type(derived)(parts)
+    if type(derived) in KINDS or isinstance(derived, np.ndarray):
+        dtype = np.result_type(value)
+        return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
+    return derived
 
 
 def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
@@ -88,13 +120,18 @@ def leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def copied(tree: Any) -> Any:
-    """Nested lists, tuples and dictionaries with copies of their arrays."""
+def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """Nested lists, tuples and dictionaries with their leaves changed."""
     if type(tree) in (list, tuple):
-        return type(tree)(map(copied, tree))
+        return type(tree)([mapped(change, item) for item in tree])
     if type(tree) is dict:
-        return {key: copied(item) for key, item in tree.items()}
-    return tree.copy() if type(tree) is np.ndarray else tree
+        return {key: mapped(change, item) for key, item in tree.items()}
+    return change(tree)
+
+
+def copied(tree: Tree) -> Tree:
+    """Nested lists, tuples and dictionaries with copies of their arrays."""
+    return mapped(lambda leaf: leaf.copy() if type(leaf) is np.ndarray else leaf, tree)
 
 
 @functools.cache

@@ -21,11 +21,9 @@ import numpy as np
 
 from effgrad.arrays.value import perform, plain
 from effgrad.primitives import cotangents
+from effgrad.primitives.cotangents import NUMBERS, Cotangent, typed
 
 Function = Callable[..., Any]
-
-
-NUMBERS = frozenset((float, np.float64))
 
 
 class Primitive:
@@ -75,6 +73,12 @@ class Primitive:
 
     def push_all(self, tangents: list[Any], result: Any, args: list[Any], params: dict[str, Any]) -> Any:
         """The tangent of the result from those of the arguments (None: a structural zero), or None."""
+        return typed(self.pushed(tangents, result, args, params), result)
+
+    def pushed(
+        self, tangents: list[Cotangent], result: Cotangent, args: list[Cotangent], params: dict[str, Any]
+    ) -> Cotangent:
+        """The tangent of the result as the rules give it, in whatever precision."""
         if self.push_jointly is not None:
             return self.push_jointly(tangents, args, params)
         total = None
@@ -89,6 +93,13 @@ class Primitive:
         self, wanted: list[int], cotangent: Any, result: Any, args: list[Any], params: dict[str, Any]
     ) -> list[Any]:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
+        parts = self.pulled(wanted, cotangent, result, args, params)
+        return [typed(part, args[index]) for part, index in zip(parts, wanted, strict=True)]
+
+    def pulled(
+        self, wanted: list[int], cotangent: Cotangent, result: Cotangent, args: list[Cotangent], params: dict[str, Any]
+    ) -> list[Cotangent]:
+        """Those cotangents as the rules give them, in whatever precision."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
         pulls = self.pulls_of(cotangent)

@@ -111,7 +111,7 @@ def _at(ufunc: Any) -> Any:
 
 def _add_at(a: Any, indices: Any, b: Any) -> None:
     shape = np.shape(np.zeros(shape_of(a))[indices])
-    a[...] = a + scatter_add(np.broadcast_to(b, shape), shape=shape_of(a), indices=(as_index(indices),))
+    a[...] = scatter_add(a, np.broadcast_to(b, shape), shape=shape_of(a), indices=(..., as_index(indices)))
 
 
 def _logsumexp(a: Any, axis: Any = 0, keepdims: bool = False) -> Any:
@@ -119,9 +119,10 @@ def _logsumexp(a: Any, axis: Any = 0, keepdims: bool = False) -> Any:
 
 
 UFUNCS.update({
-    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.divmod: _divmod, np.modf: _modf, np.frexp: _frexp,
-    np.ldexp: lambda x, i: x * 2.0 ** plain(i),
-    np.vecdot: lambda a, b: np.sum(conj(a) * b, axis=-1),
+    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.divmod: _divmod, np.modf: _modf,
+    np.frexp: as_computed(np.frexp, _frexp),
+    np.ldexp: as_computed(np.ldexp, lambda x, i: x * 2.0 ** plain(i)),
+    np.vecdot: as_computed(np.vecdot, lambda a, b: np.sum(conj(a) * b, axis=-1)),
 })  # fmt: skip
 CONSTANT.add(np.spacing)
 FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and getattr(np, u.__name__, None) is u]

@@ -243,12 +243,12 @@ class BlackBox(Primitive):
         self.call, self.jvp, self.vjp = call, jvp, vjp
 
     def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
-        return self.push_all([tangent if i == index else None for i in range(len(args))], result, list(args), params)
+        return self.pushed([tangent if i == index else None for i in range(len(args))], result, list(args), params)
 
     def pull(self, index: int, cotangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
-        return self.pull_all([index], cotangent, result, list(args), params)[0]
+        return self.pulled([index], cotangent, result, list(args), params)[0]
 
-    def push_all(self, tangents: list[Value], result: Value, args: list[Value], params: dict[str, Any]) -> Value:
+    def pushed(self, tangents: list[Value], result: Value, args: list[Value], params: dict[str, Any]) -> Value:
         call = self.call
         y, arguments = call.unpacked(result), call.arguments(args)
         directions = call.tangents(tangents, args)
@@ -261,7 +261,7 @@ class BlackBox(Primitive):
         self._check(moved, y, "jvp", "the result")
         return call.packed(moved)
 
-    def pull_all(
+    def pulled(
         self, wanted: list[int], cotangent: Value, result: Value, args: list[Value], params: dict[str, Any]
     ) -> list[Value]:
         call = self.call
