@@ -1,13 +1,14 @@
 """Random calls of NumPy and SciPy, against plain values and Ridders differences.
 
-    PYTHONPATH=src:tests python -m benchmarks.fuzz_calls [--count 10000] [--seed 0] [--only linalg]
+    PYTHONPATH=src:tests python -m benchmarks.fuzz_calls [--count 10000] [--first 0] [--seed 0] [--only linalg]
 
 Each call draws a function, arguments (of several shapes, not contiguous, transposed, of one element, empty, float32,
 complex), options by position or by name, and the float argument that is traced. The value has to be the library's to
 the bit, with its shape and dtype. Forward, reverse and second derivatives have to agree with differences of plain
 values, or the call is refused by an error of ours. A call that the library rejects has to be rejected.
 
-It prints each kind of disagreement with a call that shows it, and how often each outcome came.
+It prints each kind of disagreement with a call that shows it, and how often each outcome came. A long run is the sum
+of short ones with one seed: `--first 20000` goes on where `--count 20000` ended.
 """
 
 import argparse
@@ -401,6 +402,7 @@ def of_second_order(scalar: Any, x: Any, u: Any, rng: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
@@ -409,7 +411,7 @@ def main() -> None:
     shown: dict[tuple[str, str], tuple[int, str]] = {}
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"):
-        for index in range(options.count):
+        for index in range(options.first, options.first + options.count):
             rng = np.random.default_rng([options.seed, index])
             path = paths[index % len(paths)]
             program, text, x = drawn(path, rng)

@@ -243,6 +243,10 @@ class Storage:
 
     def read(self, addresses: Any) -> Any:
         """The values at some addresses."""
+        value = self._read(addresses)
+        return laid_as(value, addresses) if np.ndim(addresses) else value
+
+    def _read(self, addresses: Any) -> Any:
         if parts := PARTS.get():
             self.check(rewind(self, parts), addresses)
         if not self.writes:
@@ -301,6 +305,22 @@ class Storage:
         return np.asarray(value, self.dtype)[()]
 
 
+def laid_as(value: Any, memory: Any) -> Any:
+    """A value with its elements in the order in which they lie in memory: sums go by it."""
+    laid: Any = outline(value)
+    if memory.flags.c_contiguous and laid.flags.c_contiguous:
+        return value
+    back = tuple([slice(None, None, -1) if step < 0 else slice(None) for step in memory.strides])
+    wanted, found = (np.empty_like(array[back]) for array in (memory, laid))
+    forward = all(step > 0 or n < 2 for step, n in zip(laid[back].strides, laid.shape, strict=True))
+    if (forward and wanted.strides == found.strides) or not wanted.flags.forc:
+        return value
+    order = "C" if wanted.flags.c_contiguous else "F"
+    if all(step > 0 for step in memory.strides):
+        return value.copy(order)
+    return getitem(getitem(value, index=back).copy(order), index=back)
+
+
 def copied(array: Any) -> Any:
     return None if array is None else array.copy()
 
@@ -309,7 +329,8 @@ def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
     """Some elements of a written value, by their number in the region that it was written to."""
     size = np.size(plain(value))
     if size == 1:
-        value = value if np.ndim(plain(value)) == 0 else np.reshape(value, ())
+        if isinstance(plain(value), np.ndarray):  # the element, and no array that could be written to
+            value = getitem(value, index=(0,) * np.ndim(plain(value)))
         return value if shape == () else np.broadcast_to(value, shape)
     if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
         return value if np.shape(plain(value)) == shape else np.reshape(value, shape)
@@ -552,7 +573,8 @@ def _write(array: Traced, index: Any, value: Any) -> None:
     if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if isinstance(plain(value), np.ndarray):
-        value = value.copy("K")  # it may be written to later, as a view without axes, too
+        # It may be written to later, as a view without axes, too.
+        value = value.__copy__() if type(value) in KINDS else value.copy("K")
     handle.write(addresses, value)
 
 

@@ -57,7 +57,7 @@ def contiguous(order: str) -> Any:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape))
+    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order="C")
 
 
 RULES: dict[str, Any] = {

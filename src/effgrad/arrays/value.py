@@ -195,12 +195,13 @@ class Traced:
     def copy(self, order: str = "C") -> "Traced":
         """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
         result = self.__copy__()
-        if order == "K" or not self.ndim or (order != "F" and contiguous(result)):
+        if not self.ndim or (order != "F" and contiguous(result)):
             return result
         laid: Any = outline(result)
         if order == "A":
             order = "F" if laid.flags.f_contiguous else "C"
-        there = laid.flags.f_contiguous and order == "F"
+        # A copy in any order has the axes in theirs, but goes forward, and each of its elements is one of its own.
+        there = laid.flags.f_contiguous if order == "F" else order == "K" and is_dense(laid)
         return result if there or type(example(result)) in KINDS else OPERATORS["laid_out"](result, order=order)
 
     def __reduce__(self) -> Any:
@@ -696,19 +697,20 @@ def _leaves(tree: Any) -> Any:
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if type(value) in KINDS:
-        return value.copy("K") if depends(value) else value.owner.constant(value)
+        return value.__copy__() if depends(value) else value.owner.constant(value)
     if marking:
         refuse_marked(value)
     return duplicate(value) if isinstance(value, np.ndarray) else value
 
 
-def memory_like(array: np.ndarray[Any, Any], dtype: Any = None) -> np.ndarray[Any, Any]:
+def memory_like(array: np.ndarray[Any, Any], dtype: Any = None, shared: bool = False) -> np.ndarray[Any, Any]:
     """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.
 
-    Where an element stands for several, or the gaps are wide, they lie close together in the same order of axes.
+    Where the gaps are wide, and, unless `shared`, where an element stands for several, they lie close together in the
+    same order of axes.
     """
     dtype, width = np.dtype(dtype or array.dtype), array.itemsize
-    regular = array.size and all(step and step % width == 0 for step in array.strides)
+    regular = array.size and all((step or shared) and step % width == 0 for step in array.strides)
     steps = [step // width for step in array.strides] if regular else []
     ends = [step * (n - 1) for step, n in zip(steps, array.shape, strict=False)]
     length = 1 + sum(map(abs, ends))
@@ -717,6 +719,11 @@ def memory_like(array: np.ndarray[Any, Any], dtype: Any = None) -> np.ndarray[An
     first = -sum(end for end in ends if end < 0)
     return np.ndarray(array.shape, dtype, np.empty(length, dtype), first * dtype.itemsize, [
         step * dtype.itemsize for step in steps])  # fmt: skip
+
+
+def is_dense(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the elements lie in memory forward and without gaps, in some order of the axes."""
+    return array.flags.forc or np.empty_like(array, subok=False).strides == array.strides
 
 
 def duplicate(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -30,6 +30,9 @@ PLAIN = frozenset((float, np.float64, np.ndarray))
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
     total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
+    if indices[0] is ...:  # added to zero, it would lose its negative zeros
+        total[...] = pieces[0]
+        pieces, indices = pieces[1:], indices[1:]
     for index, piece in zip(indices, pieces, strict=True):
         if _distinct(index):
             total[index] += piece
@@ -96,9 +99,11 @@ transpose = linear(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
 )
 broadcast_to = linear(
-    lambda x, shape: np.array(np.broadcast_to(x, shape)), lambda g, x, shape: cotangents.unbroadcast(g, x),
-    name="broadcast_to", moves=True,
-)  # fmt: skip
+    lambda x, shape: np.broadcast_to(x, shape),
+    lambda g, x, shape: cotangents.unbroadcast(g, x),
+    name="broadcast_to",
+    moves=True,
+)
 astype = linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
@@ -209,6 +214,19 @@ def _flip(m: Any, axis: Any = None) -> Any:
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 
 
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """By flips and a transposition, whose results are views with the strides of NumPy's."""
+    first, second = (int(axis) % m.ndim for axis in axes)
+    np.rot90(np.empty((1,) * m.ndim), k, axes)  # whose errors are those of the axes
+    turned = list(range(m.ndim))
+    turned[first], turned[second] = turned[second], turned[first]
+    if k % 4 == 0:
+        return m[:]
+    if k % 4 == 2:
+        return np.flip(np.flip(m, first), second)
+    return np.transpose(np.flip(m, second), turned) if k % 4 == 1 else np.flip(np.transpose(m, turned), second)
+
+
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Along each axis two slices, the other way round."""
     if axis is None:
@@ -244,7 +262,7 @@ def _moved(function: Any) -> Any:
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
         if not contiguous(a):  # what is a view depends on the order in memory
-            laid = memory_like(outline(a), int)
+            laid = memory_like(outline(a), int, shared=True)
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *args, **kwargs)
@@ -347,7 +365,7 @@ def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: 
     shape = np.shape(plain(a)) if shape is None else shape
     if is_lazy(a):
         return plain(a).owner.filled(shape, value, dtype or np.result_type(plain(a)))
-    return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)))
+    return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)), order="C")
 
 
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -359,7 +377,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     marked = np.full_like(numbers, -1)
     np.fill_diagonal(marked, 0, wrap)
     places = np.flatnonzero(marked == 0)
-    values = np.ravel(val)[np.arange(len(places)) % np.size(plain(val))]
+    values = _repeated(val, np.arange(len(places)))
     _written(a, "numpy.fill_diagonal")[np.unravel_index(places, numbers.shape)] = values
 
 
@@ -367,20 +385,25 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     places = np.ravel(plain(ind))
     size = np.size(plain(a))
     places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
-    values = np.ravel(v)[np.arange(len(places)) % np.size(plain(v))]
-    _written(a, "numpy.put")[np.unravel_index(np.arange(size)[places], np.shape(plain(a)))] = values
+    values = _repeated(v, np.arange(len(places)))
+    _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     places = np.flatnonzero(plain(mask))
-    values = np.ravel(vals)[np.arange(len(places)) % np.size(plain(vals))]
+    values = _repeated(vals, np.arange(len(places)))
     _put_at(_written(arr, "numpy.place"), places, values)
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
     places = np.flatnonzero(plain(mask))
-    chosen = np.ravel(values)[places % np.size(plain(values))]
-    _put_at(_written(a, "numpy.putmask"), places, chosen)
+    _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
+
+
+def _repeated(values: Any, places: Any) -> Any:
+    """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
+    flat = np.ravel(np.asarray(values))
+    return flat[places % np.size(plain(flat))]
 
 
 def _put_at(target: Any, places: Any, values: Any) -> None:
@@ -425,13 +448,13 @@ FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.rot90, np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
+        np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
 FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
 FUNCTIONS.update({
-    np.roll: _roll, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
+    np.roll: _roll, np.rot90: _rot90, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
     np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
     np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
 })  # fmt: skip

@@ -156,6 +156,8 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
         return
     if memories and kind in KINDS:
         value, key = read(value), read_key(key)
+    elif kind is np.flatiter and takes(holder.base, read(value)):
+        holder, value, key = handle(holder.base).flat, read(value), read_key(key)
     found = None if kind in BUILTIN else method_of(kind, "__setitem__")
     if found is not None:
         found(holder, key, value)

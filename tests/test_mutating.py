@@ -1,0 +1,78 @@
+"""Random programs with views and writes: the value to the bit, and the derivative of NumPy's complex step."""
+
+import re
+
+import mutating
+import numpy as np
+import pytest
+
+EAGER = ["forward", "reverse", "delta", "checkpoint"]
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("chunk", range(5))
+def test_random_programs_with_views_and_writes(chunk):
+    """`python -m benchmarks.fuzz_writes` runs more of them."""
+    with np.errstate(all="ignore"):
+        for seed in range(chunk * 40, chunk * 40 + 40):
+            runs = [*EAGER, "compiled", "compiled to NumPy"] if seed % 20 == 0 else EAGER
+            assert not list(mutating.disagreements(seed, runs)), mutating.generate(seed)[0]
+
+
+def test_the_generator_draws_every_statement():
+    texts = "\n".join(mutating.generate(seed)[0] for seed in range(600))
+    for kind in (*mutating.VIEWS, *mutating.COPIES, *mutating.WRITES, *mutating.NUMBERS):
+        assert re.search(re.sub(r"\\{\w\\}", ".+", re.escape(kind)), texts), kind
+
+
+STORIES = {
+    "a copy of a flipped array is a new one, with its own views": """
+def f(x):
+    b = np.array(x[::-1])
+    r = b.ravel()
+    r[0] = 9.0
+    return np.sum(b * x)
+""",
+    "an element that goes through a loop is a number": """
+def f(x):
+    a = np.zeros(1)
+    a[...] = x[0, 0]
+    a[...] = a + x[1, 1]
+    for row in a:
+        row += 7.0
+    return a[0]
+""",
+    "an array that is written to as a whole keeps its order in memory": """
+def f(x):
+    a = x * 1.0
+    a[...] = x[0]
+    r = a.ravel()
+    r[1] = 3.0
+    return np.sum(np.sin(a) * x)
+""",
+    "a turned array lies in memory as NumPy's": """
+def f(x):
+    a = np.rot90(x)
+    b = np.asfortranarray(a)
+    b[0, 0] = 5.0
+    return np.sum(a * 2.0) + np.sum(b)
+""",
+    "a traced number through flat": """
+def f(x):
+    a = np.zeros((2, 2))
+    a.flat[3] = x[0, 0]
+    a.flat[1:3] = [x[1, 1], 2.0]
+    return np.sum(a * a)
+""",
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_programs_that_were_wrong(story):
+    text, x = STORIES[story], np.array([[0.3, -0.8], [0.7, 0.4]])
+    f, u = mutating.function(text, story), np.array([[1.0, 0.5], [-0.7, 0.2]])
+    slope = mutating.derivative(text, x, u)
+    for run in mutating.RUNS:
+        value, tangent = mutating.RUNS[run](f, x, u)
+        np.testing.assert_allclose(value, f(x.copy()), rtol=1e-14)
+        np.testing.assert_allclose(tangent, slope, rtol=1e-12)
