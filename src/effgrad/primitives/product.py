@@ -122,6 +122,12 @@ def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]
     return kept, tuple(x[place] if 0 in place else x for x, place in zip(operands, places, strict=True))
 
 
+def _single(g: Any, a: Any, b: Any) -> Any:
+    """The cotangent of a product of matrices in float32 in that type: in float64, neither product is one for BLAS."""
+    kinds = [np.result_type(plain(x)).char for x in (g, a, b)]
+    return np.astype(g, np.float32) if kinds == ["d", "f", "f"] else g
+
+
 def _matmul_left(g: Any, a: Any, b: Any) -> Any:
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 1 and nb == 1:
@@ -130,7 +136,7 @@ def _matmul_left(g: Any, a: Any, b: Any) -> Any:
         return cotangents.unbroadcast(g[..., None] * b, a)
     if na == 1:
         return cotangents.unbroadcast(np.matmul(b, g[..., None])[..., 0], a)
-    return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
+    return cotangents.unbroadcast(np.matmul(_single(g, a, b), mT(b)), a)
 
 
 def _matmul_right(g: Any, a: Any, b: Any) -> Any:
@@ -141,7 +147,7 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
         return cotangents.unbroadcast(a[:, None] * g[..., None, :], b)
     if nb == 1:
         return cotangents.unbroadcast(np.matmul(g[..., None, :], a)[..., 0, :], b)
-    return cotangents.unbroadcast(np.matmul(mT(a), g), b)
+    return cotangents.unbroadcast(np.matmul(mT(a), _single(g, a, b)), b)
 
 
 matmul = linear(np.matmul, _matmul_left, _matmul_right)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
-from effgrad.stage.loop.element import WHERE, cast, element
+from effgrad.stage.loop.element import WHERE, cast, element, widened
 from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
 from effgrad.stage.loop.values import Axis, Extent, Lazy, Statements, View, whole_view
 from effgrad.stage.stage import constant_primitive
@@ -113,18 +113,19 @@ class Indexed(Statements):
             return k
         if isinstance(k, int | np.integer) and not isinstance(k, bool):
             return Affine(int(k))
-        if isinstance(k, Lazy) and not k.shape and k.dtype.kind == "i":
+        if isinstance(k, Lazy) and not k.shape and k.dtype.kind in "iu":
             return self.snapshot(k)
         raise NotCaptured(f"an index of type {type(k).__name__}")
 
     def snapshot(self, value: Lazy) -> Affine:
         """An integer that is read from memory, kept as it is now."""
         if not value.reads():
-            return integer(value.value)
+            return integer(cast(value.value, INT))
         return integer(self.kept_integer(cast(value.value, INT), self.bounds_of(value.value), ("integer", value.value)))
 
     def bounds_of(self, e: Element) -> tuple[int, int] | None:
         """Between what an integer from a constant array lies."""
+        e = widened(e)
         array = e.args[0].data if e.op == "load" else None
         if array is not None and array.size:
             return int(array.min()), int(array.max())

@@ -14,20 +14,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import KINDS, example
-from effgrad.stage.loop import fancy, library, registry
+from effgrad.stage.loop import fancy, library, masks, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
     leaves,
     result_of,
 )
-from effgrad.stage.loop.element import WHERE, primitive_of
+from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.evaluator import RULES
 from effgrad.stage.loop.frames import Frame, Function, Returned
-from effgrad.stage.loop.ir import BOOL, Store, load
+from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.source import Source, source_of
-from effgrad.stage.loop.values import Lazy, Masked, Method, View, symbolic, whole_view
+from effgrad.stage.loop.values import Lazy, Masked, Method, View, read, symbolic, whole_view
 
 
 class Capture(Iteration):
@@ -66,12 +66,12 @@ class Capture(Iteration):
         like = example(value)
         if np.result_type(like).kind == "c":
             raise NotCaptured("complex numbers in a loop")
-        buffer = self.buffer("x", np.shape(like), np.result_type(like))
+        buffer = self.buffer("x", np.shape(like), np.result_type(like), narrow=True)
         self.inputs.append((value, buffer))
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
-        return self.number(load(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
+        return self.number(read(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
 
     # Statements
 
@@ -142,9 +142,8 @@ class Capture(Iteration):
             array = view
         if not isinstance(array, View):
             raise NotCaptured("an item of something that is not an array is assigned")
-        if isinstance(key, Lazy | View) and key.shape and key.dtype == BOOL:
-            chosen = value.value if isinstance(value, Masked) else value
-            self.assign(array, self.elementwise(WHERE, key, chosen, array))
+        if masks.is_mask(key):
+            self.assign(array, masks.chosen(self, array, key, value))
         elif fancy.is_fancy(key):
             fancy.scatter(self, array, key, value)
         else:
@@ -217,6 +216,8 @@ class Capture(Iteration):
         return self.run(Frame(Source(f.node, body, closed, {}), own))
 
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(f, Method) and isinstance(f.value, Masked):
+            return masks.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Method):
             return library.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Function):
@@ -239,6 +240,8 @@ class Capture(Iteration):
         if not symbolic([args, list(kwargs.values())]):
             return f(*args, **kwargs)
         ufunc = primitive_of(f)
+        if ufunc is not None and not kwargs and any(isinstance(a, Masked) for a in args):
+            return masks.mapped(self, ufunc, args)
         if ufunc is not None and not kwargs:
             return self.elementwise(ufunc, *args)
         return fancy.applied(self, f, args, kwargs)

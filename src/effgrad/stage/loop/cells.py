@@ -10,7 +10,7 @@ from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, load, walk, written
-from effgrad.stage.loop.values import SYMBOLIC, Lazy, View, flat, views_in, whole_view
+from effgrad.stage.loop.values import SYMBOLIC, Lazy, Masked, View, flat, views_in, whole_view
 
 UNBOUND: Any = object()
 
@@ -134,6 +134,8 @@ class Cells:
         """The value of a name that is only read after the loop, kept in each step."""
         if isinstance(value, tuple):
             return tuple(self.copied(v, name) for v in value)
+        if isinstance(value, Masked):
+            raise NotCaptured(f"{name!r}, elements that a mask selects, is read after the loop")
         if not isinstance(value, (*SYMBOLIC,)):
             return value
         lazy = self.capture.lazy(value)

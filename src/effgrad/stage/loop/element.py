@@ -74,6 +74,7 @@ def element(primitive: Primitive, *args: Element) -> Element:
             return index(_AFFINE[primitive](*map(integer, args)))
         except NotCaptured:
             pass
+    args = tuple(map(widened, args))
     rule = _RULES.get(primitive)
     found = rule(*args) if rule is not None and dtype.kind == "f" and _alike(primitive, args, dtype) else None
     return application(primitive, args, dtype) if found is None else found
@@ -153,7 +154,18 @@ def cast(e: Element, dtype: np.dtype[Any]) -> Element:
         return constant(e.args[0], dtype)
     if dtype not in TYPES:
         raise NotCaptured(f"an array of {dtype}")
+    e = widened(e)
+    return e if e.dtype == dtype else application(_cast(dtype), (e,), dtype)
+
+
+def narrowed(e: Element, dtype: np.dtype[Any]) -> Element:
+    """An integer of 64 bits that has another type in the program, into which it fits."""
     return application(_cast(dtype), (e,), dtype)
+
+
+def widened(e: Element) -> Element:
+    """A `narrowed` integer as it is in memory; any other expression unchanged."""
+    return e if e.dtype in TYPES or e.op == "constant" else e.args[0]
 
 
 @functools.cache

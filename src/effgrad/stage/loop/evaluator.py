@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop import builtin, fancy, library
+from effgrad.stage.loop import builtin, fancy, library, masks
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
-from effgrad.stage.loop.values import SYMBOLIC, Counted, Extent, Lazy, Masked, View, flat, symbolic, views_in
+from effgrad.stage.loop.values import SYMBOLIC, Counted, Extent, Lazy, Masked, Method, View, flat, symbolic, views_in
 
 OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
     ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
@@ -107,11 +107,11 @@ class Evaluator(Symbols):
         return self.store(self.broadcast(zero, kind.shape)) if kind.shape else zero
 
     def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
-        if isinstance(a, Masked) or isinstance(b, Masked):
-            mask = a.mask if isinstance(a, Masked) else b.mask
-            values = [x.value if isinstance(x, Masked) else x for x in (a, b)]
-            return Masked(self.binary(op, *values), mask)
         plain, ufunc = OPERATIONS[type(op)]
+        if isinstance(a, Masked) or isinstance(b, Masked):
+            if ufunc is None:
+                raise NotCaptured("a product of elements that a mask selects")
+            return masks.mapped(self, primitive_of(ufunc), [a, b])  # type: ignore[arg-type]
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
             return plain(a, b)
         if ufunc is None:
@@ -163,8 +163,9 @@ class Evaluator(Symbols):
             if isinstance(truth, bool):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
-        if isinstance(value, View | Lazy):
-            return self.elementwise(primitive_of(np.negative if isinstance(e.op, ast.USub) else np.invert), value)  # type: ignore[arg-type]
+        if isinstance(value, View | Lazy | Masked):
+            ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
+            return self.applied(ufunc, [value], {})
         return -value if isinstance(e.op, ast.USub) else ~value
 
     def _Compare(self, e: ast.Compare, frame: Frame) -> Any:
@@ -244,6 +245,8 @@ class Evaluator(Symbols):
         value = self.expression(e.value, frame)
         if isinstance(value, View | Lazy):
             return library.attribute(self, value, e.attr)
+        if isinstance(value, Masked):
+            return Method(value, e.attr)
         if inspect.ismodule(value) and e.attr in vars(value):  # which may have another class while a derivative runs
             return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))
@@ -256,8 +259,8 @@ class Evaluator(Symbols):
             if symbolic([key]):
                 raise NotCaptured("a list or a dictionary is indexed by a number of the loop")
             return self.lift(value[key])
-        if isinstance(key, View | Lazy) and key.shape and key.dtype == BOOL:
-            return Masked(value, self.lazy(key))
+        if masks.is_mask(key):
+            return masks.taken(self, value, key)
         if fancy.is_fancy(key):
             return fancy.gather(self, value, key)
         return self.index(value, key)

@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.arrays.value import KINDS
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
-from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
+from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import INT, Apply, Check, Store, constant, index, integer
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.stage.loop.values import Extent, Lazy, View, symbolic, whole_view
@@ -54,8 +54,9 @@ def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[E
 
 def _inside(c: Symbols, keys: Lazy, n: Extent) -> Lazy:
     """Integers as indices counted from the beginning: known to lie inside, or checked by the program."""
-    if keys.dtype.kind != "i":
+    if keys.dtype.kind not in "iu":
         raise NotCaptured("an array as an index that is not of integers")
+    keys = Lazy(keys.names, keys.shape, cast(keys.value, INT))
     table = keys.value.args[0].data if keys.value.op == "load" else None
     if table is not None and table.size and isinstance(n, int):
         low, high = int(table.min()), int(table.max())
@@ -88,7 +89,7 @@ def scatter(c: Symbols, view: View, key: Any, value: Any) -> None:
     shape, at = _fancy_points(c, view.shape, key)
     keys = [k for k in (key if isinstance(key, tuple) else (key,)) if not isinstance(k, slice)]
     tables = [k for k in keys if isinstance(k, np.ndarray | list)] or [
-        e.args[0].data for k in keys if isinstance(k, View) for e in [k.element([0] * len(k.shape))]
+        widened(k.element([0] * len(k.shape))).args[0].data for k in keys if isinstance(k, View)
     ]
     if len(keys) != 1 or len(tables) != 1 or tables[0] is None or len(np.unique(tables[0])) < np.size(tables[0]):
         raise NotCaptured("elements are written at indices that may be equal")

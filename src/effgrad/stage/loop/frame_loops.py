@@ -17,13 +17,14 @@ from effgrad.program.operations import setitem
 from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
+from effgrad.stage.loop.cells import Unknown
 from effgrad.stage.loop.desugar import LEFT, RESULT
-from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.frames import Frame, Function, Retyped
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.source import Source
-from effgrad.stage.loop.values import Lazy, View, views_in
+from effgrad.stage.loop.values import Counted, Lazy, Masked, Method, View, views_in
 
 LOGGER = logging.getLogger("effgrad.stage")
 
@@ -95,7 +96,8 @@ class Loops:
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
         self.captured += 1
-        packed = run_region(*[read(value) for value, _ in inputs], program=program)
+        values = [(read(value), b.narrow) for value, b in inputs]
+        packed = run_region(*[v.astype(np.int64) if narrow else v for v, narrow in values], program=program)
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Any, inputs: Mapping[Buffer, Any]) -> Any:
@@ -110,6 +112,8 @@ class Loops:
             return capture.store(value)
         if isinstance(value, Lazy | Affine):
             return capture.store(value)
+        if isinstance(value, Masked | Function | Method | Counted | Unknown):
+            raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
 
 

@@ -32,7 +32,8 @@ BOOL = np.dtype(bool)
 class Buffer:
     """Memory of a constant shape. A `cleared` one is zero when the region starts; one with `data` is a constant.
 
-    `reach` is between what its integers lie, if that is known.
+    `reach` is between what its integers lie, if that is known. Integers of types that no arithmetic is written for are
+    there in 64 bits; `narrow` is their type in the program.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Buffer:
     cleared: bool = False
     data: np.ndarray | None = None
     reach: tuple[int, int] | None = None
+    narrow: np.dtype[Any] | None = None
 
     @property
     def size(self) -> int:

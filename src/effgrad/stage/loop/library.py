@@ -9,13 +9,13 @@ import scipy.special
 
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop import fancy
+from effgrad.stage.loop import fancy, masks
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import BOOL, INT, constant, index
 from effgrad.stage.loop.registry import Rule, is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.loop.values import Extent, Lazy, Method, View, same_extent, symbolic, whole_view
+from effgrad.stage.loop.values import Extent, Lazy, Masked, Method, View, same_extent, symbolic, whole_view
 
 # Making arrays
 
@@ -94,6 +94,8 @@ def _arange(c: Symbols, *args: Any, dtype: Any = None) -> Any:
 @rule(np.sum)
 def _sum(c: Symbols, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
     _none_of(kwargs, dtype=dtype)
+    if isinstance(a, Masked):
+        return masks.method(c, a, "sum", [], {} if axis is None else {"axis": axis})
     value = c.lazy(a)
     if value.dtype.kind in "bi":
         return fancy.applied(c, np.sum, [a], {"axis": axis, "keepdims": keepdims})
@@ -109,6 +111,8 @@ def _none_of(kwargs: dict[str, Any], **named: Any) -> None:
 @rule(np.mean)
 def _mean(c: Symbols, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
     _none_of(kwargs, dtype=dtype)
+    if isinstance(a, Masked):
+        return masks.method(c, a, "mean", [], {} if axis is None else {"axis": axis})
     value = c.lazy(a)
     axes = range(len(value.shape)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     count: Any = 1

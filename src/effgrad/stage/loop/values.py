@@ -18,10 +18,12 @@ from effgrad.stage.loop.element import (
     WHERE,
     cast,
     element,
+    narrowed,
     result_dtype,
 )
 from effgrad.stage.loop.ir import (
     BOOL,
+    INT,
     Block,
     Buffer,
     Element,
@@ -63,7 +65,7 @@ class View:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.buffer.dtype
+        return self.buffer.narrow or self.buffer.dtype
 
     def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
         """The place in the buffer of one of its elements."""
@@ -74,7 +76,7 @@ class View:
         return tuple(place)
 
     def element(self, point: Sequence[Extent]) -> Element:
-        return load(self.buffer, self.at(point))
+        return read(self.buffer, self.at(point))
 
 
 class Lazy:
@@ -93,6 +95,12 @@ class Lazy:
 
     def reads(self) -> set[Buffer]:
         return {e.args[0] for e in loads([self.value])}
+
+
+def read(buffer: Buffer, place: Sequence[Extent]) -> Element:
+    """An element of a buffer, in its type in the program."""
+    e = load(buffer, place)
+    return e if buffer.narrow is None else narrowed(e, buffer.narrow)
 
 
 Symbolic = View | Lazy | Affine
@@ -186,11 +194,15 @@ class Statements:
         joint = self.class_of(a) | self.class_of(b)
         self.classes.update(dict.fromkeys(joint, joint))
 
-    def buffer(self, name: str, shape: Sequence[Extent], dtype: Any) -> Buffer:
-        """New memory, as large as the shape can be."""
-        if np.dtype(dtype) not in TYPES:
-            raise NotCaptured(f"an array of {np.dtype(dtype)}")
-        return Buffer(fresh(f"{name}_"), tuple([self.ranges.most(n) for n in shape]), np.dtype(dtype))
+    def buffer(self, name: str, shape: Sequence[Extent], dtype: Any, narrow: bool = False) -> Buffer:
+        """New memory, as large as the shape can be; for integers of any type if it may be `narrow`."""
+        dtype = np.dtype(dtype)
+        extents = tuple([self.ranges.most(n) for n in shape])
+        if dtype in TYPES:
+            return Buffer(fresh(f"{name}_"), extents, dtype)
+        if not narrow or dtype.kind not in "iu" or dtype == np.dtype(np.uint64):
+            raise NotCaptured(f"an array of {dtype}")
+        return Buffer(fresh(f"{name}_"), extents, INT, narrow=dtype)
 
     def emit(self, dims: Sequence[tuple[str, Extent]], stores: list[Store]) -> None:
         for s in stores:
@@ -208,15 +220,15 @@ class Statements:
 
     def settle(self, lazy: Lazy) -> None:
         """Let a lazy value be stored, for all who refer to it."""
-        buffer = self.buffer("t", lazy.shape, lazy.dtype)
+        buffer = self.buffer("t", lazy.shape, lazy.dtype, narrow=True)
         self.private.add(buffer)
         names = [fresh("e") for _ in lazy.names]
         point = [variable(name) for name in names]
         value = lazy.element(point)
-        lazy.names, lazy.value = tuple(names), load(buffer, point)
+        lazy.names, lazy.value = tuple(names), read(buffer, point)
         self.block.append(
             Map(tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True)),
-                [Store(buffer, tuple(point), value)])
+                [Store(buffer, tuple(point), cast(value, buffer.dtype))])
         )  # fmt: skip
 
     def settle_all(self) -> None:
@@ -232,7 +244,7 @@ class Statements:
     def store(self, value: Any, name: str = "a") -> View:
         """A value in memory of its own."""
         value = self.lazy(value)
-        view = whole_view(self.buffer(name, value.shape, value.dtype), value.shape)
+        view = whole_view(self.buffer(name, value.shape, value.dtype, narrow=True), value.shape)
         self.assign(view, value)
         view.own = True
         return view
@@ -247,9 +259,13 @@ class Statements:
                   [Store(view.buffer, view.at(point), e, adds)])  # fmt: skip
 
     def converted(self, e: Element, dtype: np.dtype[Any]) -> Element:
-        if e.dtype.kind == "f" and dtype.kind in "ib":
+        if e.dtype.kind == "f" and dtype.kind in "iub":
             raise NotCaptured(f"floats are written to an array of {dtype}")
-        return cast(e, dtype)
+        if dtype in TYPES:
+            return cast(e, dtype)
+        if e.dtype != dtype:
+            raise NotCaptured(f"numbers of {e.dtype} are written to an array of {dtype}")
+        return cast(e, INT)
 
     def copy(self, value: View | Lazy) -> View:
         """A copy in memory of its own."""
@@ -289,8 +305,8 @@ class Statements:
     def table_view(self, array: np.ndarray) -> View:
         """An array that the program knows from outside, as a constant."""
         if id(array) not in self.constants:
-            buffer = self.buffer("k", array.shape, array.dtype)
-            buffer.data = array.copy()
+            buffer = self.buffer("k", array.shape, array.dtype, narrow=True)
+            buffer.data = array.astype(buffer.dtype)
             self.constants[id(array)] = array, buffer
         return whole_view(self.constants[id(array)][1])
 

@@ -40,8 +40,8 @@ from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
 
-# Maps of no more points, and operations in all, are written out.
-POINTS, WRITTEN_OUT = 64, 600
+# Maps of no more points, and operations in all, are written out; fewer points if their buffers stay in memory.
+POINTS, WRITTEN_OUT, POINTS_IN_MEMORY = 64, 600, 8
 # Buffers of no more elements are in registers if all places in them are known.
 LOCAL = 64
 RAISED, BEYOND, CHECKED = 2, 3, 16
@@ -92,8 +92,10 @@ class Function(Stacks):
         if any(n.terms for _, n in s.dims):
             return False
         points = math.prod(max(n.constant, 0) for _, n in s.dims)
+        if points > (POINTS if _is_small(s) else POINTS_IN_MEMORY):
+            return False
         size = len(topological([t.value for t in s.stores])) if isinstance(s, Map) else 1
-        return points <= POINTS and (points == 1 or points * size <= WRITTEN_OUT)
+        return points == 1 or points * size <= WRITTEN_OUT
 
     # Memory
 
@@ -354,6 +356,12 @@ def _note_ranges(block: Block, ranges: Ranges) -> None:
         if isinstance(s, Repeat):
             low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
             ranges.bounds[s.variable] = low, high
+
+
+def _is_small(s: Map | Push | Pop) -> bool:
+    """Whether all buffers of a statement may be in registers."""
+    buffers = [t.buffer for t in s.stores] + [e.args[0] for e in _loads_of(s)] if isinstance(s, Map) else [s.buffer]
+    return all(b.size <= LOCAL for b in buffers)
 
 
 def _loads_of(m: Map) -> list[Element]:

@@ -1,0 +1,88 @@
+"""`x[mask]` in a program that is being captured: how many elements it has is not known, so it stays beside its mask.
+
+It may be an operand of elementwise functions with numbers and others of the same mask, it may be summed, and it may be
+written where the mask was taken from: `x[mask] = f(x[mask])`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.element import DIVIDE, WHERE
+from effgrad.stage.loop.ir import BOOL
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.values import Lazy, Masked, View
+
+
+def is_mask(key: Any) -> bool:
+    """Whether an index is one array of truth values."""
+    return isinstance(key, View | Lazy | np.ndarray) and len(key.shape) > 0 and key.dtype == BOOL
+
+
+def taken(c: Symbols, value: View | Lazy, key: Any) -> Masked:
+    """`value[key]`: a copy of the elements that are there now."""
+    return Masked(c.lazy(value), aligned(c, c.lazy(key), len(value.shape)))
+
+
+def aligned(c: Symbols, mask: Lazy, rank: int) -> Lazy:
+    """A mask of the first axes of an array, with an axis for each of the others."""
+    if len(mask.shape) > rank:
+        raise NotCaptured("a mask of more axes than the array has")
+    if len(mask.shape) == rank:
+        return mask
+    return c.lazy(c.index(mask, (*[slice(None)] * len(mask.shape), *[None] * (rank - len(mask.shape)))))
+
+
+def is_same(a: Lazy, b: Lazy) -> bool:
+    """Whether two masks are one and the same."""
+    if a is b:
+        return True
+    if len(a.shape) != len(b.shape):
+        return False
+    point = [variable(fresh("e")) for _ in a.shape]
+    return a.shape == b.shape and a.element(point) is b.element(point)
+
+
+def mapped(c: Symbols, primitive: Primitive, args: list[Any]) -> Masked:
+    """A primitive applied to the elements that one mask selects, and numbers."""
+    masks = [a.mask for a in args if isinstance(a, Masked)]
+    if not all(is_same(m, masks[0]) for m in masks):
+        raise NotCaptured("elements that two different masks select")
+    if any(c.lazy(a).shape for a in args if not isinstance(a, Masked)):
+        raise NotCaptured("elements that a mask selects beside an array")
+    return Masked(c.elementwise(primitive, *[a.value if isinstance(a, Masked) else a for a in args]), masks[0])
+
+
+def chosen(c: Symbols, array: View, key: Any, value: Any) -> Lazy:
+    """The array that `array[key] = value` makes."""
+    mask = aligned(c, c.lazy(key), len(array.shape))
+    if isinstance(value, Masked):
+        if not is_same(value.mask, mask):
+            raise NotCaptured("elements that one mask selects are written where another does")
+        return c.elementwise(WHERE, mask, value.value, array)
+    new, others = c.lazy(value), len(array.shape) - len(key.shape)
+    if any(n != 1 for n in new.shape[: max(len(new.shape) - others, 0)]):
+        raise NotCaptured("an array is written where a mask selects, as many elements as it has")
+    return c.elementwise(WHERE, mask, new, array)
+
+
+def total(c: Symbols, x: Masked) -> Any:
+    """The sum of all elements that a mask selects."""
+    return c.reduce(c.elementwise(WHERE, x.mask, x.value, 0.0))
+
+
+def mean(c: Symbols, x: Masked) -> Any:
+    """The mean of all elements that a mask selects."""
+    ones = c.broadcast(c.elementwise(WHERE, x.mask, 1.0, 0.0), x.value.shape)
+    return c.elementwise(DIVIDE, total(c, x), c.reduce(ones))
+
+
+def method(c: Symbols, x: Masked, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a method of `x[mask]`."""
+    if name in ("sum", "mean") and not args and not kwargs:
+        return total(c, x) if name == "sum" else mean(c, x)
+    if name == "copy":
+        return x
+    raise NotCaptured(f"the method {name!r} of elements that a mask selects")
