@@ -319,7 +319,7 @@ def test_random_functions_around_loops(seed, every_loop):
 def steps_of(body, before="", after="return np.sum(v) + np.sum(x)"):
     """A function of `x` whose loop has that body."""
     lines = [f"    {line}" for line in before.split("; ") if line]
-    lines += ["    for i in range(40):", *[f"        {line}" for line in body.split("; ")], f"    {after}"]
+    lines += ["    for i in range(40):", *[f"        {line}" for line in body.replace("; +", ";     ").split("; ")], f"    {after}"]
     return compiled("\n".join(["def f(x, s):", *lines]) + "\n", f"<{body}{before}{after}>")[0]
 
 
@@ -335,6 +335,18 @@ ALIASES = {
     ),
     "an array of another name before the loop": steps_of(
         "x[i % 3] *= 0.9; t = t + v[i % 3]; v = v if t > 0.1 else v * s", "v = x; t = 0.0", "return t"
+    ),
+    "a name that each step may leave": steps_of(
+        "t = t + s; v = v * 0.5 if x[i % 3] < -10 else v", "v = x; t = 0.0", "x[0] = 3.0; return v @ x + t"
+    ),
+    "a name that `continue` leaves": steps_of(
+        "if x[i % 3] > -10: continue; v = v * 0.5", "v = x", "x[0] = 3.0; return v @ x"
+    ),
+    "a name that `break` leaves": steps_of(
+        "if x[i % 3] > -10: break; v = v * 0.5", "v = x", "x[0] = 3.0; return v @ x"
+    ),
+    "a name that the steps of an inner loop leave": steps_of(
+        "for j in range(3):; +if x[j] > -10: continue; +v = v * 0.5", "v = x", "x[0] = 3.0; return v @ x"
     ),
     "one new array with two names": steps_of("v = w = x * s", "v = w = x", "v[0] = 1.0; return v @ w"),
 }

@@ -99,6 +99,8 @@ class Branches(Evaluator):
             outer, self.block = self.block, block
             self.assign(view, lazy)
             self.block = outer
+        arrays = {x.buffer for x in (a, b) if isinstance(x, View)}
+        self.either[view.buffer] = arrays.union(*[self.either.get(x, set()) for x in arrays])
         shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
         return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
 

@@ -170,8 +170,14 @@ class Cells:
 
     def note_first(self, found: list[tuple[str, "Cell", Any, Any]]) -> None:
         """Note which cells may hold a copy of the array that their name had before the loop."""
+        either = self.capture.either
         for name, cell, first, value in found:
-            if isinstance(first, View) and name in self.shared and (not self.least or cell.holds(value)):
+            kept = not self.least or cell.holds(value)
+            if isinstance(value, View):  # of a branch, one way of which leaves the name as it is
+                kept = kept or cell.view.buffer in either.get(value.buffer, ())
+            if isinstance(first, View) and kept:
+                either[cell.view.buffer] = {first.buffer}.union(either.get(first.buffer, ()))
+            if isinstance(first, View) and name in self.shared and kept:
                 self.capture.same(cell.view.buffer, first.buffer)
 
     def passed_on(self, found: list[tuple[str, "Cell", Any, Any]]) -> set[Buffer]:

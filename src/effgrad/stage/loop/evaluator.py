@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop import builtin, fancy, library, masks
+from effgrad.stage.loop import builtin, fancy, library, masks, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
@@ -34,7 +34,7 @@ PLAIN: dict[type, Callable[..., Any]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 # The functions of Python and NumPy that have rules of their own.
-RULES = {**rules_in(vars(builtin)), **rules_in(vars(library))}
+RULES = {k: f for module in (builtin, library, small_systems) for k, f in rules_in(vars(module)).items()}
 
 
 class Kind(NamedTuple):

@@ -73,7 +73,7 @@ class Execution:
                 self.block(s.test, v)
         elif isinstance(s, Check):
             if not self.values([s.flag], v)[s.flag]:
-                raise IndexError(s.message)
+                raise s.error(s.message)
         elif isinstance(s, Branch):
             self.block(s.then if self.values([s.flag], v)[s.flag] else s.other, v)
 

@@ -294,10 +294,11 @@ class Pop:
 
 @dataclass(eq=False)
 class Check:
-    """Raise an `IndexError` with this message if the flag is false."""
+    """Raise an error with this message if the flag is false."""
 
     flag: Element
     message: str
+    error: type[Exception] = IndexError
 
 
 Statement = Map | Apply | Repeat | While | Branch | Push | Pop | Check

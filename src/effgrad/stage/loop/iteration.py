@@ -166,7 +166,7 @@ class Iteration(Branches):
             self.bind(s.target, counted.item(at), frame)
             frame.own[number] = at + step
 
-        self.until(s, frame, bound([s.target]), frozenset((number,)), more, begin)
+        self.until(s, frame, bound([s.target]), frozenset((number,)), more, begin, least=1 if steps else 0)
         frame.own.pop(number)
 
     def kept(self, bound: Affine) -> Affine:
@@ -187,15 +187,15 @@ class Iteration(Branches):
 
     def until(
         self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],
-        test: Callable[[], Any], begin: Callable[[], None],
+        test: Callable[[], Any], begin: Callable[[], None], least: int = 0,
     ) -> None:  # fmt: skip
-        """A loop that goes on while a test holds; each step begins with `begin`."""
+        """A loop that goes on while a test holds, at `least` so many steps; each step begins with `begin`."""
         stops = jumps(s.body, ast.Break)
         if stops:
             frame.own[stop(s)] = False
             extra |= {stop(s)}
         body = without_jumps(s)
-        cells = self.carried(s, body, frame, targets, extra)
+        cells = self.carried(s, body, frame, targets, extra, least)
         count = self.buffer("count", (), INT)
         with self.inside() as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))

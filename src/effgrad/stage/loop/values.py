@@ -177,6 +177,8 @@ class Statements:
         self.known: dict[Any, Element] = {}
         # Buffers that hold copies of what may be one array of the program.
         self.classes: dict[Buffer, set[Buffer]] = {}
+        # For memory that a branch fills with one of two arrays: the buffers of these.
+        self.either: dict[Buffer, set[Buffer]] = {}
 
     # Statements
 

@@ -67,7 +67,8 @@ class Executable:
                 if code == BEYOND:
                     raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
                 if code >= CHECKED:
-                    raise IndexError(self.checks[code - CHECKED])
+                    failed = self.checks[code - CHECKED]
+                    raise failed.error(failed.message)
                 if code == RAISED:
                     assert self.error is not None
                     error, self.error = self.error, None

@@ -61,7 +61,7 @@ class Function(Stacks):
         self.places: dict[Buffer, str] = {}
         self.stacks: dict[Stack, int] = {}
         self.applied: list[Apply] = []
-        self.checks: list[str] = []
+        self.checks: list[Check] = []
         self.labels = self.named = 0
         self.label = "entry"
         self.entry: list[str] = []
@@ -147,7 +147,7 @@ class Function(Stacks):
         elif isinstance(s, Apply):
             self.apply(s)
         elif isinstance(s, Check):
-            self.checks.append(s.message)
+            self.checks.append(s)
             inside = self.values([s.flag])[s.flag]
             self.leave(self.body.do(f"xor i1 {inside}, true"), CHECKED + len(self.checks) - 1)
         else:

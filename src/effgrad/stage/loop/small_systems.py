@@ -1,0 +1,133 @@
+"""Linear systems of a few unknowns in a loop, written out: Gaussian elimination with partial pivoting.
+
+A call of LAPACK takes some microseconds, and its derivative twenty times that; so few unknowns take some nanoseconds.
+Golub and Van Loan 2013, Matrix Computations, algorithm 3.4.1.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop import fancy
+from effgrad.stage.loop.affine import affine
+from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, NEGATIVE, NOT_EQUAL, SUBTRACT, WHERE, element, primitive_of
+from effgrad.stage.loop.ir import FLOAT, Check, Element, Store, constant, load
+from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.values import Lazy, View, whole_view
+from effgrad.stage.stage import constant_primitive
+
+# Systems of more unknowns are for LAPACK.
+MOST_UNKNOWNS = 4
+
+Rows = list[list[Element]]
+_GREATER, _AND = constant_primitive(np.greater), constant_primitive(np.logical_and)
+
+
+def _is_small(value: Any, ranks: tuple[int, ...] = (2,)) -> bool:
+    return (
+        isinstance(value, View | Lazy)
+        and len(value.shape) in ranks
+        and all(isinstance(n, int) and 0 < n <= MOST_UNKNOWNS for n in value.shape)
+        and value.dtype == FLOAT
+    )
+
+
+def _rows(c: Symbols, value: Any) -> Rows:
+    """The elements of a matrix, or of a vector as a matrix of one column."""
+    stored = c.lazy(value) if c.lazy(value).value.op == "load" else c.lazy(c.store(value))
+    n, columns = stored.shape[0], stored.shape[1] if len(stored.shape) == 2 else 1
+    rank = len(stored.shape)
+    return [[stored.element([i, j][:rank]) for j in range(int(affine(columns).constant))]
+            for i in range(int(affine(n).constant))]  # fmt: skip
+
+
+def _exchange(test: Element, a: list[Element], b: list[Element]) -> tuple[list[Element], list[Element]]:
+    """Two rows, exchanged if the test is true."""
+    pairs = list(zip(a, b, strict=True))
+    return [element(WHERE, test, y, x) for x, y in pairs], [element(WHERE, test, x, y) for x, y in pairs]
+
+
+def eliminate(a: Rows) -> Element:
+    """Bring a matrix, and the columns beside it, to upper triangular form in place; the sign of the exchanges."""
+    n, sign, size = len(a), constant(1.0), primitive_of(np.absolute)
+    assert size is not None
+    for k in range(n):
+        for i in range(k + 1, n):
+            larger = element(_GREATER, element(size, a[i][k]), element(size, a[k][k]))
+            a[k][k:], a[i][k:] = _exchange(larger, a[k][k:], a[i][k:])
+            sign = element(WHERE, larger, element(NEGATIVE, sign), sign)
+        for i in range(k + 1, n):
+            factor = element(DIVIDE, a[i][k], a[k][k])
+            a[i][k + 1 :] = [
+                element(SUBTRACT, x, element(MULTIPLY, factor, y)) for x, y in zip(a[i][k + 1 :], a[k][k + 1 :], strict=True)
+            ]  # fmt: skip
+    return sign
+
+
+def _back(a: Rows) -> Rows:
+    """The unknowns from the triangular form, for each of the columns beside it."""
+    n = len(a)
+    found: Rows = [[] for _ in range(n)]
+    for i in reversed(range(n)):
+        for column in range(n, len(a[i])):
+            x = a[i][column]
+            for j in range(i + 1, n):
+                x = element(SUBTRACT, x, element(MULTIPLY, a[i][j], found[j][column - n]))
+            found[i].append(element(DIVIDE, x, a[i][i]))
+    return found
+
+
+def _solved(c: Symbols, a: Rows, b: Rows) -> View:
+    """The solution in memory, one row for each unknown; a matrix that is singular is an error."""
+    rows = [[*x, *y] for x, y in zip(a, b, strict=True)]
+    eliminate(rows)
+    found, n = _back(rows), len(a)
+    result = whole_view(c.buffer("solution", (n, len(b[0])), FLOAT))
+    pivots = c.buffer("pivots", (n,), FLOAT)
+    places = [(i, j) for i in range(n) for j in range(len(b[0]))]
+    stores = [Store(result.buffer, tuple(map(affine, at)), found[at[0]][at[1]]) for at in places]
+    c.emit([], [*stores, *[Store(pivots, (affine(k),), rows[k][k]) for k in range(n)]])
+    flag = constant(True)
+    for k in range(n):
+        other = element(NOT_EQUAL, load(pivots, (k,)), constant(0.0))
+        flag = other if k == 0 else element(_AND, flag, other)
+    c.block.append(Check(flag, f"{c.place()}: Singular matrix", np.linalg.LinAlgError))
+    result.own = True
+    return result
+
+
+@rule(np.linalg.solve)
+def _solve(c: Symbols, a: Any, b: Any) -> Any:
+    square = _is_small(a) and a.shape[0] == a.shape[1]
+    if not square or not _is_small(b, (1, 2)) or b.shape[0] != a.shape[0]:
+        return fancy.applied(c, np.linalg.solve, [a, b], {})
+    result = _solved(c, _rows(c, a), _rows(c, b))
+    return result if len(b.shape) == 2 else c.index(result, (slice(None), 0))
+
+
+@rule(np.linalg.inv)
+def _inv(c: Symbols, a: Any) -> Any:
+    if not _is_small(a) or a.shape[0] != a.shape[1]:
+        return fancy.applied(c, np.linalg.inv, [a], {})
+    n = int(affine(a.shape[0]).constant)
+    return _solved(c, _rows(c, a), [[constant(float(i == j)) for j in range(n)] for i in range(n)])
+
+
+@rule(np.linalg.det)
+def _det(c: Symbols, a: Any) -> Any:
+    if not _is_small(a) or a.shape[0] != a.shape[1] or a.shape[0] > 3:
+        return fancy.applied(c, np.linalg.det, [a], {})
+    return c.number(_expanded(_rows(c, a)))
+
+
+def _expanded(a: Rows) -> Element:
+    """A determinant along its first row: a polynomial, so that it has derivatives where it is zero."""
+    if len(a) == 1:
+        return a[0][0]
+    total = None
+    for j, x in enumerate(a[0]):
+        term = element(MULTIPLY, x, _expanded([[*row[:j], *row[j + 1 :]] for row in a[1:]]))
+        total = term if total is None else element(SUBTRACT if j % 2 else ADD, total, term)
+    assert total is not None
+    return total
