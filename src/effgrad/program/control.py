@@ -36,8 +36,8 @@ def loops() -> Run | None:
 class Loop:
     """A loop of a function that was read: its place in a file, and the names that it binds."""
 
-    def __init__(self, lines: list[str], file: str, node: ast.For | ast.While) -> None:
-        self.lines, self.file, self.bound = lines, file, sorted(_bound(node))
+    def __init__(self, lines: list[str], file: str, node: ast.For | ast.While, lists: frozenset[str]) -> None:
+        self.lines, self.file, self.bound = lines, file, sorted(_bound(node, lists))
         self.place = _place(node)
 
     @functools.cached_property
@@ -65,14 +65,16 @@ def _place(node: ast.For | ast.While) -> tuple[type, int, int]:
     return type(node), node.lineno, node.col_offset
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a loop binds."""
+def _bound(statement: ast.stmt, lists: frozenset[str]) -> set[str]:
+    """The names that a loop binds; names of `lists` too, which it may bind to an array of what it appends."""
     found: set[str] = set()
     waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
+        if isinstance(node, ast.Attribute) and node.attr == "append" and isinstance(node.value, ast.Name):
+            found |= lists & {node.value.id}
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):

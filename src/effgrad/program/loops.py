@@ -10,7 +10,7 @@ from effgrad.program.syntax import Reader, iterated, placed, rewrites, statement
 
 @rewrites(ast.For)
 def for_loop(reader: Reader, node: ast.For) -> Any:
-    loop = Loop(reader.lines, reader.file, node)
+    loop = Loop(reader.lines, reader.file, node, reader.lists)
     node.target = reader.visit(node.target)
     node.iter = each(reader, node.target, iterated(reader, node.iter))
     stores: list[ast.stmt] = []
@@ -22,7 +22,7 @@ def for_loop(reader: Reader, node: ast.For) -> Any:
 
 @rewrites(ast.While)
 def while_loop(reader: Reader, node: ast.While) -> Any:
-    loop = Loop(reader.lines, reader.file, node)
+    loop = Loop(reader.lines, reader.file, node, reader.lists)
     node.test = tested(reader, node.test)
     node.body, node.orelse = statements(reader, node.body), statements(reader, node.orelse)
     return asking(reader, loop, node)

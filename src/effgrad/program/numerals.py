@@ -32,9 +32,7 @@ def numbers_in(function: Any) -> frozenset[str]:
     """The names of a function that are bound to numbers and to nothing else: the greatest set that is consistent."""
     if isinstance(function, ast.Lambda):
         return frozenset()
-    bindings = Bindings()
-    for statement in function.body:
-        bindings.visit(statement)
+    bindings = _bindings(function)
     given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     numbers = frozenset(bindings.values) - bindings.unknown - given
     while True:
@@ -45,6 +43,22 @@ def numbers_in(function: Any) -> frozenset[str]:
         if kept == numbers:
             return numbers
         numbers = kept
+
+
+def lists_in(function: Any) -> frozenset[str]:
+    """The names of its own that a function binds to a list display, if it appends to any list."""
+    if not any(isinstance(x, ast.Attribute) and x.attr == "append" for x in ast.walk(function)):
+        return frozenset()
+    bindings = _bindings(function)
+    lists = {name for name, values in bindings.values.items() if any(isinstance(v, ast.List) for v in values)}
+    return frozenset(lists - bindings.unknown)
+
+
+def _bindings(function: Any) -> "Bindings":
+    bindings = Bindings()
+    for statement in [] if isinstance(function, ast.Lambda) else function.body:
+        bindings.visit(statement)
+    return bindings
 
 
 class Bindings(ast.NodeVisitor):

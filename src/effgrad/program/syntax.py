@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from effgrad.program.numerals import is_number, numbers_in
+from effgrad.program.numerals import is_number, lists_in, numbers_in
 
 # The constant that stands for the module of operations until the code is linked; no program has it as a text.
 OPERATIONS = "@effgrad.program.operations"
@@ -54,6 +54,7 @@ class Reader(ast.NodeTransformer):
         self.lines, self.file, self.imported, self.call = lines, file, imported, call
         # The names of the innermost function that are certainly numbers, and whether its loops ask.
         self.numbers: frozenset[str] = frozenset()
+        self.lists: frozenset[str] = frozenset()
         self.asks = False
         self.names = 0
         # What stands in the code for a text that no program has.
@@ -278,13 +279,14 @@ def annotated(reader: Reader, node: ast.AnnAssign) -> Any:
 
 @rewrites(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 def function(reader: Reader, node: Any) -> Any:
-    outside, reader.numbers = reader.numbers, numbers_in(node)
+    outside, reader.numbers = (reader.numbers, reader.lists), numbers_in(node)
+    reader.lists = lists_in(node)
     asked, reader.asks = reader.asks, isinstance(node, ast.FunctionDef) and reader.call == "call"
     if isinstance(node, ast.Lambda):
         node.body = reader.visit(node.body)
     else:
         node.body = statements(reader, node.body)
-    reader.numbers, reader.asks = outside, asked
+    (reader.numbers, reader.lists), reader.asks = outside, asked
     defaults(reader, node.args)
     if not isinstance(node, ast.Lambda):
         made = [reader.visit(decorator) for decorator in node.decorator_list]

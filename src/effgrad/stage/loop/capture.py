@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import KINDS, example
-from effgrad.stage.loop import fancy, library, masks, registry
+from effgrad.stage.loop import fancy, library, lists, masks, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
@@ -27,7 +27,7 @@ from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.source import Source, source_of
-from effgrad.stage.loop.values import Lazy, Masked, Method, View, read, symbolic, whole_view
+from effgrad.stage.loop.values import Growing, Lazy, Masked, Method, View, read, symbolic, whole_view
 
 
 class Capture(Iteration):
@@ -132,15 +132,18 @@ class Capture(Iteration):
             raise NotCaptured("an assignment to an attribute")
 
     def write(self, target: ast.Subscript, value: Any, frame: Frame) -> None:
-        array, key = self.expression(target.value, frame), self.expression(target.slice, frame)
+        array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
         if isinstance(array, Lazy):
             # An array that the program has just computed: from now on it is memory, for all names that it has.
             view = self.store(array)
+            self.touched.add(array)
             for name, bound_value in frame.own.items():
                 if bound_value is array:
                     frame.own[name] = view
             array = view
-        if not isinstance(array, View):
+        if isinstance(array, View):
+            self.touched.add(array.buffer)
+        else:
             raise NotCaptured("an item of something that is not an array is assigned")
         if masks.is_mask(key):
             self.assign(array, masks.chosen(self, array, key, value))
@@ -159,6 +162,8 @@ class Capture(Iteration):
         fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
         old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
         new = self.binary(s.op, old, self.expression(s.value, frame))
+        if isinstance(old, View):
+            self.touched.add(old.buffer)
         if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
             new = self.store(cast_like(self, new, old))
             frame.own[s.target.id] = new
@@ -216,6 +221,9 @@ class Capture(Iteration):
         return self.run(Frame(Source(f.node, body, closed, {}), own))
 
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(f, Method) and isinstance(f.value, Growing):
+            return lists.method(self, f.value, f.name, args)
+        args = list(map(self.seen, args))
         if isinstance(f, Method) and isinstance(f.value, Masked):
             return masks.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Method):

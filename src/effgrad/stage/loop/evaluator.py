@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop import builtin, fancy, library, masks, small_systems
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
-from effgrad.stage.loop.values import SYMBOLIC, Counted, Extent, Lazy, Masked, Method, View, flat, symbolic, views_in
+from effgrad.stage.loop.values import SYMBOLIC, Axis, Counted, Extent, Growing, Lazy, Masked, Method, View, flat, symbolic, views_in
 
 OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
     ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
@@ -87,6 +87,15 @@ class Evaluator(Symbols):
     ) -> None:
         """Both branches of a choice."""
         raise NotImplementedError
+
+    def seen(self, value: Any) -> Any:
+        """A value as an operation reads it: a list that grows is the array of its items."""
+        if not isinstance(value, Growing):
+            return value
+        if value.view is None:
+            raise NotCaptured("an empty list is read")
+        first, *others = value.view.axes
+        return View(value.view.buffer, value.view.base, [Axis(first.axis, first.step, known(value.count)), *others])
 
     def kind(self, value: Any) -> Any:
         """The structure, shapes and types of a value, from which `blank` makes another."""
@@ -245,14 +254,14 @@ class Evaluator(Symbols):
         value = self.expression(e.value, frame)
         if isinstance(value, View | Lazy):
             return library.attribute(self, value, e.attr)
-        if isinstance(value, Masked):
+        if isinstance(value, Masked | Growing):
             return Method(value, e.attr)
         if inspect.ismodule(value) and e.attr in vars(value):  # which may have another class while a derivative runs
             return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))
 
     def _Subscript(self, e: ast.Subscript, frame: Frame) -> Any:
-        value, key = self.expression(e.value, frame), self.expression(e.slice, frame)
+        value, key = self.seen(self.expression(e.value, frame)), self.expression(e.slice, frame)
         if isinstance(value, np.ndarray) and symbolic([key]):
             value = self.table_view(value)
         if not isinstance(value, View | Lazy):

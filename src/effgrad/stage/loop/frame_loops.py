@@ -24,7 +24,7 @@ from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.source import Source
-from effgrad.stage.loop.values import Counted, Lazy, Masked, Method, View, views_in
+from effgrad.stage.loop.values import Counted, Growing, Lazy, Masked, Method, View, views_in
 
 LOGGER = logging.getLogger("effgrad.stage")
 
@@ -112,6 +112,8 @@ class Loops:
             return capture.store(value)
         if isinstance(value, Lazy | Affine):
             return capture.store(value)
+        if isinstance(value, Growing):
+            return self.stored(capture, capture.seen(value), inputs)
         if isinstance(value, Masked | Function | Method | Counted | Unknown):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value

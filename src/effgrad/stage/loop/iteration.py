@@ -23,6 +23,7 @@ from effgrad.stage.loop.desugar import (
 )
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
+from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after
 from effgrad.stage.loop.values import Counted, Lazy, View
 
@@ -91,9 +92,11 @@ class Iteration(Branches):
         if steps is not None:
             low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
         span = self.ranges.lower(stop - start if step > 0 else start - stop) or 0
+        grown = Lists(self, s, frame, steps)
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)))
         with self.inside() as block:
             self.ranges.bounds[name] = low, high
+            grown.begin(variable(name))
             self.bind(s.target, counted.item(variable(name)), frame)
             self.body(without_jumps(s), frame)
             cells.update(frame)
@@ -101,6 +104,7 @@ class Iteration(Branches):
         self.block.append(Repeat(name, start, stop, step, block))
         self.count(0 if steps is None else len(steps))
         cells.after(frame)
+        grown.end()
 
     def kept_arrays(self, s: ast.For, frame: Frame) -> set[str]:
         """The names of arrays that a loop exchanges in each step, and binds nowhere else: after two steps, or as many

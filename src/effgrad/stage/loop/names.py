@@ -72,7 +72,7 @@ def _binds(target: ast.AST, name: str) -> bool:
 
 def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
     """Whether the value of a name at the end of `loop`, a statement somewhere in `body`, may be read later."""
-    path = _path(body, loop)
+    path = path_to(body, loop)
     for statements, place, holder in reversed(path):
         first, sure = exposed(statements[place + 1 :], name)
         if first:
@@ -90,7 +90,7 @@ def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
 
 def writes_after(body: Sequence[ast.stmt], loop: ast.stmt) -> bool:
     """Whether an array may be written to after `loop`, a statement somewhere in `body`."""
-    path = _path(body, loop)
+    path = path_to(body, loop)
     later = [s for statements, place, _ in path for s in statements[place + 1 :]]
     holders = [holder for _, _, holder in path if isinstance(holder, ast.For | ast.While)]
     return any(_writes(x) for s in (*later, *holders) for x in ast.walk(s))
@@ -104,20 +104,21 @@ def _writes(x: ast.AST) -> bool:
     return isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)
 
 
-def _path(
+def path_to(
     statements: Sequence[ast.stmt], loop: ast.stmt, holder: ast.stmt | None = None
 ) -> list[tuple[Sequence[ast.stmt], int, ast.stmt | None]]:
+    """The blocks around a statement from the outermost one: each with the place in it and what holds it."""
     for place, s in enumerate(statements):
         if s is loop:
             return [(statements, place, holder)]
         for field in ("body", "orelse", "finalbody"):
             inside = getattr(s, field, None)
             if isinstance(inside, list) and inside and isinstance(inside[0], ast.stmt):
-                found = _path(inside, loop, s)
+                found = path_to(inside, loop, s)
                 if found:
                     return [(statements, place, holder), *found]
         for handler in getattr(s, "handlers", []):
-            found = _path(handler.body, loop, s)
+            found = path_to(handler.body, loop, s)
             if found:
                 return [(statements, place, holder), *found]
     return []

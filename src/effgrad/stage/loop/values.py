@@ -131,6 +131,18 @@ class Masked:
         self.value, self.mask = value, mask
 
 
+class Growing:
+    """A list that a loop appends to: rows of an array, `count` of which are there; `each` step appends so many.
+
+    The view is None until it is known what the items are. `named` are the items that have other names.
+    """
+
+    def __init__(self, key: Any, view: View | None, count: Affine, each: int) -> None:
+        self.key, self.view, self.count, self.each = key, view, count, each
+        self.first = count
+        self.named: list[Callable[[], Any]] = []
+
+
 class Method:
     """A method of a symbolic array."""
 
@@ -177,6 +189,8 @@ class Statements:
         self.known: dict[Any, Element] = {}
         # Buffers that hold copies of what may be one array of the program.
         self.classes: dict[Buffer, set[Buffer]] = {}
+        # Arrays some elements of which the program has assigned, and their buffers.
+        self.touched: set[Any] = set()
         # For memory that a branch fills with one of two arrays: the buffers of these.
         self.either: dict[Buffer, set[Buffer]] = {}
 

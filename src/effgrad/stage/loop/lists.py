@@ -1,0 +1,196 @@
+"""Lists that a loop appends to: rows of one array, if the program does nothing with the list but stack it and read it.
+
+    xs = [x]
+    for t in range(n):
+        x = f(x)
+        xs.append(x)
+    return np.array(xs)
+
+From the source alone it is certain that no other name has the list: it is made in the block of the loop, and each
+mention of its name is one of the forms in `_is_reading`. After the loop the name is bound to the array.
+"""
+
+import ast
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.desugar import jumps, leaves, origin
+from effgrad.stage.loop.evaluator import Evaluator, Kind
+from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.names import path_to, writes_after
+from effgrad.stage.loop.values import Growing, Lazy, View, whole_view
+
+# What does with an array of rows the same as with the list of them.
+READERS = {"array", "asarray", "stack", "vstack", "hstack", "concatenate", "sum", "mean", "max", "min", "len", "zip",
+           "enumerate", "reversed", "list", "tuple", "std", "var", "prod", "cumsum", "diff"}  # fmt: skip
+
+
+def appended(statements: Sequence[ast.stmt]) -> list[str]:
+    """The names in statements `name.append(value)`, as often as they are there."""
+    return [name for s in statements for name in [_appended(s)] if name is not None]
+
+
+def _appended(s: ast.AST) -> str | None:
+    call = s.value if isinstance(s, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+        return None
+    f = call.func
+    is_append = isinstance(f, ast.Attribute) and f.attr == "append" and isinstance(f.value, ast.Name)
+    return f.value.id if is_append else None  # type: ignore[attr-defined]
+
+
+def only_grows(function: ast.AST, body: Sequence[ast.stmt], loop: ast.For, name: str) -> bool:
+    """Whether a list is made before a loop in its block, grows in the loop's steps, and is only read elsewhere."""
+    path = path_to(body, loop)
+    if not path or jumps(loop.body, ast.Break) or jumps(loop.body, ast.Continue) or leaves(loop):
+        return False
+    statements, place, _ = path[-1]
+    makers = [s for s in statements[:place] if _makes(s, name)]
+    grows = [s for s in loop.body if _appended(s) == name]
+    allowed = {id(x) for s in (*makers, *grows) for x in _names(s, name)}
+    inside = [x for f in ast.walk(function) if f is not function and isinstance(f, ast.FunctionDef | ast.Lambda)
+              for x in _names(f, name)]  # fmt: skip
+    mentions = list(_names(function, name))
+    reads = {id(x) for x in _read(function, name)}
+    values = [x for s in grows for x in _names(s.value.args[0], name)]  # type: ignore[attr-defined]
+    return len(makers) == 1 and not inside and all(id(x) in reads for x in values) and all(
+        id(x) in allowed | reads for x in mentions)  # fmt: skip
+
+
+def _makes(s: ast.stmt, name: str) -> bool:
+    """Whether a statement is `name = [...]`, alone or as one of several."""
+    if not isinstance(s, ast.Assign) or len(s.targets) != 1:
+        return False
+    pair: tuple[ast.expr, ast.expr] = s.targets[0], s.value
+    several = all(isinstance(x, ast.Tuple) for x in pair)
+    targets, values = (x.elts for x in pair) if several else ([x] for x in pair)  # type: ignore[attr-defined]
+    if len(targets) != len(values):
+        return False
+    return any(
+        isinstance(t, ast.Name) and t.id == name and isinstance(v, ast.List)
+        for t, v in zip(targets, values, strict=True)
+    )
+
+
+def _names(node: ast.AST, name: str) -> Iterator[ast.Name]:
+    return (x for x in ast.walk(node) if isinstance(x, ast.Name) and x.id == name)
+
+
+def _read(function: ast.AST, name: str) -> Iterator[ast.Name]:
+    """The mentions of a list that an array of its rows may stand for."""
+    for x in ast.walk(function):
+        if (
+            isinstance(x, ast.Subscript)
+            and isinstance(x.ctx, ast.Load)
+            and not isinstance(x.slice, ast.Slice | ast.Tuple)
+        ):
+            yield from _itself(x.value, name)
+        elif isinstance(x, ast.For):
+            yield from _itself(x.iter, name)
+        elif isinstance(x, ast.Call) and _name_of(x.func) in READERS:
+            for arg in x.args:
+                yield from _itself(arg, name)
+
+
+def _itself(node: ast.AST, name: str) -> list[ast.Name]:
+    return [node] if isinstance(node, ast.Name) and node.id == name else []
+
+
+def _name_of(f: ast.expr) -> str | None:
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.attr
+    return f.id if isinstance(f, ast.Name) else None
+
+
+class Lists:
+    """The lists that grow in one loop."""
+
+    def __init__(self, c: Evaluator, s: ast.For, frame: Frame, steps: range | None) -> None:
+        self.c, self.s, self.frame, self.steps = c, s, frame, steps
+        self.grown: dict[str, Growing] = {}
+        names = appended(s.body)
+        for name in dict.fromkeys(names):
+            if isinstance(frame.own.get(name), list) and steps is not None and abs(steps.step) == 1:
+                if only_grows(frame.source.node, frame.source.body, origin(s), name):
+                    self.grown[name] = self.growing(name, names.count(name), len(steps))
+        frame.own.update(self.grown)
+
+    def growing(self, name: str, each: int, steps: int) -> Growing:
+        """A list with the items that it has before the loop."""
+        key = origin(self.s), f"items of {name}"
+        kind, items = self.c.retyped.get(key), [self.c.lift(x) for x in self.frame.own[name]]
+        if kind is None and items:
+            first = self.c.lazy(items[0])
+            kind = Kind(first.shape, first.dtype, False)
+        if kind is None:
+            return Growing(key, None, Affine(), each)
+        view = whole_view(self.c.buffer(name, [len(items) + each * steps, *kind.shape], kind.dtype))
+        grown = Growing(key, view, Affine(), each)
+        for item in items:
+            append(self.c, grown, item)
+        grown.first = grown.count
+        return grown
+
+    def begin(self, i: Affine) -> None:
+        """A step of the loop begins, in which its variable is `i`."""
+        steps = self.steps
+        if steps is not None:
+            for grown in self.grown.values():
+                grown.count = grown.first + (i - steps.start) * (steps.step * grown.each)
+
+    def end(self) -> None:
+        """The loop has ended."""
+        for grown in self.grown.values():
+            c, source = self.c, self.frame.source
+            if grown.view is None:
+                raise NotCaptured("a list that nothing is appended to")
+            if any(value is not None and is_touched(c, value) for value in (name() for name in grown.named)):
+                raise NotCaptured("an array is appended to a list, and written to")
+            if grown.named and writes_after(source.body, origin(self.s)):
+                raise NotCaptured(
+                    "an array that has another name is appended to a list, and arrays are written to later"
+                )
+            grown.count = affine(grown.view.shape[0])
+
+
+def append(c: Evaluator, grown: Growing, value: Any) -> None:
+    """`list.append(value)`."""
+    if isinstance(value, tuple | list) or value is None:
+        raise NotCaptured("a list of lists is appended to")
+    lazy = c.lazy(value)
+    if grown.view is None:
+        raise Retyped(grown.key, Kind(lazy.shape, lazy.dtype, False))
+    first, *axes = grown.view.axes
+    row = View(grown.view.buffer, [grown.count, *grown.view.base[1:]], axes)
+    if lazy.shape != row.shape:
+        raise NotCaptured("items of a list have different shapes")
+    common = np.result_type(lazy.dtype, row.dtype)
+    if common != row.dtype:
+        raise Retyped(grown.key, Kind(lazy.shape, common, False))
+    if value_has_name(c, value):
+        grown.named.append((lambda: value) if isinstance(value, View) else weakref.ref(value))
+    c.assign(row, lazy)
+    grown.count = grown.count + 1
+
+
+def value_has_name(c: Evaluator, value: Any) -> bool:
+    """Whether an array may have another name than its place in a list."""
+    if isinstance(value, View):
+        return bool(value.axes) and not value.own
+    return isinstance(value, Lazy) and bool(value.shape) and any(v is value for f in c.frames for v in f.own.values())
+
+
+def is_touched(c: Evaluator, value: View | Lazy) -> bool:
+    """Whether the program has assigned elements of an array."""
+    return value in c.touched or isinstance(value, View) and not c.class_of(value.buffer).isdisjoint(c.touched)
+
+
+def method(c: Evaluator, grown: Growing, name: str, args: Sequence[Any]) -> None:
+    """A call of a method of a list that grows."""
+    if name != "append" or len(args) != 1:
+        raise NotCaptured(f"the method {name!r} of a list")
+    append(c, grown, args[0])
