@@ -173,8 +173,10 @@ def kept_by_a_function(x, a):
     return np.sum(np.array(xs)) * read()
 
 
-LEFT = [returned, with_another_name, in_some_steps, written_to, a_part_written_to, written_before_it_has_a_second_name, written_after, of_an_outer_loop, appended_after,
-        of_other_shapes, kept_by_a_function]  # fmt: skip
+LEFT = [
+    returned, with_another_name, in_some_steps, written_to, a_part_written_to, written_before_it_has_a_second_name,
+    written_after, of_an_outer_loop, appended_after, of_other_shapes, kept_by_a_function,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)

@@ -12,7 +12,7 @@ from loop_programs import arguments, compiled, copies, program
 
 import effgrad
 from effgrad.stage import compiled as compilation
-from effgrad.stage.loop import activity, derive, frame_loops, iteration, tangents
+from effgrad.stage.loop import activity, derive, frame_loops, iteration, lists, masks, tangents
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.branches import Branches
@@ -21,6 +21,7 @@ from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import index
+from effgrad.stage.loop.operands import Masked
 from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 from effgrad.stage.loop.values import Statements
@@ -56,6 +57,12 @@ DIRECTED_AROUND = [
     ["v = x * 1.0", "for i in range(4):", "    x[0] *= 0.9", "    s = s + v[0]", "    v = x", "return s"],
     ["for i in range(4):", "    v = x if s > 0.1 else y", "    v[0] = 2 * s", "    s = s + x[0]", "return s"],
     ["v = x * 1.0", "for i in range(3):", "    y, v = v, y", "return y @ x"],
+    ["v = x", "for i in range(3):", "    if x[i] < -9:", "        v = v * 0.5", "x[0] = 3.0", "return v @ x"],
+    ["k = np.arange(4.0)", "for i in range(3):", "    w = x[k + 0 * x < 2]", "    x[k + 0 * x > 1] = w",
+     "return x @ y"],
+    ["vs = []", "for i in range(3):", "    v = x * s", "    vs.append(v)", "    v[0] = 2.0",
+     "return np.sum(np.array(vs))"],
+    ["for i in range(3):", "    w = x[x < 0.1]", "    x[x < 0.1] = 0.05", "    s = s + np.sum(w)", "return s"],
 ]
 
 
@@ -171,6 +178,11 @@ MUTANTS = {
     "copies are arrays of their own": (code_around_is_wrong, Statements, "same", lambda *_: None),
     "no array has another name": (code_around_is_wrong, Evaluator, "is_shared", lambda *_: False),
     "aliases are not seen": (code_around_is_wrong, Cells, "check_aliases", lambda *_: None),
+    "a branch leaves no name as it is": (code_around_is_wrong, Branches, "note_either", lambda *_: None),
+    "two masks are one": (code_around_is_wrong, masks, "is_same", lambda *_: True),
+    "what a mask selects is a view": (code_around_is_wrong, masks, "taken", lambda c, value, key: Masked(
+        value, c.lazy(key))),
+    "items of lists have no names": (code_around_is_wrong, lists, "value_has_name", lambda *_: False),
     "either of two arrays is a third": (
         code_around_is_wrong, Branches, "one_of", lambda self, view, shared, weak, name: (
             view if view.axes else self.number(view.element(()), weak))),
@@ -185,6 +197,7 @@ def test_a_mutant_is_seen(name, monkeypatch):
     monkeypatch.setattr(frame_loops, "FEWEST_OF_WRITES", 0)
     monkeypatch.setattr(compilation, "with_pairs", lambda graph, halves: graph)
     monkeypatch.setattr(lowering, "POINTS", 1)  # every Map is a loop nest
+    monkeypatch.setattr(lowering, "POINTS_IN_MEMORY", 1)
     monkeypatch.setattr(lowering, "LOCAL", 0)
     for seed in range(60):
         with monkeypatch.context() as mutated:

@@ -36,6 +36,7 @@ def both(f, *args):
 def test_random_loops(seed, written_out, monkeypatch):
     if not written_out:  # every Map is a loop nest, and every product goes to BLAS
         monkeypatch.setattr(lowering, "POINTS", 1)
+        monkeypatch.setattr(lowering, "POINTS_IN_MEMORY", 1)
         monkeypatch.setattr(lowering, "LOCAL", 0)
         monkeypatch.setattr(map_products, "LARGE_PRODUCT", 1)
     f, _ = program(seed)

@@ -128,17 +128,28 @@ def _difference(i: Affine, j: Affine, extents: dict[str, Affine]) -> tuple[int |
 
 
 def injective(indices: Sequence[Affine], dims: Dims) -> bool:
-    """Whether different points of a nest have different places: each variable is alone in an axis.
+    """Whether different points of a nest have different places: each variable is alone in an axis, or a digit of one.
 
     An index from a table is there only if the table's numbers are all different.
     """
-    names = {name for name, _ in dims}
-    alone = set[str]()
+    extents = dict(dims)
+    known = set[str]()
     for i in indices:
-        inside = i.variables() & names
-        if len(inside) == 1:
-            alone |= inside
-    return alone == names
+        inside = i.variables() & extents.keys()
+        if len(inside) == 1 or _digits(i, extents, len(inside)):
+            known |= inside
+    return known == extents.keys()
+
+
+def _digits(i: Affine, extents: dict[str, Affine], count: int) -> bool:
+    """Whether an index is a number of which the nest's variables are the digits, as in `5 * i + j` with `j < 5`."""
+    terms = sorted([(abs(k), extents[v]) for v, k in i.terms if type(v) is str and v in extents], key=lambda t: t[0])
+    span = 0
+    for k, extent in terms:
+        if extent.terms or k <= span:
+            return False
+        span += k * max(extent.constant - 1, 0)
+    return len(terms) == count
 
 
 def depends(indices: Sequence[Affine], dims: Dims) -> Dims:

@@ -15,10 +15,11 @@ _numbers = itertools.count(1)
 class NotCaptured(Exception):
     """A program does something that a region cannot express; the message says it in the user's terms.
 
-    `line` is where, if that is known.
+    `line` is where, and `steps` how many steps the loop has, if that is known.
     """
 
     line: int = 0
+    steps: int | None = None
 
 
 class Declined(NotCaptured):

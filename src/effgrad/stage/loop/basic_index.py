@@ -9,7 +9,8 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
 from effgrad.stage.loop.element import WHERE, cast, element, widened
 from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
-from effgrad.stage.loop.values import Axis, Extent, Lazy, Statements, View, whole_view
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, View, whole_view
+from effgrad.stage.loop.values import Statements
 from effgrad.stage.stage import constant_primitive
 
 _GREATER_EQUAL, _LESS = constant_primitive(np.greater_equal), constant_primitive(np.less)

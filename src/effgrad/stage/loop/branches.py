@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.values import SYMBOLIC, View, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, View, like, whole_view
 
 
 class Branches(Evaluator):
@@ -81,11 +82,23 @@ class Branches(Evaluator):
             if isinstance(unknown, Unknown):
                 raise Retyped(unknown.key, self.kind(other))
 
+    def alike(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """Two values, both complex if one is."""
+        if not planes.is_complex(a) and not planes.is_complex(b):
+            return a, b
+        return planes.as_planes(self, a), planes.as_planes(self, b)
+
+    def note_either(self, view: View, *values: Any) -> None:
+        """Note of which arrays a view may hold the elements."""
+        arrays = {x.buffer for x in values if isinstance(x, View)}
+        self.either[view.buffer] = arrays.union(*[self.either.get(x, set()) for x in arrays])
+
     def joined(self, a: Any, b: Any, blocks: list[Block], name: str, names: list[Any]) -> Any:
         """The value of a name after a branch, from those of both ways."""
         self.check_known(a, b)
+        a, b = self.alike(a, b)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return tuple(self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True))
+            return like(a, (self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True)))
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a
         if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
@@ -99,8 +112,7 @@ class Branches(Evaluator):
             outer, self.block = self.block, block
             self.assign(view, lazy)
             self.block = outer
-        arrays = {x.buffer for x in (a, b) if isinstance(x, View)}
-        self.either[view.buffer] = arrays.union(*[self.either.get(x, set()) for x in arrays])
+        self.note_either(view, a, b)
         shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
         return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
 

@@ -10,9 +10,9 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
 from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import FLOAT, INT
+from effgrad.stage.loop.operands import Counted, Lazy, View, symbolic
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.loop.values import Counted, Lazy, View, symbolic
 
 
 @rule(range)

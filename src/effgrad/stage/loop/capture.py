@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import KINDS, example
-from effgrad.stage.loop import fancy, library, lists, masks, registry
+from effgrad.stage.loop import fancy, library, lists, masks, planes, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
@@ -26,8 +26,20 @@ from effgrad.stage.loop.evaluator import RULES
 from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
+from effgrad.stage.loop.operands import (
+    Complex,
+    Growing,
+    Lazy,
+    Masked,
+    Method,
+    Plane,
+    View,
+    flat,
+    read,
+    symbolic,
+    whole_view,
+)
 from effgrad.stage.loop.source import Source, source_of
-from effgrad.stage.loop.values import Growing, Lazy, Masked, Method, View, read, symbolic, whole_view
 
 
 class Capture(Iteration):
@@ -52,9 +64,9 @@ class Capture(Iteration):
             return type(value)(self.lift(v) for v in value)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if type(value) not in KINDS and not is_array:
-            return value
+            return value  # a complex number, too
         if id(value) not in self.lifted:
-            if type(value) not in KINDS and value.dtype.kind != "f":
+            if type(value) not in KINDS and value.dtype.kind not in "fc":
                 found: Any = value if value.dtype.kind not in "iub" else self.table_view(value)
             else:
                 found = self.input(value)
@@ -64,14 +76,23 @@ class Capture(Iteration):
     def input(self, value: Any) -> Any:
         """A new input of the region."""
         like = example(value)
-        if np.result_type(like).kind == "c":
-            raise NotCaptured("complex numbers in a loop")
+        if np.result_type(like) == np.dtype(complex):
+            return Complex(*[self.plane(Plane(value, k), np.shape(like)) for k in (False, True)])
         buffer = self.buffer("x", np.shape(like), np.result_type(like), narrow=True)
         self.inputs.append((value, buffer))
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
         return self.number(read(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
+
+    def plane(self, value: Plane, shape: Sequence[int]) -> View | Lazy:
+        """One plane of a complex input."""
+        buffer = self.buffer("x", shape, float)
+        self.inputs.append((value, buffer))
+        if shape:
+            return whole_view(buffer)
+        self.private.add(buffer)
+        return self.number(read(buffer, ()), True)
 
     # Statements
 
@@ -133,6 +154,27 @@ class Capture(Iteration):
 
     def write(self, target: ast.Subscript, value: Any, frame: Frame) -> None:
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
+        if isinstance(array, Complex):
+            self.write_complex(array, key, value, frame)
+        else:
+            self.write_to(array, key, value, frame)
+
+    def write_complex(self, array: Complex, key: Any, value: Any, frame: Frame) -> None:
+        """Write both planes, of which nothing that is written may be computed from what was written first."""
+        if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
+            view = Complex(*map(self.store, array))
+            self.touched.update(array)
+            for name, bound_value in frame.own.items():
+                if bound_value is array:
+                    frame.own[name] = view
+            array = view
+        parts = planes.as_planes(self, value)
+        kept = Complex(*[p if isinstance(p, Masked) else self.lazy(p) for p in parts])
+        for plane, part in zip(array, kept, strict=True):
+            self.write_to(plane, key, part, frame)
+
+    def write_to(self, array: Any, key: Any, value: Any, frame: Frame) -> None:
+        """`array[key] = value`."""
         if isinstance(array, Lazy):
             # An array that the program has just computed: from now on it is memory, for all names that it has.
             view = self.store(array)
@@ -162,6 +204,9 @@ class Capture(Iteration):
         fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
         old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
         new = self.binary(s.op, old, self.expression(s.value, frame))
+        if isinstance(old, Complex) and (isinstance(s.target, ast.Subscript) or old.real.shape):
+            self.augment_complex(s.target, old, planes.as_planes(self, new), frame)
+            return
         if isinstance(old, View):
             self.touched.add(old.buffer)
         if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
@@ -173,6 +218,18 @@ class Capture(Iteration):
             self.assign(old, new)
         else:
             self.bind(s.target, new, frame)
+
+    def augment_complex(self, target: ast.expr, old: Complex, new: Complex, frame: Frame) -> None:
+        """Let a complex array be another in place."""
+        if isinstance(old.real, View) and isinstance(old.imag, View):
+            parts = [self.lazy(p) for p in new]
+            self.touched.update((old.real.buffer, old.imag.buffer))
+            for plane, part in zip(old, parts, strict=True):
+                self.assign(plane, part)
+        elif isinstance(target, ast.Name):
+            frame.own[target.id] = Complex(*map(self.store, new))
+        else:
+            self.bind(target, new, frame)
 
     # Calls
 
@@ -221,20 +278,25 @@ class Capture(Iteration):
         return self.run(Frame(Source(f.node, body, closed, {}), own))
 
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if isinstance(f, Method) and isinstance(f.value, Growing):
+        if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args = list(map(self.seen, args))
-        if isinstance(f, Method) and isinstance(f.value, Masked):
-            return masks.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Method):
-            return library.method(self, f.value, f.name, args, kwargs)
+            module = {Complex: planes, Masked: masks}.get(type(f.value), library)
+            return module.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Function):
             return self.apply(f, args, kwargs)
+        if planes.some([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
+            return planes.called(self, f, args, kwargs)
         known = RULES.get(registry.key_of(f))
         if known is not None:
             return known(self, *args, **kwargs)
         if isinstance(f, functools.partial):
             return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
+        return self.call_of_others(f, args, kwargs)
+
+    def call_of_others(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that has no rule: of the user's, or of a library's that only computes."""
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
         if inspect.isfunction(f) and not registry.is_library(f):
@@ -249,7 +311,7 @@ class Capture(Iteration):
             return f(*args, **kwargs)
         ufunc = primitive_of(f)
         if ufunc is not None and not kwargs and any(isinstance(a, Masked) for a in args):
-            return masks.mapped(self, ufunc, args)
+            return masks.mapped(self, f, args)
         if ufunc is not None and not kwargs:
             return self.elementwise(ufunc, *args)
         return fancy.applied(self, f, args, kwargs)

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, load, walk, written
-from effgrad.stage.loop.values import SYMBOLIC, Lazy, Masked, View, flat, views_in, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, View, flat, like, views_in, whole_view
 
 UNBOUND: Any = object()
 
@@ -49,7 +50,7 @@ class Cells:
         # How many steps the loop has at least.
         self.least = least
         self.inner: dict[str, Any] = {}
-        self.initial = {name: capture.lift(frame.own[name]) for name in sorted(inner)}
+        self.initial = {name: self.first(name, capture.lift(frame.own[name])) for name in sorted(inner)}
         # Names of arrays that can be reached otherwise.
         self.shared = {
             name for name, v in self.initial.items() if any(capture.is_shared(x, frame, name) for x in views_in(v))
@@ -59,11 +60,16 @@ class Cells:
             frame.own[name] = self.symbols(self.inner[name])
         self.out: dict[str, Any] = {}
 
+    def first(self, name: str, value: Any) -> Any:
+        """The value of a name before the loop; a number that the loop makes complex is complex from the beginning."""
+        again = self.capture.retyped.get((origin(self.loop), name)) is complex
+        return planes.as_planes(self.capture, value) if again or planes.is_complex(value) else value
+
     def cells(self, value: Any, name: str) -> Any:
         """A cell for a value: a view, and whether it is Python's number; of a tuple, cells; else the value itself."""
         capture = self.capture
         if isinstance(value, tuple):
-            return tuple(self.cells(v, f"{name}_{k}") for k, v in enumerate(value))
+            return like(value, (self.cells(v, f"{name}_{k}") for k, v in enumerate(value)))
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
         lazy = capture.lazy(value)
@@ -77,7 +83,7 @@ class Cells:
     def symbols(self, cell: Any) -> Any:
         """The value of a cell."""
         if isinstance(cell, tuple):
-            return tuple(map(self.symbols, cell))
+            return like(cell, map(self.symbols, cell))
         if not isinstance(cell, Cell):
             return cell
         return cell.view if cell.view.axes else self.capture.symbol(load(cell.view.buffer, ()), cell.weak)
@@ -105,7 +111,16 @@ class Cells:
             name, cell, value = lazies.pop(0)
             self.assign(cell, value, name)
 
+    def as_complex_as(self, cell: Any, value: Any, name: str) -> Any:
+        """A value as its cell has it; a complex one for a real cell has it captured once more."""
+        if isinstance(cell, Cell) and planes.is_complex(value):
+            raise Retyped((origin(self.loop), name), complex)
+        if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, complex, np.generic)):
+            return planes.as_planes(self.capture, value)
+        return value
+
     def pairs(self, cell: Any, value: Any, name: str) -> list[tuple[str, "Cell", Any]]:
+        value = self.as_complex_as(cell, value, name)
         if isinstance(cell, tuple):
             if not isinstance(value, tuple) or len(value) != len(cell):
                 raise NotCaptured(f"{name!r} changes its structure")
@@ -133,7 +148,7 @@ class Cells:
     def copied(self, value: Any, name: str) -> Any:
         """The value of a name that is only read after the loop, kept in each step."""
         if isinstance(value, tuple):
-            return tuple(self.copied(v, name) for v in value)
+            return like(value, (self.copied(v, name) for v in value))
         if isinstance(value, Masked):
             raise NotCaptured(f"{name!r}, elements that a mask selects, is read after the loop")
         if not isinstance(value, (*SYMBOLIC,)):

@@ -146,7 +146,8 @@ class Reversal:
             own = set(self.cotangents.values())
             self._read(s, [e.args[0] for e in reads(back[0]) if e.args[0] not in own] if back else [])
         elif isinstance(s, Apply):
-            self._read(s, s.inputs if s.output in self.cotangents else [])
+            if s.output in self.cotangents:
+                self._read(s, [*s.inputs, *([s.output] if hasattr(s.function, "reverse") else [])])
         elif isinstance(s, Push | Pop):
             self._read(s, [e.args[0] for e in reads(s)])
         elif not isinstance(s, Check):  # the pass back of a `while` is as many steps
@@ -264,6 +265,9 @@ class Reversal:
         saves: Block = [Push(self.saves, s.output, *whole(s.output))] if self.must_save(s, s.output, top) else []
         back: Block = []
         g = self.cotangents.get(s.output)
+        if g is not None and hasattr(s.function, "reverse"):  # it reads the result
+            back = [*s.function.reverse(s, self.cotangents), *_zeroed(g)]
+            return [*saves, s], [*back, *_restores(saves)]
         if g is not None:
             sums: Block = []
             for place, b in enumerate(s.inputs):
@@ -272,8 +276,7 @@ class Reversal:
                     back.append(Apply(functools.partial(_pulled, s.function, place), (*s.inputs, g), part, s.name))
                     dims, indices = whole(b)
                     sums.append(Map(dims, [Store(self.cotangents[b], indices, load(part, indices), adds=True)]))
-            dims, indices = whole(g)
-            back += [Map(dims, [Store(g, indices, constant(0, g.dtype))]), *sums]
+            back += [*_zeroed(g), *sums]
         return [*saves, s], [*_restores(saves), *back]
 
     def while_(self, s: While, top: Statement | None) -> tuple[Block, Block]:
@@ -341,6 +344,11 @@ class Reversal:
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
         return sorted(loop_writes(s) & (read - rewritten(s.body) | outside), key=lambda b: b.name)
+
+
+def _zeroed(g: Buffer) -> Block:
+    dims, indices = whole(g)
+    return [Map(dims, [Store(g, indices, constant(0, g.dtype))])]
 
 
 def _places(m: Map) -> list[Affine]:

@@ -9,14 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop import builtin, fancy, library, masks, small_systems
+from effgrad.stage.loop import builtin, contractions, fancy, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
+from effgrad.stage.loop.operands import (
+    SYMBOLIC,
+    Axis,
+    Complex,
+    Counted,
+    Extent,
+    Growing,
+    Lazy,
+    Masked,
+    Method,
+    View,
+    flat,
+    like,
+    symbolic,
+    views_in,
+)
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
-from effgrad.stage.loop.values import SYMBOLIC, Axis, Counted, Extent, Growing, Lazy, Masked, Method, View, flat, symbolic, views_in
 
 OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
     ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
@@ -34,7 +49,7 @@ PLAIN: dict[type, Callable[..., Any]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 # The functions of Python and NumPy that have rules of their own.
-RULES = {k: f for module in (builtin, library, small_systems) for k, f in rules_in(vars(module)).items()}
+RULES = {k: f for module in (builtin, library, contractions, small_systems) for k, f in rules_in(vars(module)).items()}
 
 
 class Kind(NamedTuple):
@@ -74,10 +89,6 @@ class Evaluator(Symbols):
         """Bind a target."""
         raise NotImplementedError
 
-    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A call."""
-        raise NotImplementedError
-
     def inside(self) -> contextlib.AbstractContextManager[Block]:
         """Statements go into a block of their own."""
         raise NotImplementedError
@@ -90,6 +101,8 @@ class Evaluator(Symbols):
 
     def seen(self, value: Any) -> Any:
         """A value as an operation reads it: a list that grows is the array of its items."""
+        if isinstance(value, Complex) and isinstance(value.real, Growing):
+            return Complex(*map(self.seen, value))
         if not isinstance(value, Growing):
             return value
         if value.view is None:
@@ -100,7 +113,7 @@ class Evaluator(Symbols):
     def kind(self, value: Any) -> Any:
         """The structure, shapes and types of a value, from which `blank` makes another."""
         if isinstance(value, tuple):
-            return tuple(map(self.kind, value))
+            return like(value, map(self.kind, value))
         if value is None:
             return None
         lazy = self.lazy(value)
@@ -109,7 +122,7 @@ class Evaluator(Symbols):
     def blank(self, kind: Any) -> Any:
         """A value of zeros."""
         if isinstance(kind, tuple) and not isinstance(kind, Kind):
-            return tuple(map(self.blank, kind))
+            return like(kind, map(self.blank, kind))
         if kind is None:
             return None
         zero = Lazy((), (), constant(0, kind.dtype), kind.weak)
@@ -117,12 +130,17 @@ class Evaluator(Symbols):
 
     def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
         plain, ufunc = OPERATIONS[type(op)]
+        if planes.some([a, b]) and symbolic([a, b]):
+            return planes.binary(self, op, a, b)
         if isinstance(a, Masked) or isinstance(b, Masked):
-            if ufunc is None:
-                raise NotCaptured("a product of elements that a mask selects")
-            return masks.mapped(self, primitive_of(ufunc), [a, b])  # type: ignore[arg-type]
+            return masks.mapped(self, ufunc, [a, b])
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
             return plain(a, b)
+        return self.binary_of(op, a, b)
+
+    def binary_of(self, op: ast.operator, a: Any, b: Any) -> Any:
+        """An operator on real numbers and arrays one of which is symbolic."""
+        plain, ufunc = OPERATIONS[type(op)]
         if ufunc is None:
             return self.matmul(a, b)
         whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
@@ -135,10 +153,12 @@ class Evaluator(Symbols):
 
     def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         if type(op) in PLAIN:
-            if isinstance(a, SYMBOLIC) and b is None:
+            if isinstance(a, (*SYMBOLIC, Complex)) and b is None:
                 return isinstance(op, ast.IsNot)
             return PLAIN[type(op)](a, b)
         plain, ufunc = COMPARISONS[type(op)]
+        if planes.some([a, b]) and symbolic([a, b]):
+            return planes.compared(self, op, a, b)
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
             return plain(a, b)
         if all(isinstance(x, Affine | int) for x in (a, b)):
@@ -172,9 +192,9 @@ class Evaluator(Symbols):
             if isinstance(truth, bool):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
-        if isinstance(value, View | Lazy | Masked):
+        if isinstance(value, View | Lazy | Masked | Complex):
             ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
-            return self.applied(ufunc, [value], {})
+            return self.call(ufunc, [value], {})
         return -value if isinstance(e.op, ast.USub) else ~value
 
     def _Compare(self, e: ast.Compare, frame: Frame) -> Any:
@@ -254,14 +274,23 @@ class Evaluator(Symbols):
         value = self.expression(e.value, frame)
         if isinstance(value, View | Lazy):
             return library.attribute(self, value, e.attr)
-        if isinstance(value, Masked | Growing):
+        if isinstance(value, Complex) and not isinstance(value.real, Growing):
+            return planes.attribute(self, value, e.attr)
+        if isinstance(value, Masked | Growing | Complex):
             return Method(value, e.attr)
         if inspect.ismodule(value) and e.attr in vars(value):  # which may have another class while a derivative runs
             return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))
 
     def _Subscript(self, e: ast.Subscript, frame: Frame) -> Any:
-        value, key = self.seen(self.expression(e.value, frame)), self.expression(e.slice, frame)
+        return self.subscript(self.seen(self.expression(e.value, frame)), self.expression(e.slice, frame))
+
+    def subscript(self, value: Any, key: Any) -> Any:
+        """`value[key]`."""
+        if isinstance(value, Complex):
+            return Complex(*[self.subscript(p, key) for p in value])
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c" and symbolic([key]):
+            return self.subscript(planes.as_planes(self, value), key)
         if isinstance(value, np.ndarray) and symbolic([key]):
             value = self.table_view(value)
         if not isinstance(value, View | Lazy):

@@ -13,8 +13,8 @@ from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import INT, Apply, Check, Store, constant, index, integer
+from effgrad.stage.loop.operands import Extent, Lazy, View, symbolic, whole_view
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.loop.values import Extent, Lazy, View, symbolic, whole_view
 
 
 def is_fancy(key: Any) -> bool:
@@ -110,25 +110,28 @@ def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
     places = [k for k, a in enumerate(args) if isinstance(a, View | Lazy)]
     if any(symbolic([a]) for k, a in enumerate(args) if k not in places) or not places:
         raise NotCaptured(f"{name} of a list of arrays, or of a number that changes")
-    inputs = []
-    for k in places:
-        value = c.lazy(args[k])
-        if not all(isinstance(n, int) for n in value.shape):
-            raise NotCaptured(f"{name} of an array whose shape changes")
-        inputs.append(c.store(value))
+    inputs = [_stored(c, args[k], name) for k in places]
     function = functools.partial(_called, f, tuple(places), tuple(args), tuple(kwargs.items()))
+    if hasattr(f, "reverse"):  # a function of arrays alone
+        function = f
     try:
         with np.errstate(all="ignore"):
-            sample = function(*[_sample(v) for v in inputs])
+            result = function(*[sample(v.buffer.shape, v.dtype) for v in inputs])
     except Exception as error:
         raise NotCaptured(f"{name}: {error}") from None
-    if inspect.isgenerator(sample) or not isinstance(sample, np.ndarray | np.generic | float):
-        raise NotCaptured(f"{name}, which returns a {type(sample).__name__}")
-    output = whole_view(c.buffer(name, np.shape(sample), np.result_type(sample)))
+    if inspect.isgenerator(result) or not isinstance(result, np.ndarray | np.generic | float):
+        raise NotCaptured(f"{name}, which returns a {type(result).__name__}")
+    output = whole_view(c.buffer(name, np.shape(result), np.result_type(result)))
     c.before_write(output.buffer)
     c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name))
     output.own = True
     return output if output.axes else c.number(output.element(()))
+
+
+def _stored(c: Symbols, value: Any, name: str) -> View:
+    if not all(isinstance(n, int) for n in c.lazy(value).shape):
+        raise NotCaptured(f"{name} of an array whose shape changes")
+    return c.store(value)
 
 
 def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *values: Any) -> Any:
@@ -141,10 +144,9 @@ def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *va
     return f(*filled, **dict(kwargs))
 
 
-def _sample(view: View) -> Any:
+def sample(shape: Any, dtype: Any) -> Any:
     """Numbers of a shape, on which functions of matrices are defined: symmetric, positive, all different."""
-    shape = view.buffer.shape
     x: Any = 1.0 / (1.0 + np.arange(math.prod(shape)).reshape(shape))
     if len(shape) >= 2 and shape[-1] == shape[-2]:
         x = (x + np.swapaxes(x, -1, -2)) / 2 + np.diag(np.arange(shape[-1]) + shape[-1] * 1.0)
-    return x.astype(view.dtype)[()]
+    return x.astype(dtype)[()]

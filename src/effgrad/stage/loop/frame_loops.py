@@ -22,16 +22,16 @@ from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Function, Retyped
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
+from effgrad.stage.loop.operands import Complex, Counted, Growing, Lazy, Masked, Method, Plane, View, views_in
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.source import Source
-from effgrad.stage.loop.values import Counted, Growing, Lazy, Masked, Method, View, views_in
 
 LOGGER = logging.getLogger("effgrad.stage")
 
 # Loops of fewer steps, with those inside, are better as straight-line code; fewer still if they write to arrays.
 FEWEST, FEWEST_OF_WRITES = 32, 6
 # A loop inside one that Python runs is captured so often.
-MOST_CAPTURED = 16
+MOST_CAPTURED = FEWEST
 
 
 class Loops:
@@ -67,6 +67,8 @@ class Loops:
             return None
         except NotCaptured as reason:
             self.refused.add(loop)
+            if reason.steps is not None and 0 <= reason.steps < FEWEST:
+                return None  # it would be unrolled anyway
             line = reason.line or loop.statement.lineno
             reasons = f"the loop in {loop.function.name!r} is unrolled, because of {reason}"
             warn(reasons, StagingWarning, (loop.file, line))
@@ -84,9 +86,10 @@ class Loops:
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
         parts = self.run(capture, outputs) if outputs else {}
         for b, value in values.items():
-            if b in changed and b.shape:
+            if b in changed and b.shape and not isinstance(value, Plane):
                 setitem(parts[b], value, ...)
                 parts[b] = value
+        write_planes(values, changed, parts)
         return {name: _outside(value, parts, values) for name, value in found.items()}
 
     def run(self, capture: Capture, outputs: list[Buffer]) -> dict[Buffer, Any]:
@@ -96,12 +99,14 @@ class Loops:
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
         self.captured += 1
-        values = [(read(value), b.narrow) for value, b in inputs]
+        values = [(input_now(value), b.narrow) for value, b in inputs]
         packed = run_region(*[v.astype(np.int64) if narrow else v for v, narrow in values], program=program)
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Any, inputs: Mapping[Buffer, Any]) -> Any:
         """The value of a name after the loop, in whole buffers."""
+        if isinstance(value, Complex):
+            return Complex(*[self.stored(capture, v, inputs) for v in value])
         if isinstance(value, tuple | list):
             return type(value)(self.stored(capture, v, inputs) for v in value)
         if isinstance(value, View):
@@ -119,11 +124,32 @@ class Loops:
         return value
 
 
+def input_now(value: Any) -> Any:
+    """The value of an input of a region when it begins."""
+    if not isinstance(value, Plane):
+        return read(value)
+    now = read(value.value)
+    return np.imag(now) if value.imaginary else np.real(now)
+
+
+def write_planes(values: Mapping[Buffer, Any], changed: set[Buffer], parts: dict[Buffer, Any]) -> None:
+    """Write to the complex arrays that a loop has changed, in one plane or both."""
+    arrays = {id(p.value): p.value for b, p in values.items() if isinstance(p, Plane) and b in changed and b.shape}
+    for array in arrays.values():
+        own = {p.imaginary: b for b, p in values.items() if isinstance(p, Plane) and p.value is array}
+        now = [parts[own[k]] if k in own and own[k] in changed else input_now(Plane(array, k)) for k in (False, True)]
+        setitem(now[0] + 1j * now[1], array, ...)
+        for k, b in own.items():
+            parts[b] = Plane(array, k)
+
+
 def check_memory(values: Mapping[Buffer, Any], changed: set[Buffer]) -> None:
     """Raise if an array that a loop writes to shares memory with another that it uses."""
-    arrays = [(b, value) for b, value in values.items() if b.shape]
-    for number, (b, value) in enumerate(arrays):
-        for other, another in arrays[:number]:
+    arrays = [(b, v.value if isinstance(v, Plane) else v, isinstance(v, Plane)) for b, v in values.items() if b.shape]
+    for number, (b, value, plane) in enumerate(arrays):
+        for other, another, another_plane in arrays[:number]:
+            if plane and another_plane and value is another:
+                continue
             if (b in changed or other in changed) and _share(value, another):
                 raise NotCaptured("two arrays in it share memory, and one is written to")
 
@@ -159,11 +185,11 @@ def captured_loop(
             retyped[again.key] = again.dtype
             continue
         except NotCaptured as reason:
-            reason.line = capture.line
+            reason.line, reason.steps = capture.line, capture.length
             raise
         except Exception as error:  # Python says it best, where it runs the loop
             refused = NotCaptured(f"{type(error).__name__}: {error}")
-            refused.line = capture.line
+            refused.line, refused.steps = capture.line, capture.length
             raise refused from error
         return capture, frame, results_of(loop, names, capture, frame)
 
@@ -211,6 +237,12 @@ def _buffers(value: Any) -> list[Buffer]:
 
 def _outside(value: Any, parts: Mapping[Buffer, Any], inputs: Mapping[Buffer, Any]) -> Any:
     """A value of the program around, for one of the capture."""
+    if isinstance(value, Complex):
+        real, imag = (_outside(v, parts, inputs) for v in value)
+        if isinstance(real, Plane) and isinstance(imag, Plane) and real.value is imag.value:
+            return real.value
+        real, imag = (input_now(v) if isinstance(v, Plane) else v for v in (real, imag))
+        return real + 1j * imag
     if isinstance(value, tuple | list):
         return type(value)(_outside(v, parts, inputs) for v in value)
     if isinstance(value, View):

@@ -233,7 +233,10 @@ class Map:
 
 @dataclass(eq=False)
 class Apply:
-    """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers."""
+    """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers.
+
+    A function may have a method `reverse(statement, cotangents)`: the statements of its adjoint, which may read all.
+    """
 
     function: Callable[..., Any]
     inputs: tuple[Buffer, ...]

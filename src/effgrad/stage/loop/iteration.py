@@ -25,7 +25,7 @@ from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
 from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after
-from effgrad.stage.loop.values import Counted, Lazy, View
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, View, flat
 
 
 class Iteration(Branches):
@@ -36,6 +36,8 @@ class Iteration(Branches):
         self.calls = 0
         # How many steps all loops have, if that is known.
         self.steps: int | None = 0
+        # How many steps the outermost loop has, if that is known; -1 before it is read.
+        self.length: int | None = -1
 
     def statement(self, s: ast.stmt, frame: Frame) -> None:
         """Run a statement."""
@@ -56,6 +58,9 @@ class Iteration(Branches):
 
     def for_(self, s: ast.For, frame: Frame) -> None:
         counted = self.counted(self.expression(s.iter, frame))
+        if self.length == -1:
+            steps = known_steps(counted) if isinstance(counted, Counted) else counted
+            self.length = None if steps is None else len(steps)
         if isinstance(counted, list):
             if not self.block and not self.depth and not self.calls:
                 raise Declined("a loop over a list")
@@ -113,14 +118,20 @@ class Iteration(Branches):
         if names is None or jumps(s.body, ast.Continue) or not frame.own.keys() >= set(names):
             return set()
         values = [self.lift(frame.own[n]) for n in names]
-        if not all(isinstance(v, View | Lazy) and v.shape for v in values):
+        if not all(isinstance(p, View | Lazy) and p.shape for p in flat(values)):
             return set()
         for value in values:
-            view = self.store(value) if isinstance(value, Lazy) else value
+            view = self.in_memory(value)
             for n, v in frame.own.items():
                 if v is value or n in names and self.lift(v) is value:
                     frame.own[n] = view
         return set(names)
+
+    def in_memory(self, value: Any) -> Any:
+        """An array as memory that can be written to."""
+        if isinstance(value, Complex):
+            return Complex(*map(self.in_memory, value))
+        return self.store(value) if isinstance(value, Lazy) else value
 
     def exchanging(self, s: ast.For, counted: Counted, steps: range, kept: set[str], frame: Frame) -> None:
         """A loop that exchanges arrays: each step of the region is as many steps as bring all names back."""
@@ -187,6 +198,7 @@ class Iteration(Branches):
         return Affine(0, ((atom, 1),))
 
     def while_(self, s: ast.While, frame: Frame) -> None:
+        self.length = None if self.length == -1 else self.length
         self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
 
     def until(
@@ -254,7 +266,8 @@ class Iteration(Branches):
         targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
         others = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x not in targets}
         values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
-        return {name for name, value in values.items() if isinstance(value, View)}
+        return {name for name, value in values.items() if isinstance(value, View) or (
+            isinstance(value, Complex) and isinstance(value.real, View))}  # fmt: skip
 
 
 def known_steps(counted: Counted) -> range | None:

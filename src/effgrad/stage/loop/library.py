@@ -9,13 +9,13 @@ import scipy.special
 
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop import fancy, masks
+from effgrad.stage.loop import fancy, masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import BOOL, INT, constant, index
+from effgrad.stage.loop.operands import Complex, Extent, Lazy, Masked, Method, View, same_extent, symbolic, whole_view
 from effgrad.stage.loop.registry import Rule, is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.loop.values import Extent, Lazy, Masked, Method, View, same_extent, symbolic, whole_view
 
 # Making arrays
 
@@ -25,8 +25,10 @@ def _shape(c: Symbols, shape: Any) -> list[Extent]:
     return [n if isinstance(n, int) else known(c.as_index(n)) for n in items]
 
 
-def _filled(c: Symbols, shape: Any, dtype: Any, value: Any) -> View:
+def _filled(c: Symbols, shape: Any, dtype: Any, value: Any) -> View | Complex:
     extents = _shape(c, shape)
+    if planes.is_complex(value) or (dtype is not None and np.dtype(dtype).kind == "c"):
+        return planes.filled(c, extents, value)
     view = whole_view(c.buffer("new", extents, float if dtype is None else dtype), extents)
     if value is None:
         view.buffer.cleared = True
@@ -47,7 +49,8 @@ def _ones(c: Symbols, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 @rule(np.full)
 def _full(c: Symbols, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    return _filled(c, shape, c.lazy(fill_value).dtype if dtype is None else dtype, fill_value)
+    known = dtype is not None or planes.is_complex(fill_value)
+    return _filled(c, shape, dtype if known else c.lazy(fill_value).dtype, fill_value)
 
 
 @rule(np.zeros_like, np.empty_like)
@@ -67,6 +70,8 @@ def _array(c: Symbols, value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not symbolic([value]):
         return np.array(value, dtype)
     value = c.stacked(value) if isinstance(value, list | tuple) else value
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        return planes.copied(c, value)
     if dtype is not None and np.dtype(dtype) != c.lazy(value).dtype:
         return _astype(c, value, dtype)
     return c.copy(value) if c.lazy(value).shape else c.lazy(value)
@@ -74,7 +79,8 @@ def _array(c: Symbols, value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 @rule(np.eye, np.identity)
 def _eye(c: Symbols, n: Any, **kwargs: Any) -> Any:
-    return c.copy(c.lazy(np.eye(n, **kwargs)))
+    made = np.eye(n, **kwargs)
+    return planes.copied(c, made) if made.dtype.kind == "c" else c.copy(c.lazy(made))
 
 
 @rule(np.arange)
@@ -257,7 +263,7 @@ def _broadcast_to(c: Symbols, a: Any, shape: Any) -> Any:
 
 
 @rule(np.concatenate)
-def _concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
+def concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
     parts = [c.lazy(a) for a in arrays]
     axis %= len(parts[0].shape)
     total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
@@ -275,12 +281,12 @@ def _concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
 @rule(np.hstack)
 def _hstack(c: Symbols, arrays: Any) -> Any:
     parts = [_at_least(c, a, 1) for a in arrays]
-    return _concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
+    return concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
 
 
 @rule(np.vstack)
 def _vstack(c: Symbols, arrays: Any) -> Any:
-    return _concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
+    return concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
 
 
 def _at_least(c: Symbols, a: Any, rank: int) -> Any:
@@ -344,6 +350,8 @@ def attribute(c: Symbols, value: View | Lazy, name: str) -> Any:
         return size
     if name == "real":
         return value
+    if name == "imag":
+        return c.broadcast(c.number(constant(0, value.dtype)), value.shape)
     return Method(value, name)
 
 
@@ -378,6 +386,8 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Any], kwargs: d
 
 def _astype(c: Symbols, value: Any, dtype: Any) -> Any:
     lazy = c.lazy(value)
+    if np.dtype(dtype).kind == "c":
+        return planes.copied(c, value)
     if lazy.dtype.kind == "f" and np.dtype(dtype).kind != "f":
         raise NotCaptured("floats are converted to integers")
     return c.made(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.desugar import jumps, leaves, origin
 from effgrad.stage.loop.evaluator import Evaluator, Kind
 from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.names import path_to, writes_after
-from effgrad.stage.loop.values import Growing, Lazy, View, whole_view
+from effgrad.stage.loop.operands import Complex, Growing, Lazy, View, flat, whole_view
 
 # What does with an array of rows the same as with the list of them.
 READERS = {"array", "asarray", "stack", "vstack", "hstack", "concatenate", "sum", "mean", "max", "min", "len", "zip",
@@ -50,15 +51,20 @@ def only_grows(function: ast.AST, body: Sequence[ast.stmt], loop: ast.For, name:
         return False
     statements, place, _ = path[-1]
     makers = [s for s in statements[:place] if _makes(s, name)]
-    grows = [s for s in loop.body if _appended(s) == name]
-    allowed = {id(x) for s in (*makers, *grows) for x in _names(s, name)}
-    inside = [x for f in ast.walk(function) if f is not function and isinstance(f, ast.FunctionDef | ast.Lambda)
-              for x in _names(f, name)]  # fmt: skip
-    mentions = list(_names(function, name))
     reads = {id(x) for x in _read(function, name)}
-    values = [x for s in grows for x in _names(s.value.args[0], name)]  # type: ignore[attr-defined]
-    return len(makers) == 1 and not inside and all(id(x) in reads for x in values) and all(
-        id(x) in allowed | reads for x in mentions)  # fmt: skip
+    known = {id(x) for s in makers for x in _names(s, name)} | reads
+    for s in loop.body:
+        if _appended(s) == name:
+            f, value = s.value.func, s.value.args[0]  # type: ignore[attr-defined]
+            known.update(id(x) for x in _names(f, name))
+            known.difference_update(id(x) for x in _names(value, name) if id(x) not in reads)
+    return len(makers) == 1 and not _kept_inside(function, name) and all(id(x) in known for x in _names(function, name))
+
+
+def _kept_inside(function: ast.AST, name: str) -> bool:
+    """Whether a function inside mentions a name."""
+    functions = [f for f in ast.walk(function) if f is not function and isinstance(f, ast.FunctionDef | ast.Lambda)]
+    return any(True for f in functions for _ in _names(f, name))
 
 
 def _makes(s: ast.stmt, name: str) -> bool:
@@ -111,7 +117,7 @@ class Lists:
 
     def __init__(self, c: Evaluator, s: ast.For, frame: Frame, steps: range | None) -> None:
         self.c, self.s, self.frame, self.steps = c, s, frame, steps
-        self.grown: dict[str, Growing] = {}
+        self.grown: dict[str, Growing | Complex] = {}
         names = appended(s.body)
         for name in dict.fromkeys(names):
             if isinstance(frame.own.get(name), list) and steps is not None and abs(steps.step) == 1:
@@ -119,15 +125,21 @@ class Lists:
                     self.grown[name] = self.growing(name, names.count(name), len(steps))
         frame.own.update(self.grown)
 
-    def growing(self, name: str, each: int, steps: int) -> Growing:
+    def growing(self, name: str, each: int, steps: int) -> Growing | Complex:
         """A list with the items that it has before the loop."""
         key = origin(self.s), f"items of {name}"
         kind, items = self.c.retyped.get(key), [self.c.lift(x) for x in self.frame.own[name]]
-        if kind is None and items:
-            first = self.c.lazy(items[0])
-            kind = Kind(first.shape, first.dtype, False)
+        kind = self.c.kind(items[0]) if kind is None and items else kind
+        if isinstance(kind, Complex):
+            pairs = [planes.as_planes(self.c, x) for x in items]
+            return Complex(*[self.grown_from(key, kind[k], [p[k] for p in pairs], each, steps) for k in range(2)])
+        return self.grown_from(key, kind, items, each, steps)
+
+    def grown_from(self, key: Any, kind: Kind | None, items: Sequence[Any], each: int, steps: int) -> Growing:
+        """A list of items of a kind, if that is known."""
         if kind is None:
             return Growing(key, None, Affine(), each)
+        name = key[1].split()[-1]
         view = whole_view(self.c.buffer(name, [len(items) + each * steps, *kind.shape], kind.dtype))
         grown = Growing(key, view, Affine(), each)
         for item in items:
@@ -139,12 +151,12 @@ class Lists:
         """A step of the loop begins, in which its variable is `i`."""
         steps = self.steps
         if steps is not None:
-            for grown in self.grown.values():
+            for grown in flat(self.grown):
                 grown.count = grown.first + (i - steps.start) * (steps.step * grown.each)
 
     def end(self) -> None:
         """The loop has ended."""
-        for grown in self.grown.values():
+        for grown in flat(self.grown):
             c, source = self.c, self.frame.source
             if grown.view is None:
                 raise NotCaptured("a list that nothing is appended to")
@@ -157,8 +169,14 @@ class Lists:
             grown.count = affine(grown.view.shape[0])
 
 
-def append(c: Evaluator, grown: Growing, value: Any) -> None:
+def append(c: Evaluator, grown: Growing | Complex, value: Any) -> None:
     """`list.append(value)`."""
+    if isinstance(grown, Complex):
+        for part, plane in zip(grown, planes.as_planes(c, value), strict=True):
+            append(c, part, plane)
+        return
+    if planes.is_complex(value):
+        raise Retyped(grown.key, c.kind(planes.as_planes(c, value)))
     if isinstance(value, tuple | list) or value is None:
         raise NotCaptured("a list of lists is appended to")
     lazy = c.lazy(value)
@@ -170,7 +188,7 @@ def append(c: Evaluator, grown: Growing, value: Any) -> None:
         raise NotCaptured("items of a list have different shapes")
     common = np.result_type(lazy.dtype, row.dtype)
     if common != row.dtype:
-        raise Retyped(grown.key, Kind(lazy.shape, common, False))
+        raise Retyped(grown.key, Kind(lazy.shape, common, False))  # not of a plane: these are all float64
     if value_has_name(c, value):
         grown.named.append((lambda: value) if isinstance(value, View) else weakref.ref(value))
     c.assign(row, lazy)
@@ -189,7 +207,7 @@ def is_touched(c: Evaluator, value: View | Lazy) -> bool:
     return value in c.touched or isinstance(value, View) and not c.class_of(value.buffer).isdisjoint(c.touched)
 
 
-def method(c: Evaluator, grown: Growing, name: str, args: Sequence[Any]) -> None:
+def method(c: Evaluator, grown: Growing | Complex, name: str, args: Sequence[Any]) -> None:
     """A call of a method of a list that grows."""
     if name != "append" or len(args) != 1:
         raise NotCaptured(f"the method {name!r} of a list")

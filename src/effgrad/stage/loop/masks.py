@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
-from effgrad.stage.loop.element import DIVIDE, WHERE
+from effgrad.stage.loop.element import DIVIDE, WHERE, primitive_of
 from effgrad.stage.loop.ir import BOOL
+from effgrad.stage.loop.operands import Lazy, Masked, View
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.loop.values import Lazy, Masked, View
 
 
 def is_mask(key: Any) -> bool:
@@ -45,8 +44,11 @@ def is_same(a: Lazy, b: Lazy) -> bool:
     return a.shape == b.shape and a.element(point) is b.element(point)
 
 
-def mapped(c: Symbols, primitive: Primitive, args: list[Any]) -> Masked:
-    """A primitive applied to the elements that one mask selects, and numbers."""
+def mapped(c: Symbols, ufunc: Any, args: list[Any]) -> Masked:
+    """A function of elements applied to those that one mask selects, and numbers."""
+    primitive = primitive_of(ufunc)
+    if primitive is None:
+        raise NotCaptured("a product of elements that a mask selects")
     masks = [a.mask for a in args if isinstance(a, Masked)]
     if not all(is_same(m, masks[0]) for m in masks):
         raise NotCaptured("elements that two different masks select")

@@ -10,7 +10,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variab
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
 from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
-from effgrad.stage.loop.values import Axis, Extent, Lazy, View, same_extent, whole_view
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, View, same_extent, whole_view
 from effgrad.stage.stage import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop.values import SYMBOLIC
+from effgrad.stage.loop.operands import SYMBOLIC
 
 Rule = Callable[..., Any]
 
@@ -15,6 +15,11 @@ def is_library(f: Any) -> bool:
     """Whether a function is of a library rather than of the user's program."""
     module = getattr(f, "__module__", None) or ""
     return module.split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
+
+
+def is_of_library(f: Any) -> bool:
+    """Whether a function or a ufunc is of a library; `functools.partial` is asked for its own."""
+    return isinstance(f, np.ufunc) or (is_library(f) and not inspect.ismethod(f))
 
 
 # Python's functions that only compute.

@@ -1,25 +1,51 @@
 """Truth values, integers and things to iterate over, of a program that is being captured."""
 
+import ast
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured
 from effgrad.stage.loop.element import NOT_EQUAL, cast, element
 from effgrad.stage.loop.ir import BOOL, INT, Element, constant
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, View
 from effgrad.stage.loop.reductions import Values
-from effgrad.stage.loop.values import Counted, Lazy, View
+from effgrad.stage.stage import constant_primitive
 
 # Loops over so many things of Python's are written out.
 MOST_UNROLLED = 64
+_OR = constant_primitive(np.logical_or)
 
 
 class Symbols(Values):
     """Symbolic values as Python asks for them."""
 
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call."""
+        raise NotImplementedError
+
+    def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of a user's function, whose body is read."""
+        raise NotImplementedError
+
+    def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
+        """An operator applied to two values."""
+        raise NotImplementedError
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        """A comparison of two values."""
+        raise NotImplementedError
+
     def counted(self, value: Any) -> Counted | list[Any]:
+        if isinstance(value, Complex):
+            return Counted(0, value.real.shape[0], 1, lambda i: Complex(*[self.index(p, i) for p in value]))
         if isinstance(value, Counted):
             return value
         if isinstance(value, range):
             return Counted(value.start, value.stop, value.step, lambda i: i)
+        if isinstance(value, np.ndarray) and value.ndim:
+            value = self.lazy(value)
         if isinstance(value, View | Lazy):
             if not value.shape:
                 raise NotCaptured("a loop over a number")
@@ -33,6 +59,8 @@ class Symbols(Values):
 
     def items(self, value: Any) -> list[Any]:
         """The items of something that is known to be short."""
+        if isinstance(value, Complex):
+            return [Complex(*pair) for pair in zip(*map(self.items, value), strict=True)]
         if isinstance(value, View | Lazy):
             if not value.shape or not isinstance(value.shape[0], int) or value.shape[0] > MOST_UNROLLED:
                 raise NotCaptured("a long array is unpacked")
@@ -40,6 +68,8 @@ class Symbols(Values):
         return list(value)
 
     def truth(self, value: Any) -> bool | Element:
+        if isinstance(value, Complex):
+            return element(_OR, *[element(NOT_EQUAL, self.lazy(p).value, constant(0.0)) for p in value])
         if isinstance(value, View | Lazy):
             value = self.lazy(value)
             if value.shape:

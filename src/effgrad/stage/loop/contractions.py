@@ -1,0 +1,120 @@
+"""Contractions of symbolic arrays by letters of their axes, and matrices put together from parts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop import library
+from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.element import MULTIPLY, WHERE, cast, element
+from effgrad.stage.loop.ir import INT, Element, constant, index
+from effgrad.stage.loop.operands import Extent, Lazy, View, same_extent
+from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.stage import constant_primitive
+
+_EQUAL = constant_primitive(np.equal)
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@rule(np.einsum)
+def _einsum(c: Symbols, subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+    if not isinstance(subscripts, str) or "." in subscripts:
+        raise NotCaptured("np.einsum with an ellipsis, or without letters")
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    letters = "".join(terms)
+    output = output if arrow else "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
+    return _contracted(c, terms, output, [c.lazy(x) for x in operands])
+
+
+def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequence[Lazy]) -> Any:
+    """The sum of products over all letters that the output has not; products of many arrays are taken in turn."""
+    if len(operands) > 2:
+        kept = "".join(dict.fromkeys(x for x in terms[0] + terms[1] if x in output or any(x in t for t in terms[2:])))
+        first = c.lazy(_contracted(c, terms[:2], kept, operands[:2]))
+        return _contracted(c, [kept, *terms[2:]], output, [first, *operands[2:]])
+    # An expression that several elements of the product read is computed once.
+    stored = [x if x.value.op == "load" or len(operands) == 1 else c.lazy(c.store(x)) for x in operands]
+    extents = _extents(terms, stored)
+    summed = [x for x in extents if x not in output]
+    names = {letter: fresh("e") for letter in (*output, *summed)}
+    values = [_at(term, x, names) for term, x in zip(terms, stored, strict=True)]
+    value = c.typed(MULTIPLY, values, [False, False]) if len(values) == 2 else values[0]
+    order = [*output, *summed]
+    lazy = c.made([names[x] for x in order], [extents[x] for x in order], value)
+    return c.reduce(lazy, tuple(range(len(output), len(order)))) if summed else lazy
+
+
+def _extents(terms: Sequence[str], operands: Sequence[Lazy]) -> dict[str, Extent]:
+    """The length of the axes that each letter stands for."""
+    extents: dict[str, Extent] = {}
+    for term, x in zip(terms, operands, strict=True):
+        if len(term) != len(x.shape):
+            raise NotCaptured(f"np.einsum of an array of {len(x.shape)} axes as {term!r}")
+        for letter, n in zip(term, x.shape, strict=True):
+            if letter not in extents or same_extent(extents[letter], 1):
+                extents[letter] = n
+            elif not same_extent(n, 1) and not same_extent(n, extents[letter]):
+                raise NotCaptured(f"np.einsum of axes of different lengths as {letter!r}")
+    return extents
+
+
+def _at(term: str, x: Lazy, names: Mapping[str, str]) -> Element:
+    """The element of an operand at the point that letters name."""
+    pairs = zip(term, x.shape, strict=True)
+    return x.element([0 if same_extent(n, 1) else variable(names[letter]) for letter, n in pairs])
+
+
+@rule(np.tensordot)
+def _tensordot(c: Symbols, a: Any, b: Any, axes: Any = 2) -> Any:
+    x, y = c.lazy(a), c.lazy(b)
+    na, nb = len(x.shape), len(y.shape)
+    pairs = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
+    left, right = ([k] if isinstance(k, int) else list(k) for k in pairs)
+    first, second = list(_LETTERS[:na]), list(_LETTERS[na : na + nb])
+    for k, j in zip(left, right, strict=True):
+        second[j] = first[k]
+    gone = {first[k] for k in left}
+    output = "".join(s for s in (*first, *second) if s not in gone)
+    return _contracted(c, ["".join(first), "".join(second)], output, [x, y])
+
+
+@rule(np.kron)
+def _kron(c: Symbols, a: Any, b: Any) -> Any:
+    x, y = c.lazy(a), c.lazy(b)
+    if len(x.shape) != 2 or len(y.shape) != 2 or not all(isinstance(n, int) for n in (*x.shape, *y.shape)):
+        raise NotCaptured("np.kron of arrays that are no matrices")
+    product = _contracted(c, ["ik", "jl"], "ijkl", [x, y])
+    return c.reshape(c.lazy(product), [x.shape[0] * y.shape[0], x.shape[1] * y.shape[1]])  # type: ignore[list-item]
+
+
+@rule(np.trace)
+def _trace(c: Symbols, a: Any) -> Any:
+    value = c.lazy(a)
+    if len(value.shape) != 2 or not same_extent(*value.shape):
+        raise NotCaptured("np.trace of an array that is no square matrix")
+    return _contracted(c, ["ii"], "", [value])
+
+
+@rule(np.diag)
+def _diag(c: Symbols, v: Any) -> Any:
+    value = c.lazy(v)
+    if len(value.shape) == 2 and same_extent(*value.shape):
+        return _contracted(c, ["ii"], "i", [value])
+    if len(value.shape) != 1:
+        raise NotCaptured("np.diag of a matrix that is not square")
+    i, j = fresh("e"), fresh("e")
+    test = element(_EQUAL, cast(index(variable(i)), INT), cast(index(variable(j)), INT))
+    chosen = element(WHERE, test, value.element([variable(i)]), constant(0, value.dtype))
+    return c.made([i, j], [value.shape[0]] * 2, chosen)
+
+
+@rule(np.block)
+def _block(c: Symbols, arrays: Any) -> Any:
+    if isinstance(arrays, View | Lazy):
+        return c.copy(arrays)
+    if isinstance(arrays[0], list):
+        return library.concatenate(c, [_block(c, row) for row in arrays], -2)
+    return library.concatenate(c, arrays, -1)

@@ -1,0 +1,344 @@
+"""Complex numbers in a program that is being captured: two planes, so that regions and their derivatives are real.
+
+A complex array or number is a pair of real ones. Functions that move elements act on both planes, products are products
+of planes, and elementwise functions have formulas below, which are read as the user's functions are. Any other function
+is a call of NumPy that gives one plane of its result.
+"""
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import KINDS
+from effgrad.program.resolve import call
+from effgrad.stage.loop import fancy, registry
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.ir import constant
+from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, View, flat, whole_view
+from effgrad.stage.loop.symbols import Symbols
+
+# Functions that move elements or add them up: they act on each plane.
+MOVING = {
+    np.sum, np.mean, np.transpose, np.reshape, np.ravel, np.swapaxes, np.expand_dims, np.squeeze, np.flip, np.copy,
+    np.broadcast_to, np.triu, np.tril, np.diag, np.trace, np.roll, np.cumsum, np.diff, np.moveaxis, np.repeat, np.tile,
+    np.fft.fftshift, np.fft.ifftshift, np.ascontiguousarray, np.add.reduce,
+}  # fmt: skip
+JOINING = {np.array, np.asarray, np.concatenate, np.hstack, np.vstack, np.stack, np.block, np.where}
+PRODUCTS = {np.dot, np.matmul, np.outer, np.inner, np.kron, np.tensordot, np.einsum}
+BY_UFUNC: dict[Any, type[ast.operator]] = {
+    np.add: ast.Add, np.subtract: ast.Sub, np.multiply: ast.Mult, np.divide: ast.Div, np.power: ast.Pow,
+    np.true_divide: ast.Div,
+}  # fmt: skip
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value, symbolic or known now, is complex."""
+    if isinstance(value, Complex | complex | np.complexfloating):
+        return True
+    return isinstance(value, np.ndarray) and value.dtype.kind == "c"
+
+
+def some(values: Any) -> bool:
+    """Whether containers have a complex value; a pair of planes is one value."""
+    if is_complex(values):
+        return True
+    if isinstance(values, tuple | list | dict):
+        return any(map(some, values.values() if isinstance(values, dict) else values))
+    return False
+
+
+def as_planes(c: Symbols, value: Any) -> Complex:
+    """A number or an array as complex."""
+    if isinstance(value, Complex):
+        return value
+    if isinstance(value, complex | np.complexfloating):
+        return Complex(c.lazy(float(value.real)), c.lazy(float(value.imag)))
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+        return Complex(c.plane_table(value, False), c.plane_table(value, True))
+    if isinstance(value, list | tuple):
+        return joined(c, np.array, [value], {})
+    real = value if isinstance(value, View | Lazy) else c.lazy(value)
+    return Complex(real, c.broadcast(c.number(constant(0.0)), real.shape))
+
+
+def _pair(c: Symbols, real: Any, imag: Any) -> Complex:
+    """Two planes of one shape."""
+    shape = c.broadcast_shape([real.shape, imag.shape])
+    return Complex(*[x if x.shape == tuple(shape) else c.broadcast(c.lazy(x), shape) for x in (real, imag)])
+
+
+def filled(c: Symbols, shape: Sequence[Any], value: Any) -> Complex:
+    """A new array of one number."""
+    views = [whole_view(c.buffer("new", shape, float), shape) for _ in range(2)]
+    for view, part in zip(views, as_planes(c, 0.0 if value is None else value), strict=True):
+        c.assign(view, part)
+        view.own = True
+    return Complex(*views)
+
+
+def copied(c: Symbols, value: Any) -> Complex:
+    """An array in memory of its own, or a number."""
+    found = as_planes(c, value)
+    return Complex(*map(c.copy, found)) if found.real.shape else found
+
+
+# Operators
+
+
+def binary(c: Symbols, op: ast.operator, a: Any, b: Any) -> Any:
+    """An operator on operands one of which is complex."""
+    if any(isinstance(x, Masked) for v in (a, b) for x in flat([v])):
+        raise NotCaptured("complex elements that a mask selects")
+    if isinstance(op, ast.MatMult):
+        return product(c, np.matmul, [a, b], {})
+    if isinstance(op, ast.Pow) and isinstance(b, int | float) and b in _POWERS:
+        return _pair(c, *c.inline(_POWERS[b], list(as_planes(c, a)), {}))
+    if isinstance(op, ast.Pow):
+        return applied(c, np.power, [a, b], {})
+    if isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+        return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not some(a), not some(b))
+    raise NotCaptured(f"`{type(op).__name__}` of complex numbers")
+
+
+def _arithmetic(c: Symbols, op: ast.operator, x: Complex, y: Complex, first_real: bool, second_real: bool) -> Complex:
+    run = functools.partial(c.binary, op)
+    if isinstance(op, ast.Add | ast.Sub):
+        return _pair(c, run(x.real, y.real), x.imag if second_real else run(x.imag, y.imag))
+    if second_real:
+        return _pair(c, run(x.real, y.real), run(x.imag, y.real))
+    if first_real and isinstance(op, ast.Mult):
+        return _pair(c, run(x.real, y.real), run(x.real, y.imag))
+    return _pair(c, *c.inline(_multiplied if isinstance(op, ast.Mult) else _divided, [*x, *y], {}))
+
+
+def compared(c: Symbols, op: ast.cmpop, a: Any, b: Any) -> Any:
+    """`a == b` or `a != b`."""
+    if not isinstance(op, ast.Eq | ast.NotEq):
+        raise NotCaptured("an order of complex numbers")
+    x, y = as_planes(c, a), as_planes(c, b)
+    parts = [c.compare(op, p, q) for p, q in zip(x, y, strict=True)]
+    return c.elementwise(primitive_of(np.logical_and if isinstance(op, ast.Eq) else np.logical_or), *parts)  # type: ignore[arg-type]
+
+
+# Formulas of planes, which are read as the user's functions are
+
+
+Real = float | np.ndarray
+Planes = tuple[Real, Real]
+
+
+def _multiplied(a: Real, b: Real, c: Real, d: Real) -> Planes:
+    return a * c - b * d, a * d + b * c
+
+
+def _divided(a: Real, b: Real, c: Real, d: Real) -> Planes:
+    """Smith's algorithm, as NumPy divides."""
+    wide = np.abs(c) >= np.abs(d)
+    most, least = np.where(wide, c, d), np.where(wide, d, c)
+    ratio = least / most
+    scale = 1.0 / (most + least * ratio)
+    return np.where(wide, a + b * ratio, a * ratio + b) * scale, np.where(wide, b - a * ratio, b * ratio - a) * scale
+
+
+def _reciprocal(x: Real, y: Real) -> Planes:
+    return _divided(1.0, 0.0, x, y)
+
+
+def _squared(x: Real, y: Real) -> Planes:
+    return x * x - y * y, x * y + y * x
+
+
+def _cubed(x: Real, y: Real) -> Planes:
+    a, b = _squared(x, y)
+    return _multiplied(a, b, x, y)
+
+
+def _exp(x: Real, y: Real) -> Planes:
+    size = np.exp(x)
+    return size * np.cos(y), size * np.sin(y)
+
+
+def _log(x: Real, y: Real) -> Planes:
+    return np.log(np.hypot(x, y)), np.arctan2(y, x)
+
+
+def _sqrt(x: Real, y: Real) -> Planes:
+    large = np.sqrt((np.hypot(x, y) + np.abs(x)) / 2)
+    small = y / (2 * large)
+    return np.where(x >= 0, large, np.abs(small)), np.where(x >= 0, small, np.copysign(large, y))
+
+
+def _sin(x: Real, y: Real) -> Planes:
+    return np.sin(x) * np.cosh(y), np.cos(x) * np.sinh(y)
+
+
+def _cos(x: Real, y: Real) -> Planes:
+    return np.cos(x) * np.cosh(y), -(np.sin(x) * np.sinh(y))
+
+
+def _sinh(x: Real, y: Real) -> Planes:
+    return np.sinh(x) * np.cos(y), np.cosh(x) * np.sin(y)
+
+
+def _cosh(x: Real, y: Real) -> Planes:
+    return np.cosh(x) * np.cos(y), np.sinh(x) * np.sin(y)
+
+
+def _conjugate(x: Real, y: Real) -> Planes:
+    return x, -y
+
+
+def _negative(x: Real, y: Real) -> Planes:
+    return -x, -y
+
+
+_POWERS: dict[float, Callable[..., Any]] = {2: _squared, 3: _cubed, -1: _reciprocal, 0.5: _sqrt}
+TO_COMPLEX: dict[Any, Callable[..., Any]] = {
+    np.exp: _exp, np.log: _log, np.sqrt: _sqrt, np.sin: _sin, np.cos: _cos, np.sinh: _sinh, np.cosh: _cosh,
+    np.conj: _conjugate, np.negative: _negative, np.square: _squared, np.reciprocal: _reciprocal,
+}  # fmt: skip
+TO_REAL: dict[Any, Callable[..., Any]] = {
+    np.absolute: lambda x, y: np.hypot(x, y), abs: lambda x, y: np.hypot(x, y), np.angle: lambda x, y: np.arctan2(y, x),
+    np.real: lambda x, y: x, np.imag: lambda x, y: y,
+}  # fmt: skip
+
+
+# Calls
+
+
+def called(c: Symbols, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a library's function with a complex argument."""
+    if f in BY_UFUNC and len(args) == 2 and not kwargs:
+        return binary(c, BY_UFUNC[f](), *args)
+    if f in TO_COMPLEX and not kwargs:
+        return _pair(c, *c.inline(TO_COMPLEX[f], list(as_planes(c, args[0])), {}))
+    if f in TO_REAL and not kwargs:
+        return c.inline(TO_REAL[f], list(as_planes(c, args[0])), {})
+    if f in MOVING and is_complex(args[0]):
+        return Complex(*[c.call(f, [p, *args[1:]], kwargs) for p in as_planes(c, args[0])])
+    if f in JOINING:
+        return joined(c, f, args, {k: v for k, v in kwargs.items() if k != "dtype"})
+    if f in PRODUCTS:
+        return product(c, f, args, kwargs)
+    if f in OTHERS:
+        return OTHERS[f](c, *args)
+    return applied(c, f, args, kwargs)
+
+
+def _full_like(first: Any, c: Symbols, value: Any) -> Complex:
+    real = as_planes(c, value).real
+    return Complex(c.call(first, [real], {}), c.call(np.zeros_like, [real], {}))
+
+
+OTHERS: dict[Any, Callable[..., Any]] = {
+    complex: lambda c, value: as_planes(c, value), len: lambda c, value: as_planes(c, value).real.shape[0],
+    np.vdot: lambda c, a, b: product(c, np.dot, [c.call(np.conj, [a], {}), b], {}),
+    np.equal: lambda c, a, b: compared(c, ast.Eq(), a, b), np.not_equal: lambda c, a, b: compared(c, ast.NotEq(), a, b),
+    **{f: functools.partial(_full_like, f) for f in (np.zeros_like, np.empty_like, np.ones_like)},
+}  # fmt: skip
+
+
+def joined(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Complex:
+    """A function that puts arrays together: of those that are real, the second plane is zero."""
+    skipped = 1 if f is np.where else 0
+
+    def plane(value: Any, k: int) -> Any:
+        if isinstance(value, list | tuple) and not isinstance(value, Complex):
+            return [plane(v, k) for v in value]
+        return as_planes(c, value)[k]
+
+    def one(k: int) -> Any:
+        first = plane(args[skipped], k)
+        second = [plane(args[2], k)] if f is np.where else list(args[1:])
+        return c.call(f, [*args[:skipped], first, *second], kwargs)
+
+    return Complex(one(0), one(1))
+
+
+def product(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A function that is linear in each of its two arrays."""
+    first = 1 if f is np.einsum else 0
+    if f is np.einsum and len(args) == 2:
+        return Complex(*[c.call(f, [args[0], p], kwargs) for p in as_planes(c, args[1])])
+    if len(args) < first + 2 or (f is np.einsum and len(args) != 3):
+        raise NotCaptured(f"{f.__name__} of complex arrays and others")
+    before, (a, b), after = list(args[:first]), args[first : first + 2], list(args[first + 2 :])
+
+    def run(x: Any, y: Any) -> Any:
+        return c.call(f, [*before, x, y, *after], kwargs)
+
+    x, y = as_planes(c, a), as_planes(c, b)
+    if not is_complex(b):
+        return Complex(run(x.real, y.real), run(x.imag, y.real))
+    if not is_complex(a):
+        return Complex(run(x.real, y.real), run(x.real, y.imag))
+    return Complex(
+        c.binary(ast.Sub(), run(x.real, y.real), run(x.imag, y.imag)),
+        c.binary(ast.Add(), run(x.real, y.imag), run(x.imag, y.real)),
+    )
+
+
+def attribute(c: Symbols, value: Complex, name: str) -> Any:
+    """An attribute of a complex array or number."""
+    if name in ("real", "imag"):
+        return getattr(value, name)
+    if name in ("shape", "ndim"):
+        return value.real.shape if name == "shape" else len(value.real.shape)
+    if name == "T":
+        return Complex(*[c.transpose(p) for p in value])
+    return np.dtype(complex) if name == "dtype" else Method(value, name)
+
+
+def method(c: Symbols, value: Complex, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a method of a complex array or number."""
+    if name in ("conj", "conjugate"):
+        return called(c, np.conj, [value], {})
+    if name in ("copy", "sum", "mean", "ravel", "flatten", "reshape", "transpose", "swapaxes", "squeeze", "item"):
+        return Complex(*[c.call(Method(p, name), list(args), dict(kwargs)) for p in value])
+    if name == "dot":
+        return product(c, np.dot, [value, *args], {})
+    if name == "astype" and np.dtype(args[0]).kind == "c":
+        return called(c, np.copy, [value], {})
+    raise NotCaptured(f"the method {name!r} of a complex array")
+
+
+# Everything else
+
+
+class Plane:
+    """One plane of the result of a function, as a function of the planes of its arguments."""
+
+    def __init__(self, f: Any, pairs: tuple[bool, ...], imaginary: bool) -> None:
+        self.f, self.pairs, self.imaginary = f, pairs, imaginary
+        self.__name__ = getattr(f, "__name__", repr(f))
+
+    def whole(self, *values: Any, **kwargs: Any) -> Any:
+        """The function's result."""
+        left = iter(values)
+        args = [next(left) + 1j * next(left) if pair else next(left) for pair in self.pairs]
+        f = self.f if KINDS.isdisjoint(map(type, args)) else call(self.f)
+        return f(*args, **kwargs)
+
+    def __call__(self, *values: Any, **kwargs: Any) -> Any:
+        result = self.whole(*values, **kwargs)
+        return np.imag(result) if self.imaginary else np.real(result)
+
+
+def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a library's function by NumPy, once for each plane of its result."""
+    if not registry.is_pure(f):
+        raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")
+    pairs = tuple(is_complex(a) for a in args)
+    values = [x for a, pair in zip(args, pairs, strict=True) for x in (as_planes(c, a) if pair else [a])]
+    try:
+        with np.errstate(all="ignore"):
+            samples = [fancy.sample(v.shape, v.dtype) if isinstance(v, View | Lazy) else v for v in values]
+            result = Plane(f, pairs, False).whole(*samples, **kwargs)
+    except Exception as error:
+        raise NotCaptured(f"{getattr(f, '__name__', f)}: {error}") from None
+    found = [fancy.applied(c, Plane(f, pairs, k), values, kwargs) for k in (False, True)[: 1 + is_complex(result)]]
+    return Complex(*found) if len(found) == 2 else found[0]
