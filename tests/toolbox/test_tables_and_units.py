@@ -24,6 +24,9 @@ PROGRAMS = {
     "expanding": lambda x: pd.Series(x).expanding().mean().to_numpy() * pd.Series(x).expanding().sum().to_numpy(),
     "groupby mean": lambda x: pd.Series(x**2).groupby(GROUPS).mean().to_numpy(),
     "groupby sum": lambda x: pd.Series(with_gap(x)).groupby(GROUPS, sort=False).sum().to_numpy(),
+    "rolling, the gap dropped": lambda x: pd.Series(x).rolling(3).mean().dropna().to_numpy() ** 2,
+    "differences": lambda x: pd.Series(x**2).diff().dropna().to_numpy() * pd.Series(x).diff(-2).dropna().sum(),
+    "groups of a frame": lambda x: pd.DataFrame({"g": GROUPS, "x": x}).groupby("g")["x"].mean().to_numpy(),
     "a column": lambda x: pd.DataFrame({"x": x, "y": 2 * x})["y"].to_numpy(),
     "xarray rolling": lambda x: xr.DataArray(x, dims="t").rolling(t=3).mean().values[2:],
     "xarray groupby": lambda x: xr.DataArray(x, dims="t", coords={"g": ("t", [*"aabbab"])}).groupby("g").sum().values,
@@ -59,6 +62,7 @@ def test_the_index_and_the_name_are_pandas():
     "f",
     [
         lambda x: pd.Series(x).rolling(3).median().sum(),
+        lambda x: pd.DataFrame({"x": x}).rolling(3).mean()["x"].sum(),
         lambda x: pd.Series(x).rolling(3, win_type="triang").mean().sum(),
         lambda x: pd.Series(x).rolling(3, step=2).mean().sum(),
         lambda x: pd.Series(x).ewm(1.0).mean().sum(),
@@ -86,6 +90,20 @@ def test_quantities_of_pint_keep_their_units():
     np.testing.assert_allclose(area, 2e4 * X, rtol=1e-12)
     with pytest.raises(pint.DimensionalityError):
         grad(lambda x: (registry.Quantity(x, "m") + registry.Quantity(1.0, "s")).sum().magnitude)(X)
+
+
+def test_arrays_times_units_of_pint_are_quantities():
+    pint = pytest.importorskip("pint")
+    units = pint.UnitRegistry()
+
+    def work(x):
+        path, force = x * units.m, units.N * x[::-1]
+        return np.dot(path, force).to("J").magnitude + (np.sum(path) / units.cm).to("").magnitude ** 2
+
+    np.testing.assert_allclose(grad(work)(X), 2 * X[::-1] + 2e4 * np.sum(X), rtol=1e-12)
+    np.testing.assert_allclose(effgrad.jvp(grad(work), (X,), (X,))[1], 2 * X[::-1] + 2e4 * np.sum(X), rtol=1e-12)
+    np.testing.assert_allclose(grad(lambda x: np.mean(np.sqrt(x * units.m**2)).to("cm").magnitude)(X),
+                               100 / 12 / np.sqrt(X), rtol=1e-12)  # fmt: skip
 
 
 def test_quantities_of_astropy_are_constants_or_refused_with_what_to_write():

@@ -449,7 +449,7 @@ def decides(other: Any) -> bool:
     """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit of measure."""
     kind = type(other)
     if hasattr(kind, "__array_ufunc__"):
-        return kind.__array_ufunc__ is None
+        return kind.__array_ufunc__ is None or not hasattr(kind, "__array__")
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
 
 

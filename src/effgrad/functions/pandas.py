@@ -1,4 +1,4 @@
-"""`pandas`: sums and means over windows and groups of a Series of traced values.
+"""`pandas`: sums and means over windows and groups of a Series of traced values; its gaps and differences.
 
 A Series keeps a traced array as it is, so its arithmetic needs no rule. Windows and groups are summed by compiled code;
 which rows they consist of is pandas' answer, and their sums are a product with a sparse matrix.
@@ -24,6 +24,17 @@ def _holds(self: Value) -> bool:
     return type(getattr(self.obj, "_values", None)) in KINDS
 
 
+def _traced(self: Value) -> bool:
+    return type(self._values) in KINDS
+
+
+def _series(obj: Value) -> Value:
+    """The traced values of a Series; a frame of several columns is refused."""
+    if not isinstance(obj, pd.Series):
+        raise NoRule("pandas' windows and groups have a derivative rule for one column: take it from the frame first")
+    return obj._values
+
+
 def _summed(values: Value, rows: Value, columns: Value, count: int) -> tuple[Value, Value]:
     """The sums of the values in some columns for each row, and how many are added; NaNs are left out, as in pandas."""
     known = ~np.isnan(plain(values))
@@ -42,14 +53,14 @@ def _window(mean: bool) -> Value:
     def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
         if self.step is not None or getattr(self, "win_type", None) is not None or options.get("engine") is not None:
             raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
-        indexer = self._get_window_indexer()
+        values, indexer = _series(self.obj), self._get_window_indexer()
         least = indexer.window_size if self.min_periods is None else self.min_periods
         count = len(self.obj)
         start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
         lengths = np.maximum(end - start, 0)
         rows = np.repeat(np.arange(count), lengths)
         columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-        result = _result(*_summed(self.obj._values, rows, columns, count), least, mean)
+        result = _result(*_summed(values, rows, columns, count), least, mean)
         return pd.Series(result, index=self.obj.index, name=self.obj.name)
 
     return Method(rule, _holds)
@@ -59,16 +70,31 @@ def _group(mean: bool) -> Value:
     def rule(self: Value, numeric_only: bool = False, min_count: int = 0, **options: Value) -> Value:
         if options.get("engine") is not None or not options.get("skipna", True):
             raise NoRule("pandas' sums of groups have a derivative rule without engine, and with skipna=True")
-        grouper = self._grouper
+        values, grouper = _series(self.obj), self._grouper
         chosen = np.flatnonzero(grouper.ids >= 0)
-        sums = _summed(self.obj._values, grouper.ids[chosen], chosen, grouper.ngroups)
+        sums = _summed(values, grouper.ids[chosen], chosen, grouper.ngroups)
         return pd.Series(_result(*sums, min_count, mean), index=grouper.result_index, name=self.obj.name)
 
     return Method(rule, _holds)
+
+
+def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value = None, **options: Value) -> Value:
+    if inplace or options.get("ignore_index"):
+        raise NoRule("pandas' dropna has a derivative rule without inplace and ignore_index")
+    known = np.flatnonzero(~np.isnan(plain(self._values)))
+    return pd.Series(self._values[known], index=self.index[known], name=self.name)
+
+
+def _diff(self: Value, periods: int = 1) -> Value:
+    before = np.arange(len(self)) - periods
+    inside = (before >= 0) & (before < len(self))
+    values = np.where(inside, self._values - self._values[np.where(inside, before, 0)], np.nan)
+    return pd.Series(values, index=self.index, name=self.name)
 
 
 RULES: list[tuple[Value, str, Value]] = [
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
     *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
+    (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
 ]  # fmt: skip
