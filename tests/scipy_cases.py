@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 from numpy_cases import X, other, rotating, square, symmetric
-from scipy import fft, integrate, interpolate, linalg, ndimage, signal, sparse, special, stats
+from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 from scipy.sparse.linalg import expm_multiply
 from scipy.spatial import distance
 
@@ -671,5 +671,21 @@ LONG = {
         0
     ],
     "integrate.tplquad": lambda x: integrate.tplquad(lambda r, s, t: s * t * r + x[0, 0], 0, x[1, 0], 0, 1, 0, 1)[0],
+    "optimize.rosen": lambda x: optimize.rosen(x[0]),
+    "optimize.rosen_der": lambda x: optimize.rosen_der(x[0]),
+    "optimize.rosen_hess": lambda x: optimize.rosen_hess(x[0]),
+    "optimize.rosen_hess_prod": lambda x: optimize.rosen_hess_prod(x[0], x[1]),
+    "sparse.permute_dims": lambda x: sparse.permute_dims(sparse.coo_array(x), (1, 0)).toarray(),
+    "sparse.swapaxes": lambda x: sparse.swapaxes(sparse.coo_array(x), 0, 1).toarray(),
+    "sparse.linalg.expm_multiply": lambda x: sparse.linalg.expm_multiply(sparse.diags_array(x[0]), x[1]),
+    "sparse.linalg.lobpcg": lambda x: sparse.linalg.lobpcg(
+        sparse.diags_array(3 + np.arange(len(x[0])) + x[0] / 9), np.ones((len(x[0]), 1)), tol=1e-12, maxiter=99)[0],
+    "sparse.linalg.lsmr": lambda x: sparse.linalg.lsmr(sparse.diags_array(3 + x[0]), x[1], atol=1e-14, btol=1e-14)[0],
+    "sparse.linalg.lsqr": lambda x: sparse.linalg.lsqr(sparse.diags_array(3 + x[0]), x[1], atol=1e-14, btol=1e-14)[0],
+    "sparse.linalg.matrix_power": lambda x: sparse.linalg.matrix_power(sparse.diags_array(x[0]), 3).diagonal(),
+    "sparse.linalg.onenormest": lambda x: np.stack([sparse.linalg.onenormest(sparse.diags_array(3 + x[0]))]),
+    "sparse.linalg.aslinearoperator": lambda x: sparse.linalg.cg(
+        sparse.linalg.aslinearoperator(sparse.diags_array(3 + x[0])), x[1], rtol=1e-13
+    )[0],
     "integrate.nquad": lambda x: integrate.nquad(lambda s, t: np.sin(s * t * x[0, 0]), [[0, 1], [0, x[1, 0]]])[0],
 }

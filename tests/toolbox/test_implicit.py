@@ -83,6 +83,12 @@ CUBES = {
     "minimize_scalar": lambda a: so.minimize_scalar(lambda x: x**4 / 4 - a * x, bracket=(0.5, 2)).x,
     "fminbound": lambda a: so.minimize_scalar(lambda x: x**4 / 4 - a * x, bounds=(0, 3), method="bounded").x,
     "fmin_bfgs": lambda a: so.fmin_bfgs(lambda x: x[0] ** 4 / 4 - a * x[0], [1.0], disp=False)[0],
+    "leastsq": lambda a: so.leastsq(lambda x: x**3 - a, [1.0])[0][0],
+    "leastsq, full output": lambda a: so.leastsq(lambda x, a: x**3 - a, [1.0], args=(a,), full_output=True)[0][0],
+    "fminbound, alone": lambda a: so.fminbound(lambda x: x**4 / 4 - a * x, 0.0, 3.0),
+    "fmin_l_bfgs_b": lambda a: so.fmin_l_bfgs_b(
+        lambda x: (x[0] ** 4 / 4 - a * x[0], np.array([x[0] ** 3 - a])), [1.0], bounds=[(0.0, None)]
+    )[0][0],
     "implicit.root": implicit.root(lambda x, a: x**3 - a, lambda a: a ** (1 / 3)),
 }
 
@@ -255,6 +261,25 @@ def test_curve_fit_of_a_model_that_closes_over_a_traced_value():
 
     assert grad(f)(0.7) == pytest.approx(grad(closed)(0.7), rel=1e-8)
     assert grad(grad(f))(0.7) == pytest.approx(grad(grad(closed))(0.7), rel=1e-7)
+
+
+def test_leastsq_has_the_covariance_of_its_model():
+    def f(p):
+        found = so.leastsq(lambda q: (q[0] + q[1] * T - Y - p[0]) / (1 + p[1] * T), [0.0, 0.0], full_output=True)
+        return found[1]
+
+    def closed(p):
+        matrix = np.stack([np.ones(12), T], axis=1) / (1 + p[1] * T)[:, None]
+        return np.linalg.inv(matrix.T @ matrix)
+
+    np.testing.assert_allclose(jacobian(f)(P), jacobian(closed)(P), rtol=1e-6, atol=1e-9)
+
+
+def test_functions_to_test_optimisers_with_are_differentiated_as_they_are_written():
+    x = np.array([0.3, -1.0, 2.0])
+    np.testing.assert_allclose(grad(so.rosen)(x), so.rosen_der(x), rtol=1e-14)
+    np.testing.assert_allclose(jacobian(so.rosen_der)(x), so.rosen_hess(x), rtol=1e-14)
+    np.testing.assert_allclose(jvp(so.rosen_der, (x,), (x,))[1], so.rosen_hess_prod(x, x), rtol=1e-14)
 
 
 @pytest.mark.parametrize("loss", ["linear", "soft_l1", "huber", "cauchy", "arctan"])

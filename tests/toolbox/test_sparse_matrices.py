@@ -180,6 +180,35 @@ PROGRAMS = {
         lambda v: sla.eigsh(csr(v) + csr(v, False), 2, which="LA", v0=V[:5])[0],
         lambda v: np.linalg.eigvalsh(dense(v) + dense(v).T)[-2:],
     ),
+    "svds": (
+        lambda v: (lambda u, s, vh: (u * s**2) @ vh)(*sla.svds(csc(v), 2, v0=V[:5])),
+        lambda v: (lambda u, s, vh: (u[:, :2] * s[:2] ** 2) @ vh[:2])(*np.linalg.svd(dense(v))),
+    ),
+    "cg of an operator": (
+        lambda v: sla.cg(sla.LinearOperator((N, N), lambda x: csr(v) @ (csr(v, False) @ x)), v[:5], rtol=1e-13)[0],
+        lambda v: np.linalg.solve(dense(v) @ dense(v).T, v[:5]),
+    ),
+    "gmres of a sum of operators": (
+        lambda v: sla.gmres(
+            sla.aslinearoperator(csr(v)) + 2.0 * sla.LinearOperator((N, N), lambda x: v[:5] * x, dtype=float), B[0],
+            rtol=1e-13)[0],
+        lambda v: np.linalg.solve(dense(v) + 2 * np.diag(v[:5]), B[0]),
+    ),
+    "bicg of an operator": (
+        lambda v: sla.bicg(
+            sla.LinearOperator((N, N), lambda x: dense(v) @ x, rmatvec=lambda x: dense(v).T @ x), v[:5], rtol=1e-13)[0],
+        lambda v: np.linalg.solve(dense(v), v[:5]),
+    ),
+    "eigsh of an operator": (
+        lambda v: (lambda w, x: (x * w) @ x.T)(*sla.eigsh(
+            sla.LinearOperator((N, N), lambda x: (dense(v) + dense(v).T) @ x), 2, which="LA", v0=V[:5])),
+        lambda v: (lambda w, x: (x[:, -2:] * w[-2:]) @ x[:, -2:].T)(*np.linalg.eigh(dense(v) + dense(v).T)),
+    ),
+    "lsqr": (
+        lambda v: sla.lsqr(csr(v)[:, :4], v[:5], atol=1e-14, btol=1e-14)[0],
+        lambda v: np.linalg.solve(dense(v)[:, :4].T @ dense(v)[:, :4], dense(v)[:, :4].T @ v[:5]),
+    ),
+    "inv": (lambda v: sla.inv(csc(v)), lambda v: np.linalg.inv(dense(v))),
     "norm": (lambda v: sla.norm(csr(v)), lambda v: np.linalg.norm(dense(v))),
 }  # fmt: skip
 
@@ -214,13 +243,20 @@ def test_every_mode(name, mode):
     np.testing.assert_allclose(grad(number_of(program), mode=mode)(V), grad(number_of(oracle))(V), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["coo_matrix tocsc", "products", "slices", "spsolve"])
+IN_PROGRAMS = [
+    "coo_matrix tocsc", "diags", "block_array", "kron", "products", "slices", "spsolve", "splu", "gmres", "svds",
+    "cg of an operator", "gmres of a sum of operators", "eigsh of an operator",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PROGRAMS)
 def test_compiled_and_batched(name):
     program, oracle = PROGRAMS[name]
     expected = grad(number_of(oracle))(V * 1.1)
     compiled = compile(grad(number_of(program)))
     compiled(V)
     np.testing.assert_allclose(compiled(V * 1.1), expected, rtol=1e-9, atol=1e-11)
+    assert "1 programs" in repr(compiled)
     batch = vmap(grad(number_of(program)))(np.stack([V, V * 1.1]))
     np.testing.assert_allclose(batch[1], expected, rtol=1e-9, atol=1e-11)
     f = number_of(program)
@@ -276,7 +312,11 @@ A, OUTSIDE = sp.csr_array((V, (ROWS, COLUMNS))), sp.lil_matrix((N, N))
         (lambda v: sla.splu(csc(v)).L, "its solve has one"),
         (lambda v: sla.spsolve(sp.csc_array((v * 0.0, (ROWS, COLUMNS))), v[:5]), "singular"),
         (lambda v: sla.cg(csc(v), v[:5], maxiter=1, rtol=1e-14)[0], "cg did not converge"),
-        (lambda v: sla.cg(sla.LinearOperator((5, 5), lambda x: v[:5] * x), v[:5])[0], "assemble the matrix"),
+        (
+            lambda v: sla.cg(sla.LinearOperator((5, 5), lambda x: v[5:10] * x), B[0], maxiter=1, rtol=1e-14)[0],
+            "cg did not converge",
+        ),
+        (lambda v: sla.eigs(csr(v), 1)[0], "use eigsh"),
         (lambda v: sp.csr_array((v, (v, COLUMNS))).sum(), "rows and columns of a sparse matrix are constants"),
         (lambda v: csr(v) / sp.eye_array(N), r"A.toarray\(\) / B.toarray\(\)"),
     ],

@@ -33,12 +33,12 @@ MODULES = {"pandas": "effgrad.functions.pandas"} | {
     f"scipy.{name}": f"effgrad.functions.scipy.{rules}"
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
-        "ndimage": "ndimage", "sparse": "sparse", "sparse.linalg": "sparse_linalg", "spatial.distance": "spatial",
+        "ndimage": "ndimage", "sparse": "sparse", "spatial.distance": "spatial",
         "spatial.transform": "rotation", "fftpack": "fftpack",
     }.items()
 } | {
     "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
-    "numpy.random": "effgrad.toolbox.stochastic",
+    "scipy.sparse.linalg": "effgrad.toolbox.matrix_free", "numpy.random": "effgrad.toolbox.stochastic",
 }  # fmt: skip
 # Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
 OF_SEQUENCES = frozenset((

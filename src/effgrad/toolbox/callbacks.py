@@ -102,7 +102,7 @@ class CalledBack:
             return lambda t: self.number(lambda found, t: pick(found)(t), gathered(t))
         if isinstance(template, bool | int) or np.result_type(template).kind in "biu":
             values = map(plain, self.closure.values)
-            return CallBack(lambda *values: pick(self.result(*values)), self.name)(*values)
+            return Settled(lambda *values: pick(self.result(*values)), self.name)(*values)
         return self.number(pick)
 
     def _item(self, template: Value, pick: Function, key: Value) -> Callable[[], Value]:
@@ -120,7 +120,7 @@ class CalledBack:
             count = len(values) - len(given)
             return pick(self.result(*values[:count]), *values[count:])
 
-        return CallBack(picked, self.name)(*self.closure.values, *given)
+        return Settled(picked, self.name)(*self.closure.values, *given)
 
     def _text(self, template: str, pick: Function) -> str:
         """A text, such as a message: the program is one for results with this text."""
@@ -128,7 +128,7 @@ class CalledBack:
         def digest(*values: Value) -> int:
             return zlib.crc32(pick(self.result(*values)).encode())
 
-        int(CallBack(digest, self.name)(*map(plain, self.closure.values)))
+        int(Settled(digest, self.name)(*map(plain, self.closure.values)))
         return template
 
 
@@ -194,7 +194,7 @@ class CallBack(Primitive):
     def __init__(self, program: Function, name: str) -> None:
         super().__init__(name, self.run, "general", None, None)
         self.program = program
-        self.derived: dict[Any, Derivative] = {}
+        self.derived: dict[Any, Settled] = {}
         # The shape and type of the first result, which those of a compiled program have too.
         self.like: Any = None
         # The classes of the first arguments: machine code hands over its memory.
@@ -259,25 +259,25 @@ class CallBack(Primitive):
 
         return of
 
-    def _derived(self, key: Any, program: Function) -> "Derivative":
+    def _derived(self, key: Any, program: Function) -> "Settled":
         if key not in self.derived:
-            self.derived[key] = Derivative(program, self.name)
+            self.derived[key] = Settled(program, self.name)
         return self.derived[key]
 
 
-class Derivative(CallBack):
-    """The derivative of a call back."""
+class Settled(CallBack):
+    """A call back of functions whose paths are known, or lead to no other values than those known."""
 
     __slots__ = ()
 
     def run(self, *values: Value) -> Value:
         try:
             return super().run(*values)
-        except (Grown, EscapedValue):
+        except (Grown, NotCaptured, EscapedValue) as error:
             raise NotStaged(
                 f"{self.name}: for its derivative, the function that it is given takes a branch that it did not take "
                 "for the value, and uses other traced values there; select with np.where(condition, a, b)"
-            ) from None
+            ) from error
 
 
 def _of_kind(value: Value, kind: Any) -> Value:

@@ -104,7 +104,11 @@ class Closure:
         )  # fmt: skip
 
     def remembered(self, values: Sequence[Value]) -> Callable[[Callable[[], Value]], tuple[Value, bool]]:
-        """A function that computes the solver's result for these values once, and says if it was known."""
+        """A function that computes the solver's result for these values once.
+
+        It also says whether the result was known and is to be differentiated: then no function of the user has shown
+        in this run what it uses.
+        """
         key = tuple(_bytes(example(value)) for value in values)
 
         def result(compute: Callable[[], Value]) -> tuple[Value, bool]:
@@ -113,7 +117,7 @@ class Closure:
                 if len(self.results) >= KEPT:
                     self.results.pop(next(iter(self.results)), None)
                 self.results[key] = compute()
-            return self.results[key], known
+            return self.results[key], known and any(map(depends, values))
 
         return result
 

@@ -66,6 +66,24 @@ def _least_squares(call: Call) -> Value:
     return differentiated(result, call.name, **fields)
 
 
+@rule_of(scipy.optimize.leastsq, "func", "Dfun")
+def _leastsq(call: Call) -> Value:
+    result = call.run()
+    if not call.traced:
+        return result
+    f = call.function("func")
+
+    def residuals(x: Value) -> Value:
+        return np.reshape(gathered(f(x)), (-1,))
+
+    x = minimum(lambda x: 0.5 * np.sum(residuals(x) ** 2), result[0], [], "scipy.optimize.leastsq")
+    if len(result) == 2 or result[1] is None:
+        return x, *result[1:]
+    matrix = jacobian(residuals)(x)
+    covariance = with_value(np.linalg.inv(matrix.T @ matrix), result[1])
+    return x, covariance, differentiated(result[2], call.name), *result[3:]
+
+
 @rule_of(scipy.optimize.curve_fit)
 def _curve_fit(call: Call) -> Value:
     f, x, y, sigma = call.arguments["f"], call.arguments["xdata"], call.arguments["ydata"], call.get("sigma")
@@ -162,6 +180,7 @@ def _linprog(call: Call) -> Value:
 
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.optimize, "least_squares", _least_squares),
+    (scipy.optimize, "leastsq", _leastsq),
     (scipy.optimize, "curve_fit", _curve_fit),
     (scipy.optimize, "nnls", _nnls),
     (scipy.optimize, "lsq_linear", _lsq_linear),

@@ -255,7 +255,7 @@ def _global(original: Function, bounded: bool) -> Value:
 
 
 def _legacy(original: Function, *functions: str) -> Value:
-    """The rule of a function that returns the minimum alone, or first in a tuple."""
+    """The rule of a function that returns the minimum alone, or first in a tuple with its value."""
 
     def rule(call: Call) -> Value:
         result = call.run()
@@ -263,14 +263,28 @@ def _legacy(original: Function, *functions: str) -> Value:
             return result
         tupled = isinstance(result, tuple)
         found = np.asarray(result[0] if tupled else result, float)
-        f = call.function(functions[0])
+        f = _valued(call, functions[0])
+        bounds = [(call.get("x1"), call.get("x2"))] if call.get("x2") is not None else call.get("bounds")
         x = minimum(
-            (lambda x: f(x[0])) if found.ndim == 0 else f, np.atleast_1d(found), [], f"scipy.optimize.{call.name}"
-        )
+            (lambda x: f(x[0])) if found.ndim == 0 else f, np.atleast_1d(found), bounds_as_rows(bounds, found.size),
+            f"scipy.optimize.{call.name}",
+        )  # fmt: skip
         x = x[0] if found.ndim == 0 else x
-        return (x, with_value(_number(f(x)), result[1])) if tupled else x
+        return (x, with_value(_number(f(x)), result[1]), *_constants(call, result[2:])) if tupled else x
 
     return rule_of(original, *functions)(rule)
+
+
+def _valued(call: Call, name: str) -> Function:
+    """The function that is minimised, which may return its gradient too."""
+    f = call.function(name)
+    pair = "approx_grad" in call.signature.parameters and call.get("fprime") is None and not call.get("approx_grad")
+    return (lambda x: f(x)[0]) if pair else f
+
+
+def _constants(call: Call, parts: Value) -> list[Value]:
+    """The other parts of a result; a dictionary's numbers are refused when they are read."""
+    return [differentiated(part, call.name) if isinstance(part, dict) else part for part in parts]
 
 
 RULES: list[tuple[Value, str, Value]] = [
@@ -284,6 +298,7 @@ RULES: list[tuple[Value, str, Value]] = [
     *(
         (scipy.optimize, name, _legacy(getattr(scipy.optimize, name), *functions))
         for name, *functions in (
+            ("fminbound", "func"), ("fmin_l_bfgs_b", "func", "fprime"),
             ("fmin", "func"), ("fmin_powell", "func"), ("brent", "func"), ("golden", "func"),
             ("fmin_bfgs", "f", "fprime"), ("fmin_cg", "f", "fprime"), ("fmin_ncg", "f", "fprime", "fhess_p", "fhess"),
         )

@@ -12,7 +12,8 @@ import numpy as np
 
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, REASONS, UFUNCS
 
-NAMESPACES = ("special", "linalg", "signal", "ndimage", "fft", "stats", "interpolate", "integrate")
+NAMESPACES = ("special", "linalg", "signal", "ndimage", "fft", "stats", "interpolate", "integrate", "optimize",
+              "sparse", "sparse.linalg")  # fmt: skip
 
 # Differentiable by SciPy's own code; the coverage tests have a case for each.
 WRITTEN_IN_NUMPY = {
@@ -34,6 +35,9 @@ WRITTEN_IN_NUMPY = {
         PchipInterpolator BSpline LinearNDInterpolator NearestNDInterpolator RBFInterpolator Rbf
         RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
         pchip_interpolate""",
+    "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
+    "sparse": "permute_dims swapaxes",
+    "sparse.linalg": "aslinearoperator expm_multiply lobpcg lsmr lsqr matrix_power onenormest",
     "integrate": "cumulative_trapezoid dblquad fixed_quad nquad romb simpson tplquad trapezoid",
 }
 # Of no number that a derivative could be taken by, or constant in steps.
@@ -47,6 +51,11 @@ CONSTANTS = {
         fhtoffset""",
     "stats": "kendalltau spearmanr ortho_group special_ortho_group unitary_group uniform_direction",
     "integrate": "lebedev_rule newton_cotes",
+    "optimize": "linear_sum_assignment quadratic_assignment show_options linprog_verbose_callback",
+    "sparse": """eye eye_array identity rand random random_array issparse isspmatrix isspmatrix_bsr isspmatrix_coo
+        isspmatrix_csc isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil get_index_dtype load_npz
+        safely_cast_index_arrays""",
+    "sparse.linalg": "is_sptriangular spbandwidth use_solver",
 }
 # Why the others have no rule, where there is more to say than that nobody has written one.
 NO_RULE = {
@@ -92,7 +101,23 @@ NO_RULE = {
         "its steps are taken from outside; use solve_ivp, which has a rule for every method":
             "ode complex_ode RK23 RK45 DOP853 Radau BDF LSODA OdeSolver",
     },
+    "optimize": {
+        "an old form; use minimize, which has a rule for every method": "fmin_cobyla fmin_slsqp fmin_tnc",
+        "its unknowns change in steps": "brute milp",
+        "a part of an algorithm that is run by plain Python; give minimize or root its name": """BFGS SR1
+            HessianUpdateStrategy InverseJacobian KrylovJacobian BroydenFirst LbfgsInvHessProduct bracket
+            line_search""",
+        "it takes differences; use effgrad.grad and effgrad.check_grad": "approx_fprime check_grad",
+    },
+    "sparse.linalg": {
+        "the result is dense; use scipy.linalg.expm of A.toarray()": "expm funm_multiply_krylov",
+        "an approximation of factors, to be used as a constant preconditioner: effgrad.stop_gradient(A) before it":
+            "spilu",
+        "use eigsh of a symmetric matrix, or numpy.linalg.eig of A.toarray()": "eigs",
+    },
 }  # fmt: skip
+# Results and descriptions of problems, which hold numbers and compute nothing.
+CONTAINERS = "OptimizeResult RootResults Bounds LinearConstraint NonlinearConstraint SuperLU sparray spmatrix".split()
 REASONS.update({
     f"scipy.{space}.{name}": reason
     for space, reasons in NO_RULE.items() for reason, names in reasons.items() for name in names.split()
@@ -142,6 +167,6 @@ def functions() -> list[str]:
         for name in sorted(module.__all__):
             value = getattr(module, name)
             error = isinstance(value, type) and issubclass(value, BaseException)
-            if (callable(value) or isinstance(value, np.ufunc)) and not error:
+            if (callable(value) or isinstance(value, np.ufunc)) and not error and name not in CONTAINERS:
                 found.append(f"scipy.{space}.{name}")
     return found

@@ -13,7 +13,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
-from effgrad.functions.scipy.tables import Calling, traced_inside
+from effgrad.functions.scipy.tables import Calling, reals, traced_inside
 from effgrad.primitives.primitive import Primitive, general
 
 Value: TypeAlias = Any
@@ -156,6 +156,11 @@ def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
     return solved(A, b[:, 0] if column else b, lambda a, b: scipy.sparse.linalg.spsolve(a, b, *args, **kwargs))
 
 
+def _inv(A: Matrix) -> TracedSparse:
+    inverse = _traced_dense(_spsolve(A, np.eye(A.shape[0])))
+    return inverse.tocsc()  # type: ignore[no-any-return]
+
+
 def _spsolve_triangular(
     A: Matrix, b: Value, lower: bool = True, *_: Value, unit_diagonal: bool = False, **__: Value
 ) -> Value:
@@ -292,6 +297,35 @@ def _eigsh(A: Matrix, k: int = 6, M: Value = None, *, return_eigenvectors: bool 
     return (pairs[0], pairs[1:]) if return_eigenvectors else np.sort(pairs[0])
 
 
+class SingularProblem(Eigenproblem):
+    """The places of the elements of a matrix A in [[0, A], [A^T, 0]], and which singular triplets SciPy computes.
+
+    That matrix has the eigenvalue s and the eigenvector (u, v) for each triplet; SciPy computes the triplets.
+    """
+
+    def __init__(self, rows: Value, columns: Value, shape: tuple[int, int], k: int, options: dict[str, Value]) -> None:
+        m, n = shape
+        self.shape, self.places = shape, (rows, columns)
+        both = np.concatenate([rows, m + columns]), np.concatenate([m + columns, rows])
+        super().__init__(*both, m + n, k, options)
+
+    def pairs(self, data: Value) -> Value:
+        matrix = sparse.csc_array((data[: len(data) // 2], self.places), self.shape)
+        u, s, vh = scipy.sparse.linalg.svds(matrix, self.k, **self.options)
+        return np.concatenate([s[None], u / np.sqrt(2), vh.conj().T / np.sqrt(2)])
+
+
+def _svds(A: Matrix, k: int = 6, *, return_singular_vectors: Value = True, **options: Value) -> Value:
+    if not sparse.issparse(A) or return_singular_vectors not in (True, False):
+        raise NoRule("scipy.sparse.linalg.svds has a derivative rule for sparse A, with or without both vectors")
+    data, rows, columns = lifted(A).entries()
+    reals("sparse.linalg.svds", data)
+    triplets = eigenpairs(np.concatenate([data, data]), problem=SingularProblem(rows, columns, A.shape, k, options))
+    m = A.shape[0]
+    u, s, v = np.sqrt(2) * triplets[1 : m + 1], triplets[0], np.sqrt(2) * triplets[m + 1 :]
+    return (u, s, np.transpose(v)) if return_singular_vectors else np.sort(s)
+
+
 def _norm(x: Matrix, ord: Value = None, axis: Value = None) -> Value:
     if ord not in (None, "fro") or axis is not None:
         raise NoRule("scipy.sparse.linalg.norm has a derivative rule for the Frobenius norm")
@@ -300,7 +334,8 @@ def _norm(x: Matrix, ord: Value = None, axis: Value = None) -> Value:
 
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.sparse.linalg, "spsolve", _spsolve), (scipy.sparse.linalg, "spsolve_triangular", _spsolve_triangular),
+    (scipy.sparse.linalg, "inv", _inv),
     (scipy.sparse.linalg, "splu", Calling(_splu)), (scipy.sparse.linalg, "factorized", Calling(_factorized)),
-    (scipy.sparse.linalg, "eigsh", _eigsh), (scipy.sparse.linalg, "norm", _norm),
+    (scipy.sparse.linalg, "eigsh", _eigsh), (scipy.sparse.linalg, "svds", _svds), (scipy.sparse.linalg, "norm", _norm),
     *((scipy.sparse.linalg, name, _iterative(name)) for name in ITERATIVE),
 ]  # fmt: skip
