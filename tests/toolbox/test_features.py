@@ -1,0 +1,33 @@
+"""The table of features beside other systems names a test in each cell of effgrad's, and the test exists."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parent
+PAGE = FOLDER.parents[1] / "docs" / "features.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| |")
+]
+
+
+def names_in(file):
+    """The names of the tests in a file."""
+    return {node.name for node in ast.walk(ast.parse((FOLDER / file).read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_cell_names_tests_that_exist(row):
+    assert len(row) == 6 and all(row)
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", row[1])
+    assert named, "a cell of effgrad's names a test"
+    for file, test in named:
+        assert test in names_in(file)
+
+
+def test_there_are_rows():
+    assert len(ROWS) > 30
