@@ -354,3 +354,15 @@ def test_the_whole_grammar_stands_in_the_programs():
         for kind in base.__subclasses__()
     }
     assert concrete - SILENT <= found, concrete - SILENT - found
+
+
+def test_a_text_at_the_margin_after_an_import_hides_no_import(tmp_path):
+    """NPBench's nbody: without its import `np.sum` was compiled in another way, and the function was not read."""
+    file = tmp_path / "margin.py"
+    lines = ["import numpy as np", '"""', "A text at the margin,", "of two lines.", '"""', "", "", "def f(x):"]
+    lines += ["    k = np.ndarray(2)", "    k[0], k[1] = np.sum(x), np.sum(x * x)", "    return k[0] * k[1]", ""]
+    file.write_text("\n".join(lines))
+    names = {"__name__": "margin"}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    x = np.array([1.0, 2.0])
+    assert np.allclose(grad(names["f"])(x), [5 + 2 * 3 * 1, 5 + 2 * 3 * 2])

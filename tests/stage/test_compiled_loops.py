@@ -191,6 +191,41 @@ def test_a_view_from_before_sees_what_a_loop_writes():
     close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
 
 
+def test_a_function_that_writes_to_its_argument_writes_to_the_callers_array():
+    """The caller's name kept the expression from before the write."""
+
+    def put(v):
+        v[0] = 5.0
+        v[v > 6] = 0.5
+
+    def f(x):
+        s = 0.0
+        for i in range(40):
+            y = x * i
+            put(y)
+            s = s + y @ x
+        return s
+
+    x = RNG.normal(size=3)
+    close([effgrad.compile(f)(x.copy())], [f(x.copy())])
+    close([effgrad.compile(effgrad.grad(f))(x.copy())], [effgrad.grad(f)(x.copy())])
+
+
+def test_an_array_in_a_tuple_that_is_written_to_is_the_one_of_its_name():
+    def f(x):
+        s = 0.0
+        for i in range(40):
+            y = x * i
+            pair = (y, x)
+            y[0] = 2.0
+            s = s + pair[0] @ x
+        return s
+
+    x = RNG.normal(size=3)
+    with pytest.warns(UserWarning, match="in a container"):
+        close([effgrad.compile(f)(x.copy())], [f(x.copy())])
+
+
 def test_two_names_of_one_array_are_one_array():
     def f(x):
         y = x

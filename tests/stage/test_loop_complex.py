@@ -64,6 +64,17 @@ def stacked(z, a):
     return np.sum(np.abs(np.array(path)) ** 2 * np.arange(41)[:, None]) + abs(total) + path[-1][0].imag
 
 
+def copied_and_viewed(z, a):
+    s = 0.0
+    for i in range(40):
+        w, v, x, y = z + 1.0, np.conj(z), z.real, a * z
+        t = y
+        t[1:] = 1j * a
+        z[0] = z[0] * 0.9j + 0.01 * i
+        s = s + np.sum(w.imag + v.real + x * y.imag)
+    return s
+
+
 def exchanged(z, a):
     w = z.copy()
     for _ in range(41):
@@ -85,7 +96,7 @@ def iterated(z, a):
     return total * a
 
 
-PROGRAMS = [elementwise, written, products, split_steps, chosen, stacked, exchanged, iterated]
+PROGRAMS = [elementwise, written, products, split_steps, chosen, stacked, copied_and_viewed, exchanged, iterated]
 RNG = np.random.default_rng(0)
 Z, A = RNG.normal(size=4) + 1j * RNG.normal(size=4), 0.7
 

@@ -54,10 +54,12 @@ class Module:
     def _imports(self, start: int, end: int) -> Iterator[Any]:
         """The import statements in the module's own scope: whether a name is imported decides how it is called."""
         if self.lines[start].startswith(_HOLD_IMPORTS) and any("import" in line for line in self.lines[start:end]):
-            try:
-                yield from _imports(ast.parse("".join(self.lines[start:end])).body)
-            except SyntaxError:
-                return
+            with contextlib.suppress(SyntaxError):
+                try:
+                    yield from _imports(ast.parse("".join(self.lines[start:end])).body)
+                except SyntaxError:  # lines at the margin below are a text's: parse the whole file
+                    found = _imports(ast.parse("".join(self.lines)).body)
+                    yield from (node for node in found if start < node.lineno <= end)
 
     def statement(self, line: int) -> Any:
         """The statement that holds a line (from 1), at its own lines."""

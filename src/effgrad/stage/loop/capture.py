@@ -162,27 +162,35 @@ class Capture(Iteration):
     def write_complex(self, array: Complex, key: Any, value: Any, frame: Frame) -> None:
         """Write both planes, of which nothing that is written may be computed from what was written first."""
         if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
-            view = Complex(*map(self.store, array))
             self.touched.update(array)
-            for name, bound_value in frame.own.items():
-                if bound_value is array:
-                    frame.own[name] = view
-            array = view
+            array = self.rebind(array, Complex(*map(self.store, array)))
         parts = planes.as_planes(self, value)
         kept = Complex(*[p if isinstance(p, Masked) else self.lazy(p) for p in parts])
         for plane, part in zip(array, kept, strict=True):
             self.write_to(plane, key, part, frame)
 
+    def rebind(self, array: Any, new: Any) -> Any:
+        """Let all names of an array that the program has computed have it as it is now."""
+        self.touched.add(array)
+        for own in [f.own for f in self.frames]:
+            for name, value in own.items():
+                if value is array:
+                    own[name] = new
+                elif isinstance(array, Complex) and any(value is p for p in array):
+                    raise NotCaptured("a plane of a complex array is bound to a name, and the array is written to")
+                elif isinstance(value, tuple | list | dict) and any(v is array for v in flat(value)):
+                    raise NotCaptured("an array in a container is written to")
+        return new
+
     def write_to(self, array: Any, key: Any, value: Any, frame: Frame) -> None:
         """`array[key] = value`."""
+        if isinstance(array, Lazy) and masks.is_mask(key):
+            # Still an expression: what the mask excludes has no part in derivatives.
+            self.rebind(array, cast_like(self, masks.chosen(self, array, key, value), array))
+            return
         if isinstance(array, Lazy):
-            # An array that the program has just computed: from now on it is memory, for all names that it has.
-            view = self.store(array)
-            self.touched.add(array)
-            for name, bound_value in frame.own.items():
-                if bound_value is array:
-                    frame.own[name] = view
-            array = view
+            # An array that the program has just computed: from now on it is memory.
+            array = self.rebind(array, self.store(array))
         if isinstance(array, View):
             self.touched.add(array.buffer)
         else:

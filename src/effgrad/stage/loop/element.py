@@ -266,6 +266,13 @@ def times(weight: Element, t: Element, selects: bool = False) -> Element:
     return element(MULTIPLY, weight, t)
 
 
+def plus(a: Element, b: Element) -> Element:
+    """The sum of two derivatives; what both exclude stays excluded."""
+    if a.op is WHERE and b.op is WHERE and a.args[0] is b.args[0]:
+        return element(WHERE, a.args[0], plus(a.args[1], b.args[1]), plus(a.args[2], b.args[2]))
+    return b if is_zero(a) else a if is_zero(b) else element(ADD, a, b)
+
+
 def _distinct(e: Element) -> list[int]:
     """The places of the arguments: of a product of a number with itself, both."""
     return list(range(len(e.args)))
@@ -301,7 +308,7 @@ def pull(
 
     def collect(e: Element, t: Element) -> None:
         if not is_zero(t):
-            sums[e] = element(ADD, sums[e], t) if e in sums else t
+            sums[e] = plus(sums[e], t) if e in sums else t
 
     for e, t in roots:
         collect(e, t)

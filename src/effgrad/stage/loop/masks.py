@@ -57,7 +57,7 @@ def mapped(c: Symbols, ufunc: Any, args: list[Any]) -> Masked:
     return Masked(c.elementwise(primitive, *[a.value if isinstance(a, Masked) else a for a in args]), masks[0])
 
 
-def chosen(c: Symbols, array: View, key: Any, value: Any) -> Lazy:
+def chosen(c: Symbols, array: View | Lazy, key: Any, value: Any) -> Lazy:
     """The array that `array[key] = value` makes."""
     mask = aligned(c, c.lazy(key), len(array.shape))
     if isinstance(value, Masked):

@@ -66,9 +66,9 @@ def as_planes(c: Symbols, value: Any) -> Complex:
 
 
 def _pair(c: Symbols, real: Any, imag: Any) -> Complex:
-    """Two planes of one shape."""
-    shape = c.broadcast_shape([real.shape, imag.shape])
-    return Complex(*[x if x.shape == tuple(shape) else c.broadcast(c.lazy(x), shape) for x in (real, imag)])
+    """A new array of two planes, in one shape: no plane is memory that another array has."""
+    shape = tuple(c.broadcast_shape([real.shape, imag.shape]))
+    return Complex(*[x if x.shape == shape else c.broadcast(x, shape) for x in map(c.lazy, (real, imag))])
 
 
 def filled(c: Symbols, shape: Sequence[Any], value: Any) -> Complex:
