@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from effgrad import MemoryLimit, checkpoint, grad, jvp, value_and_grad
+from effgrad.errors import EffgradError
 from effgrad.fast import spilling
 
 
@@ -189,6 +190,16 @@ def test_an_exception_leaves_a_limited_gradient_once_and_leaves_no_file(monkeypa
     gc.collect()
     references = sys.getrefcount(files[0])
     assert len(files) == 1 and references == 2  # the list's and the question's
+
+
+def test_a_forked_child_does_not_write_into_its_parents_record(monkeypatch):
+    def f(x):
+        y = array_loop(x)
+        monkeypatch.setattr(spilling.os, "getpid", lambda: -1)
+        return array_loop(y)
+
+    with pytest.raises(EffgradError, match="goes on in a forked process"):
+        grad(f, memory=80_000)(X)
 
 
 @pytest.mark.parametrize("memory", [1, "1 kB"])

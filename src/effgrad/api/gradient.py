@@ -52,7 +52,7 @@ def grad(
     Raises:
         NotDifferentiable: an input is not of floating point, or the output is not one real number; with `holomorphic`,
             the inputs or the output are not complex, or `f` is not holomorphic there (Cauchy-Riemann fails).
-        MemoryLimit: one operation keeps more than the limit `memory`, or the disk has no room.
+        MemoryLimit: one operation keeps more than the limit `memory`, or none would fit, or the disk has no room.
 
     Sigal 2021, section 3.3.
 

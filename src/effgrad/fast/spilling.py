@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from effgrad.arrays.value import LAYERS, Traced, staging
-from effgrad.errors import MemoryLimit
+from effgrad.errors import EffgradError, MemoryLimit
 from effgrad.fast.recording import FastTaped
 
 LOGGER = logging.getLogger("effgrad.memory")
@@ -94,6 +94,8 @@ class LimitedTaped(FastTaped):
         """Walk back, a segment of the tape at a time."""
         if self.staged:
             return super().walk(collected, first)
+        if self.tape.starts and self.tape.live and not first:
+            self.tape.spill()  # or the end of the tape would lie in memory beside the segment that is walked over
         for names, entries in self.tape.backwards(first):
             if not first:
                 collected.update(dict.fromkeys(names) | collected)  # so that few names are missing
@@ -161,7 +163,7 @@ class SpilledTape:
         self.live.append(entry)
         self.size += self._size(entry) if type(entry) is list else _FLOATS
         if self.size > self.part:
-            self._spill()
+            self.spill()
 
     def __iadd__(self, entries: list[Any]) -> "SpilledTape":
         for entry in entries:
@@ -177,7 +179,7 @@ class SpilledTape:
                 self.windows.append((names, {}))
                 self.read(self.windows[-1])
                 yield self.windows[-1]
-                self.windows.pop()
+                self.windows.pop()[1].clear()  # whoever was given it still has it
 
     def read(self, window: Window) -> None:
         """Read the entries of a window; those of other windows are forgotten, and read again when they are wanted."""
@@ -248,10 +250,11 @@ class SpilledTape:
             )
         return size
 
-    def _spill(self) -> None:
+    def spill(self) -> None:
         """Write the live entries to the file as a segment."""
         if self.file is None:
-            self.file = tempfile.TemporaryFile(dir=_folder(), prefix="effgrad-tape-")
+            self.file, self.process = tempfile.TemporaryFile(dir=_folder(), prefix="effgrad-tape-"), os.getpid()
+        self._check_process()
         offset = self.file.seek(0, os.SEEK_END)
         free = shutil.disk_usage(_folder()).free
         if free < 2 * self.size:
@@ -267,6 +270,13 @@ class SpilledTape:
         self.written += self.file.tell() - offset
         self.first, self.live, self.size, self.counted = len(self), [], 0, {}
 
+    def _check_process(self) -> None:
+        if os.getpid() != self.process:
+            raise EffgradError(
+                "a derivative with a limit of memory goes on in a forked process, and its parent has the same file: "
+                "let the child end with os._exit, or call grad in it"
+            )
+
     def _dump(self, file: BinaryIO) -> None:
         if all(type(entry) is tuple or entry is None for entry in self.live):
             # Names and Python's numbers take a tenth of the time of pickle. From a file, marshal reads byte by byte.
@@ -280,6 +290,7 @@ class SpilledTape:
     def _load(self, name: int) -> tuple[int, list[Any]]:
         """Read the segment of an entry: the name of its first entry, and the entries."""
         assert self.file is not None
+        self._check_process()
         place = bisect.bisect_right(self.starts, name) - 1
         self.file.seek(self.offsets[place])
         length = int.from_bytes(self.file.read(8), "little")
