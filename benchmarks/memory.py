@@ -3,7 +3,9 @@
 Each run is a process of its own. Peak memory is what the process has more than before the derivative (ru_maxrss). With
 `--compiled`, of compiled gradients: the time is that of the second call, the peak that of both, the compiler included.
 
-    python benchmarks/memory.py [--runs 3] [--compiled]
+    python benchmarks/memory.py [--runs 3] [--compiled] [--write]
+
+`--write` puts the rows into the table of the documentation, as for snapshots.py and scaling.py.
 """
 
 import argparse
@@ -13,6 +15,8 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -30,9 +34,11 @@ def recursion(x):
     """Divide and conquer: 2^12 leaves."""
 
     def tree(depth, y):
-        return np.sin(y * x[depth]) if depth == 0 else tree(depth - 1, y) * tree(depth - 1, y + 1.0)
+        if depth == 0:
+            return np.sin(y * x)
+        return tree(depth - 1, y) * np.cos(tree(depth - 1, y + 1.0))
 
-    return np.sum(tree(12, x))
+    return np.sum(tree(12, 1.0))
 
 
 def network(weights):
@@ -60,6 +66,12 @@ JOBS = {
 }
 
 
+def prepared(x):
+    """What the programs use, before the measurement: modules are imported, and BLAS has its memory."""
+    y = np.random.default_rng(0).normal(size=(2000, 64)) @ (np.mean(x) * np.ones((64, 64)))
+    return np.mean(np.tanh(y) ** 2) + np.sum(np.roll(x, 1) * np.cos(np.sin(x)))
+
+
 def warmed(x):
     """A small loop, for which the compiler is loaded."""
     for _ in range(100):
@@ -77,19 +89,22 @@ COMPILED = {
 def measure(job, memory, compiled):
     f, start, _ = (COMPILED if compiled else JOBS)[job]
     x = start()
-    grad(lambda y: np.sum(y * y))(x)  # what is made once, before the measurement
+    grad(prepared, memory="4 MB")(np.ones(3))
     gradient = grad(f, memory=memory)
     if compiled:
         compile(grad(warmed))(np.ones(3))
         gradient = compile(gradient)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if compiled:
-        gradient(x)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        if compiled:
+            gradient(x)
     began = time.perf_counter()
     derivative = gradient(x)
     seconds = time.perf_counter() - began
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
-    print(json.dumps([seconds, peak, float(np.sum(derivative))]))
+    on_disk = any("on disk" in str(warning.message) for warning in warned)
+    print(json.dumps([seconds, peak, float(np.sum(derivative)), on_disk]))
 
 
 def main():
@@ -97,10 +112,12 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--one", nargs=2)
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.one:
         return measure(options.one[0], options.one[1] if options.one[1] != "none" else None, options.compiled)
     print("| program | limit | peak, MB | seconds | time over unlimited |\n|---|---|---|---|---|")
+    rows = []
     for job, (_, _, limits) in (COMPILED if options.compiled else JOBS).items():
         unlimited = None
         for limit in ("none", *limits):
@@ -109,7 +126,16 @@ def main():
             seconds, peak = (statistics.median(run[i] for run in runs) for i in (0, 1))
             unlimited = unlimited or (seconds, runs[0][2])
             assert np.isclose(runs[0][2], unlimited[1], rtol=1e-8), "the limited gradient is another"
-            print(f"| {job} | {limit} | {peak:.0f} | {seconds:.2f} | {seconds / unlimited[0]:.2f} |", flush=True)
+            name = job + (" (on disk)" if runs[0][3] else "")
+            rows.append(f"| {name} | {limit} | {peak:.0f} | {seconds:.2f} | {seconds / unlimited[0]:.2f} |")
+            print(rows[-1], flush=True)
+    if options.write:
+        write("memory-compiled" if options.compiled else "memory", rows)
+
+
+def write(name, lines):
+    """Write a table of results, which pages of the documentation include."""
+    (Path(__file__).parent / "results" / f"{name}.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

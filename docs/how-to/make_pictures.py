@@ -137,11 +137,12 @@ def draw_memory(axes, page):
 
 
 def draw_distributed(axes, page):
-    rows = [row for row in rows_of("distributed") if len(row) == 4 and row[0].isdigit()]
+    rows = [row for row in rows_of("distributed") if len(row) == 5 and row[4][0].isdigit()]
+    seconds = [[float(number) for number in row[4].split(", ")] for row in rows]
     places = range(len(rows))
-    axes.bar([p - 0.2 for p in places], [float(row[2]) for row in rows], 0.4, color=BLUE, label="measured")
-    axes.bar([p + 0.2 for p in places], [float(row[3]) for row in rows], 0.4, color=ORANGE, label="model")
-    axes.set_xticks(places, [f"{row[0]} processes\n{row[1]} blocks" for row in rows])
+    axes.bar([p - 0.2 for p in places], [found for found, _ in seconds], 0.4, color=BLUE, label="measured")
+    axes.bar([p + 0.2 for p in places], [model for _, model in seconds], 0.4, color=ORANGE, label="model")
+    axes.set_xticks(places, [row[0].replace(", ", "\n") for row in rows], fontsize=7)
     axes.set(ylabel="seconds")
     axes.legend()
 
