@@ -28,7 +28,7 @@ PROGRAMS = 400
 
 @pytest.fixture(scope="module")
 def programs():
-    terms = [program(f"0/{number}", 14) for number in range(PROGRAMS)]
+    terms = [program(f"3/{number}", 14) for number in range(PROGRAMS)]
     pairs = [(term, meanings(term)) for term in terms]
     return [(term, found) for term, found in pairs if found and all(end != "too long" for end, _, _ in found.values())]
 
@@ -52,6 +52,7 @@ def test_the_programs_have_all_that_effects_can_do(programs):
     for kind in ("tail", "around", "once", "final", "control", "multi"):
         assert report.parts[f"{kind} clause"] > 5
     assert min(report.parts[part] for part in ("mask", "move", "raise", "resume", "handler around a resumption")) > 1
+    assert report.parts["handler around a yield"] > 1
     assert len(report.ends) > 2 and not report.failures
     assert {(in_hh(term), in_eff(term)) for term, _ in programs} == {(True, True), (True, False), (False, True)}
 
@@ -68,13 +69,13 @@ def test_a_known_program():
 # One change of the source each, which must be seen.
 MUTANTS = {
     "a resumption keeps the handlers of the first place": (
-        "continuations", "self.frame.below = frames.get()", "self.frame.below = self.frame.below or frames.get()",
+        "continuations", "= below = frames.get()", "= below = self.frame.below or frames.get()",
     ),
     "the return clause runs inside its handler": (
         "handler", "result = activation.return_(result)",
         "frames.set(frame); result = activation.return_(result); frames.set(frame.below)",
     ),
-    "a clause runs inside its own handler": ("effect", "frames.set(frame.below)\n            try", "try"),
+    "a clause runs inside its own handler": ("effect", "frames.set(below)\n            try", "try"),
     "a masked operation is not skipped": ("effect", "self.masks += 1", "pass"),
     "a mask is never used up": ("effect", "self.masks -= 1", "pass"),
     "an operation without a clause is not passed on": (
@@ -93,6 +94,10 @@ MUTANTS = {
     "a replay goes one operation too far": ("replay", "self.answers[:place]", "self.answers[: place - 1]"),
     "a spent program is grafted without its handler": (
         "continuations", "self.frame.names, self\n", "(), self\n",
+    ),
+    "a handler around a yield is for the clause alone": ("clauses", "install(self, below, installed)", "pass"),
+    "a captured program forgets the handler around a yield": (
+        "continuations", "if self.frame.below is not below:", "if False:",
     ),
     "a handler is left in place by an abort": ("handler", "abort.activation is not activation", "False"),
 }  # fmt: skip

@@ -65,13 +65,28 @@ class ScopeMulti(Handler[New]):
         return handle(Val(10.0), k) + 0.0 * first
 
 
+class ScopeOnce(Handler[New]):
+    @once
+    def new(self):
+        with Val(10.0):
+            result = yield
+        return result
+
+
+class ScopeAround(Handler[New]):
+    @around
+    def new(self):
+        with Val(10.0):
+            yield
+
+
 class Shallow(Handler[New]):
     @control
     def new(self, k):
         return handle(Val(10.0), k)
 
 
-SCOPES = [ScopeByHandle, ScopeByWith, ScopeMulti]
+SCOPES = [ScopeByHandle, ScopeByWith, ScopeMulti, ScopeOnce, ScopeAround]
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -84,6 +99,44 @@ def test_a_handler_around_a_resumption_handles_the_resumed_program(scope):
     assert f(3.0) == 30.0
     assert grad(f)(3.0) == 10.0
     assert handle(scope(), lambda: (New.new(), Ask.ask())[1]) == 10.0
+
+
+@pytest.mark.parametrize("scope", [ScopeOnce, ScopeAround])
+def test_a_handler_around_a_yield_handles_the_rest_and_no_more(scope):
+    """It handled the clause alone, and its block was left in another context than it was entered in."""
+    asked = []
+
+    class Asking(scope, Handler[New]):
+        def return_(self, value):
+            return value, Ask.ask()
+
+    class Adds(Handler[New]):
+        def enter(self):
+            self.total = 0.0
+
+        @around
+        def new(self):
+            self.total += Ask.ask()
+            outside = Ask.ask()
+            with Val(outside + 1.0):
+                yield
+                asked.append((outside, Ask.ask()))
+            asked.append(Ask.ask())
+
+    def program():
+        before = Ask.ask()
+        New.new()
+        return before, Ask.ask(), mask(Ask, Ask.ask)
+
+    assert handle(Val(1.0), lambda: (handle(Asking(), program), Ask.ask())) == (((1.0, 10.0, 1.0), 10.0), 1.0)
+    with Val(2.0), Adds() as adds:
+        New.new()
+        New.new()
+        assert (Ask.ask(), adds.total) == (4.0, 5.0)
+    assert asked == [(3.0, 4.0), 3.0, (2.0, 3.0), 2.0] and not handled(Ask)
+    with pytest.raises(ZeroDivisionError):
+        handle(scope(), lambda: (New.new(), 1 / 0))
+    assert not handled(Ask)
 
 
 @pytest.mark.parametrize("mode", ["reverse", "continuation", "taped", "delta"])

@@ -19,6 +19,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from effgrad.effects.effect import frames, install
 from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice
 
 
@@ -31,11 +32,14 @@ def around(clause: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(clause)
     def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
         generator = clause(self, *args, **kwargs)
+        below = frames.get()
         try:
             value = next(generator)
         except StopIteration:
             raise _without_yield(self, clause) from None
         self._pending.append(generator)
+        if (installed := frames.get()) is not below:
+            install(self, below, installed)
         return value
 
     perform._defers = True  # type: ignore[attr-defined]
@@ -48,11 +52,14 @@ def once(clause: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(clause)
     def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
         generator = clause(self, *args, **kwargs)
+        below = frames.get()
         try:
             value = next(generator)
         except StopIteration:
             raise _without_yield(self, clause) from None
         self._pending.append((generator,))
+        if (installed := frames.get()) is not below:
+            install(self, below, installed)
         return value
 
     perform._defers = True  # type: ignore[attr-defined]

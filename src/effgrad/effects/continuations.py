@@ -105,7 +105,7 @@ class Run:
         outer = activation._run, activation._pending
         activation._run, activation._pending, self.pending = self, pending, pending
         # What the computation does not handle goes to the handlers around this place.
-        self.frame.below = frames.get()
+        self.frame.below = below = frames.get()
         self.body.asker = stack
         try:
             self._adopt(target, stack.parent)
@@ -113,6 +113,8 @@ class Run:
         finally:
             activation._run, activation._pending = outer
             self.body.asker = None
+            if self.frame.below is not below:  # a clause has put a handler around its `yield`
+                frames.set(self.frame.below)
         if answer is self:
             return self
         kind, result = answer

@@ -4,8 +4,9 @@ The handlers around a computation are a linked list of frames, the innermost fir
 threads and asyncio tasks each have their own. To perform an operation is to walk down to the first frame that handles
 its effect, and to run the clause there with the frames below: a clause runs outside its own handler.
 
-Most links never change, and a frame remembers what it has found. Some do: the rest of a program can be captured and go
-on above other handlers, and a shallow handler ends after one operation. Such a frame is a *boundary*: each walk stops
+Most links never change, and a frame remembers what it has found, until a clause puts a handler around its `yield`. Some
+do: the rest of a program can be captured and go on above other handlers, and a shallow handler ends after one
+operation. Such a frame is a *boundary*: each walk stops
 at it, it takes the operation in its own way, and passes on what it does not handle. A mask is a frame too, which lets
 the next handler of its effect be skipped. Sigal 2024, sections 3.1 and 3.2.
 """
@@ -89,12 +90,14 @@ class Request:
 
     def call(self, clause: Callable[..., Any], frame: Frame) -> Any:
         """Call a clause, outside its own handler."""
-        top = frames.get()
-        frames.set(frame.below)
+        top, below = frames.get(), frame.below
+        frames.set(below)
         try:
             return clause(*self.args, **self.kwargs)
         finally:
             frames.set(top)
+            if frame.below is not below:
+                forget(top, frame)
 
     def _unhandled(self) -> Unhandled:
         what = f"{self.effect}.{self.operation} was performed"
@@ -127,12 +130,32 @@ def perform(effect: Any, operation: str, *args: Any, **kwargs: Any) -> Any:
         clause = getattr(frame.activation, operation, None)
         if clause is not None:
             # As `Request.call`, without the price of a request.
-            frames.set(frame.below)
+            below = frame.below
+            frames.set(below)
             try:
                 return clause(*args, **kwargs)
             finally:
                 frames.set(top)
+                if frame.below is not below:
+                    forget(top, frame)
     return Request(effect, operation, args, kwargs).perform_at(frame)
+
+
+def install(activation: Any, below: Frame | None, installed: Frame | None) -> None:
+    """Let handlers that a clause of an activation has put on those below it handle the rest of the program too.
+
+    A clause that was called as a method runs above its frame, and what it installs stays where it is.
+    """
+    frame: Frame = activation._frame if activation._run is None else activation._run.frame
+    if frame.below is below:
+        frame.below = installed
+
+
+def forget(top: Frame | None, frame: Frame) -> None:
+    """Let the frames down to one whose link has changed find their handlers anew."""
+    while top is not None:
+        top.found.clear()
+        top = None if top is frame else top.below
 
 
 def handled(effect: Any) -> bool:

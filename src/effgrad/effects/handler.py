@@ -17,7 +17,7 @@ from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVarTuple
 
 from effgrad.effects.clauses import Abort, unwind
-from effgrad.effects.effect import Frame, Request, frames
+from effgrad.effects.effect import Frame, Request, forget, frames
 
 Effects = TypeVarTuple("Effects")
 
@@ -87,13 +87,15 @@ class Handler(Generic[*Effects]):
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         activation = _leave(self)
-        top = frames.get()
+        reading = None
         if activation.records:  # which the collector has to see while the record is read
-            frames.set(Frame(activation, (), top))
+            reading = Frame(activation, (), frames.get())
+            frames.set(reading)
         try:
             unwind(activation, activation._pending, None, error)
         finally:
-            frames.set(top)
+            if reading is not None:
+                frames.set(reading.below)
             end(activation)
 
 
@@ -110,10 +112,7 @@ def _leave(template: Any) -> Any:
     if above is None:
         frames.set(frame.below)
     else:  # generators left their blocks in another order than they entered them
-        top = frames.get()
-        while top is not None and top is not frame:
-            top.found.clear()
-            top = top.below
+        forget(frames.get(), frame)
         above.below = frame.below
     return frame.activation
 

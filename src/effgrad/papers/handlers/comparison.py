@@ -134,6 +134,8 @@ def _kinds(term: Term) -> Iterator[str]:
     for part in parts(term):
         if isinstance(part, Clause):
             yield f"{part.kind} clause"
+            if part.around is not None:
+                yield "handler around a yield"
         elif isinstance(part, Handle) and isinstance(part.body, Resume | Move):
             yield "handler around a resumption"
         elif isinstance(part, Handle | Mask | Perform | Raise | Move | Resume):

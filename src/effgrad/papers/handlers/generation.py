@@ -128,10 +128,18 @@ class Generator:
         result = self.name("r") if kind == "once" else ""
         after = self.term(half, (*inside, result) if result else inside, ks)
         body = self.term(half, inside, ks)
+        around = self.block(half, inside, ks) if self.rng.random() < 0.3 else None
         if self.rng.random() < 0.7:
-            return Clause(operation, kind, name, body, "", result, after)
+            return Clause(operation, kind, name, body, "", result, after, around=around)
         error = self.name("e")
-        return Clause(operation, kind, name, body, "", result, after, error, self.term(half, (*inside, error), ks))
+        rescue = self.term(half, (*inside, error), ks)
+        return Clause(operation, kind, name, body, "", result, after, error, rescue, around)
+
+    def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Handle:
+        """A handler for a `with` block."""
+        operation, kind = self.rng.choice(OPERATIONS), self.rng.choice(("tail", "tail", "around"))
+        clause = self.clause(operation, kind, size, scope, ks)
+        return Handle(self.rng.randrange(EFFECTS - 1), (clause,), Num(1), self.name("v"), block=True)
 
     def capturing(self, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...], k: str) -> Term:
         """The body of a control or multi clause; some of the common forms are more frequent than chance has them."""
@@ -169,15 +177,26 @@ def smaller(term: Term) -> Iterator[Term]:
     for field in fields(term):
         part = getattr(term, field.name)
         if isinstance(part, Term):
-            for instead in smaller(part):
-                if not isinstance(part, Num | Var) or isinstance(instead, Num):
-                    yield replace(term, **{field.name: instead})
+            for instead in _instead_of(part, field.name):
+                yield replace(term, **{field.name: instead})
         elif isinstance(part, tuple):
             for place, inner in enumerate(part):
                 if len(part) > 1:
                     yield replace(term, **{field.name: part[:place] + part[place + 1 :]})
                 for instead in smaller(inner):
                     yield replace(term, **{field.name: (*part[:place], instead, *part[place + 1 :])})
+
+
+def _instead_of(part: Term, place: str) -> Iterator[Term | None]:
+    """Replacements for a part; a block around a `yield` stays a block, or goes."""
+    around = place == "around"
+    if around:
+        yield None
+    for instead in smaller(part):
+        if around and not (isinstance(instead, Handle) and instead.block):
+            continue
+        if not isinstance(part, Num | Var) or isinstance(instead, Num):
+            yield instead
 
 
 def closed(term: Term) -> bool:

@@ -114,7 +114,8 @@ class Clause(Term):
     """A clause for an operation with the parameter `name`.
 
     Its kind is tail, around, once, final, control or multi. In an around or once clause, `body` comes before the
-    `yield` and `after` follows it, with `result` bound; if the rest raises, `rescue` does, with `error` bound.
+    `yield` and `after` follows it, with `result` bound; if the rest raises, `rescue` does, with `error` bound. The
+    `yield` may be in the block of a handler, whose own body is of no meaning.
     """
 
     operation: str
@@ -126,6 +127,7 @@ class Clause(Term):
     after: Term | None = None
     error: str = ""
     rescue: Term | None = None
+    around: Handle | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ an exception is an operation whose continuation is not called. What is written i
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from effgrad.papers.eff.semantics import evaluate
@@ -136,7 +137,10 @@ class _Translation:
 
     def deferring(self, clause: t.Clause, k: str, body: Term) -> Term:
         assert clause.after is not None
-        rest, after, result = resumed(k, ok(Var("y1_"))), self.term(clause.after), clause.result or f"r{clause.name}"
+        resuming: t.Term = t.Resume(k, t.Var("y1_"))
+        if clause.around is not None:
+            resuming = replace(clause.around, body=resuming)
+        rest, after, result = self.term(resuming), self.term(clause.after), clause.result or f"r{clause.name}"
         if clause.kind == "around":
             after = To("_", after, Return(Var(result)))
         if clause.rescue is None:

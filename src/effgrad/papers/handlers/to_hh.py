@@ -6,6 +6,7 @@ in `M0`, which the next handler of effect 0 takes off. A shallow handler has a r
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from effgrad.papers.handlers import terms as t
@@ -140,7 +141,10 @@ def _clause(clause: t.Clause) -> Term:
 
 def _deferring(clause: t.Clause, k: str, body: Term) -> Term:
     assert clause.after is not None
-    rest, after, result = resume(k, made("Ok", Var("y1_"))), term_of(clause.after), clause.result or "r_"
+    resuming: t.Term = t.Resume(k, t.Var("y1_"))
+    if clause.around is not None:
+        resuming = replace(clause.around, body=resuming)
+    rest, after, result = term_of(resuming), term_of(clause.after), clause.result or "r_"
     if clause.kind == "around":
         after = then(after, Var("r_"))
     if clause.rescue is None:

@@ -177,11 +177,15 @@ class _Writer:
         self.indent += 1
         value, result = self.name("y"), f"{clause.result} = " if clause.result else ""
         self.assigned(value, clause.body)
+        resuming = f"{result}yield {value}"
+        if clause.around is not None:
+            self.handler(clause.around)
+            resuming = f"with {self.last}(): {resuming}"
         if clause.rescue is None:
-            self.line(f"{result}yield {value}")
+            self.line(resuming)
         else:
             self.line("try:")
-            self.line(f"    {result}yield {value}")
+            self.line(f"    {resuming}")
             self.line("except Error as error:")
             self.indent += 1
             self.line(f"{clause.error} = error.args[0]")
