@@ -3,11 +3,12 @@
 The oracle is SciPy's Frechet derivative of the exponential, and differences for other functions.
 """
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
 
-from effgrad import grad, jacobian, jvp
+from effgrad import compile, grad, hessian, hvp, jacobian, jvp, second_order, taylor
 from effgrad.arrays.laurent import Laurent
 from effgrad.primitives import eigenseries
 
@@ -40,6 +41,98 @@ def test_the_exponential_by_eigenvectors(name):
     np.testing.assert_allclose(jvp(f, (a,), (u,))[1], wanted, rtol=1e-9, atol=1e-9)
     pulled = grad(lambda a: np.sum(weights * f(a)))(a)
     np.testing.assert_allclose(np.sum(pulled * u), np.sum(weights * wanted), rtol=1e-9, atol=1e-9)
+
+
+SECOND = {
+    "hessian": lambda f, a: hessian(f)(a),
+    "edge pushing": lambda f, a: hessian(f, mode="hessian")(a),
+    "reverse over reverse": lambda f, a: jacobian(grad(f), mode="reverse")(a),
+    "forward over reverse": lambda f, a: jacobian(grad(f), mode="forward")(a),
+    "compiled": lambda f, a: compile(hessian(f))(a),
+}
+ALONG = {
+    "forward over forward": lambda f, a, u: jvp(lambda x: jvp(f, (x,), (u,))[1], (a,), (u,))[1],
+    "hvp": lambda f, a, u: np.sum(hvp(f, a, u) * u),
+    "second order": lambda f, a, u: second_order(f, a, u)[2],
+    "taylor": lambda f, a, u: 2 * taylor(f, [a, u], order=2)[2],
+}
+
+
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "routes"),
+    [("two equal", ["hessian"]), *(pytest.param(name, SECOND, marks=pytest.mark.sweep) for name in MATRICES)],
+)
+def test_second_derivatives_of_the_exponential_by_eigenvectors(name, routes):
+    """The oracle is the second derivative of mpmath's exponential, by differences at 50 digits."""
+    a = MATRICES[name]
+    u, weights = RNG.normal(size=(2, *a.shape))
+    u = u + u.T
+
+    def f(a):
+        return np.sum(weights * by_eigenvectors(np.exp)(a))
+
+    wanted = second_difference_of_exponential(a, u, weights)
+    for along in ALONG.values():
+        np.testing.assert_allclose(along(f, a, u), wanted, rtol=1e-9)
+    for route in routes:
+        found = np.sum(SECOND[route](f, a) * np.multiply.outer(u, u))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=route)
+
+
+SINGULAR = {
+    "the identity": np.eye(3),
+    "two equal": np.diag([1.0, 1.0, 2.0]),
+    "tall": np.vstack([np.eye(2), np.zeros((2, 2))]),
+    "wide": TURN[:2] * 1.5,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", SINGULAR)
+def test_cubes_by_singular_vectors(name):
+    """The cube of the singular values is a polynomial in the elements."""
+    a = SINGULAR[name]
+    u, weights = RNG.normal(size=(2, *a.shape))
+
+    def by_vectors(a):
+        left, s, right = np.linalg.svd(a, full_matrices=False)
+        return np.sum(weights * ((left * s**3) @ right))
+
+    def polynomial(a):
+        return np.sum(weights * (a @ a.T @ a))
+
+    np.testing.assert_allclose(grad(by_vectors)(a), grad(polynomial)(a), atol=1e-12)
+    np.testing.assert_allclose(jvp(by_vectors, (a,), (u,))[1], jvp(polynomial, (a,), (u,))[1], atol=1e-12)
+    np.testing.assert_allclose(hvp(by_vectors, a, u), hvp(polynomial, a, u), atol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_nuclear_norm_where_singular_values_are_equal():
+    """The trace of the root of the sum of squares: its second derivative at 1 is that of the part that turns."""
+    turned = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    found = hessian(lambda a: np.linalg.norm(a, "nuc"))(np.eye(2))
+    np.testing.assert_allclose(found, np.multiply.outer(turned, turned) / 2, atol=1e-12)
+
+
+def second_difference_of_exponential(a, u, weights):
+    with mpmath.workdps(50):
+        h = mpmath.mpf(10) ** -15
+
+        def value(t):
+            e = mpmath.expm(mpmath.matrix(a.tolist()) + t * mpmath.matrix(u.tolist()))
+            return sum(weights[i, j] * e[i, j] for i in range(len(a)) for j in range(len(a)))
+
+        return float((value(h) - 2 * value(mpmath.mpf(0)) + value(-h)) / h**2)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_second_derivatives_beside_an_inner_derivative_have_its_value():
+    """A value that is itself a derivative is that of a run outside, where it has its limit."""
+    f = lambda a: np.sum(by_eigenvectors(np.exp)(a))  # noqa: E731
+    value, _ = jvp(lambda a: jvp(f, (a,), (np.eye(2),))[1], (np.eye(2),), (np.eye(2),))
+    np.testing.assert_allclose(value, 2 * np.e, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

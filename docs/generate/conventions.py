@@ -116,10 +116,10 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    A first derivative that differs between opposite sides is their mean, as in 1. A side that leaves the domain (`sqrt`
    of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
 
-Equal eigenvalues are singular points too, and beside them `eigh` has a series: a matrix function written as
-`v * g(w) @ v.T` has its derivative where eigenvalues are equal, and what depends on the choice of eigenvectors is NaN.
-Second derivatives there, and factors of `svd` and `eig`, stay NaN: write `scipy.linalg.expm`, `sqrtm`, `logm`, `polar`
-or `funm`, which have rules of their own.
+Equal eigenvalues and equal singular values are singular points too, and beside them `eigh` and `svd` have series: a
+function written as `v * g(w) @ v.T` or `u * g(s) @ vt` has its first and second derivatives where they are equal, and
+what depends on the choice of vectors is NaN. Singular values of 0, and factors of `eig`, stay NaN: write
+`scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
 
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
 inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that

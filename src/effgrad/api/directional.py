@@ -9,7 +9,7 @@ import numpy as np
 from effgrad.api.checks import is_floating
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
-from effgrad.api.singular import completed
+from effgrad.api.singular import completed, value_of
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.value import ordinary, plain
 from effgrad.errors import NotDifferentiable
@@ -51,6 +51,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
             derivative = like(part, value)
         derivatives.append(derivative)
     value, derivative = outside(outputs.tree, values), outside(outputs.tree, derivatives)
+    value = value_of(value, f, *primals)
     return value, completed(derivative, lambda *x: jvp(f, x, tangents)[1], primals, lambda: value)
 
 
@@ -130,6 +131,7 @@ def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> 
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
     f = read(f)
     value, *parts = _along_at(mode, f, x, make, *rest)
+    value = value_of(value, f, x)
     orders = range(1, rest[-1] + 1) or (1,)
     return value, *completed(parts, lambda y: _along_at(mode, f, y, make, *rest)[1:], (x,), lambda: value, orders)
 

@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
 from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
-from effgrad.api.singular import completed, undefined
+from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
 from effgrad.arrays.value import KINDS, Smooth, constant, plain
@@ -105,6 +105,7 @@ def value_and_grad(
             check_holomorphic(pulled, turned)
         else:
             pulled = [conj(leaf) for leaf in pulled]
+        value = value_of(value, scalar, *chosen)
         parts = outside(tree, pulled)
         slopes = parts if isinstance(numbers, list) else parts[0]
         if handled(Smooth) or any(map(undefined, pulled)):
@@ -136,6 +137,7 @@ def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any,
             f"mode is {mode!r}; the reverse modes that keep their record are {', '.join(sorted(recording))}"
         )
     value, pull = record_pullback(f, primals, mode)
+    value = value_of(value, f, *primals)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         pulled: tuple[Any, ...] = _conjugated(pull(_conjugated(cotangent)))

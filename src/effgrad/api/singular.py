@@ -64,6 +64,16 @@ def completed(
     ])  # fmt: skip
 
 
+def value_of(value: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The value of a program that ran inside a derivative.
+
+    Derivatives that the program takes give NaN there where they have a limit: it runs again by itself, outside.
+    """
+    if handled(Smooth) or not any(map(undefined, flatten(value)[0])):
+        return value
+    return f(*args, **kwargs)
+
+
 def _note(inputs: list[Any], order: int) -> None:
     """Note the order of a derivative inside a limit, its own and that of those around it, or that there is one."""
     for value in inputs:

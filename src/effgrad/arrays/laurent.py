@@ -19,11 +19,12 @@ Function = Callable[..., Any]
 # The functions themselves, which interception does not reach.
 _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
 
-# How many coefficients a series has at most: four more than the second derivatives of a norm take.
-TERMS = 12
+# How many coefficients a series has at most. Second derivatives of a norm take eight, and those of eigenvectors where
+# all eigenvalues are equal thirteen.
+TERMS = 16
 # The order that stands for a number above the largest.
 OVERFLOW = -3
-# A coefficient of a negative order this much smaller than the standard part is rounding.
+# A coefficient of a negative order this much smaller than the standard part of the array's largest is rounding.
 ROUNDING = 1e-9
 
 
@@ -64,7 +65,8 @@ class Laurent:
         else:
             value = self.coefficients[-self.start]
         with np.errstate(invalid="ignore"):
-            infinite = ~(np.abs(before) <= ROUNDING * np.abs(value)).all(axis=0)
+            size = np.abs(value[np.isfinite(value)]).max(initial=0.0)
+            infinite = ~(np.abs(before) <= ROUNDING * size).all(axis=0) & (self.end > 0)
             leading = self.leading()
             beyond = np.where(np.isfinite(leading), leading * np.inf, np.nan)
         return np.where(infinite, beyond, value)[()]

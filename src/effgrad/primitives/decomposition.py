@@ -241,7 +241,7 @@ def _over_values(outside: Any, s: Any) -> Any:
     """The part outside the singular vectors over the singular values; 0 over 0 is 0."""
     zero = plain(s)[..., None, :] == 0
     quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
-    return np.where(zero & evaluated(_more_than_rounding, outside), np.nan, quotient)
+    return undefined_where(quotient, zero & evaluated(_more_than_rounding, outside))
 
 
 def _half_phase(inner: Any, s: Any) -> Any:
@@ -355,9 +355,22 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
 
 
 pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv")
-# Where singular values or eigenvalues meet, derivatives are conventions, and no limit.
-for _primitive in (eig_packed, svd_packed, svdvals, pinv_of):
+# Where eigenvalues of a general matrix meet, or the rank changes, derivatives are conventions, and no limit.
+for _primitive in (eig_packed, pinv_of):
     _primitive.series = laurent.unknown
+
+
+def _series_of_svd(a: laurent.Laurent) -> Any:
+    return eigenseries.packed_svd(a) or laurent.unknown(a)
+
+
+def _series_of_svdvals(a: laurent.Laurent) -> Any:
+    *_, m, n = a.coefficients.shape
+    k, packed = min(m, n), eigenseries.packed_svd(a)
+    return packed and laurent.linear(lambda y: y[..., m * k : m * k + k], packed)
+
+
+svd_packed.series, svdvals.series = _series_of_svd, _series_of_svdvals
 
 
 def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Any:

@@ -2,7 +2,8 @@
 
 Eigenspaces that are apart are separated by a series of unitary matrices, order by order. Within one of them, the rest
 of the series is divided by t and has eigenvectors of its own, which are those that the vectors beside the point tend
-to. Rellich's theorem says that both are series. Kato, Perturbation theory for linear operators (1995), section II.6.
+to. Rellich's theorem says that both are series; and so are singular values and vectors.
+Kato, Perturbation theory for linear operators (1995), section II.6.
 """
 
 from typing import Any
@@ -18,13 +19,44 @@ def packed(a: Laurent) -> Laurent | None:
     """The eigenvalues as a row over the matrix of eigenvectors, for each matrix of a batch."""
     if a.start < 0 or a.end <= 0:
         return None
-    lead = np.zeros((a.start, *a.coefficients.shape[1:]), a.coefficients.dtype)
-    c = np.concatenate([lead, a.coefficients])[: a.end]
+    c = _from_zero(a)
     *batch, n, _ = c.shape[1:]
     found = [eigen(part) for part in np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)]
     known = min((len(v) for _, v in found), default=1)
     rows = [np.concatenate([w[:known, None], v[:known]], axis=1) for w, v in found]
     return Laurent(0, np.stack(rows, axis=1).reshape(known, *batch, n + 1, n))
+
+
+def packed_svd(a: Laurent) -> Laurent | None:
+    """Left singular vectors, singular values and the transpose of the right vectors, raveled one after the other.
+
+    They are eigenvectors of the Hermitian matrix with `a` and its transpose beside the diagonal. None where a singular
+    value is 0: there it has a kink.
+    """
+    if a.start < 0 or a.end <= 0:
+        return None
+    c = _from_zero(a)
+    *batch, m, n = c.shape[1:]
+    rows = []
+    for part in np.moveaxis(c.reshape(len(c), -1, m, n), 1, 0):
+        both = np.zeros((len(c), m + n, m + n), c.dtype)
+        both[:, :m, m:], both[:, m:, :m] = part, np.conj(np.swapaxes(part, 1, 2))
+        w, v = eigen(both)
+        last = np.arange(m + n - 1, m + n - 1 - min(m, n), -1)
+        if not np.all(w[0, last] > EQUAL * np.abs(w[0]).max(initial=0.0)):
+            return None
+        s, v = w[: len(v), last], v[:, :, last] * 2**0.5
+        vt = np.conj(np.swapaxes(v[:, m:], 1, 2))
+        rows.append(np.concatenate([v[:, :m].reshape(len(s), -1), s, vt.reshape(len(s), -1)], axis=1))
+    known = min(map(len, rows), default=1)
+    size = (m + n + 1) * min(m, n)
+    return Laurent(0, np.stack([row[:known] for row in rows], axis=1).reshape(known, *batch, size))
+
+
+def _from_zero(a: Laurent) -> Array:
+    """The coefficients from that of order 0 on."""
+    lead = np.zeros((a.start, *a.coefficients.shape[1:]), a.coefficients.dtype)
+    return np.concatenate([lead, a.coefficients])[: a.end]
 
 
 def eigen(c: Array) -> tuple[Array, Array]:
