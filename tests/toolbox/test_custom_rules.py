@@ -124,6 +124,21 @@ def test_a_function_of_numbers_is_called_for_each_element():
     np.testing.assert_allclose(jvp(erf, (points,), (points,))[0], scipy.special.erf(points), rtol=1e-14)
 
 
+def test_a_rule_of_a_function_that_is_called_as_one_of_numpys():
+    """Passes over graphs know NumPy's functions by their names."""
+
+    def exp(x):
+        return 2.0 * x
+
+    by_partial = rule(partials=lambda y, x: 2.0)(exp)
+    by_transpose = rule(transposes=lambda g, x: 2.0 * g)(exp)
+    by_jvp = rule(jvp=lambda tangents, y, x: 2.0 * tangents[0])(exp)
+    for f in (by_partial, by_transpose, by_jvp):
+        for backend in ("native", "numpy"):
+            assert compile(lambda x, f=f: f(x) * f(x), backend)(3.0) == 36.0
+            assert compile(grad(lambda x, f=f: f(x) * x), backend)(3.0) == 12.0
+
+
 def test_transposes_of_a_linear_function():
     running = rule(transposes=lambda g, x: np.cumsum(g[::-1])[::-1])(lambda x: np.cumsum(np.frombuffer(x.tobytes())))
     for mode in ("forward", "reverse"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats as ss
 
-from effgrad import NoRule, NotDifferentiable, checkpoint, grad, jacobian, jvp, stochastic
+from effgrad import NoRule, NotBatched, NotDifferentiable, checkpoint, compile, grad, jacobian, jvp, stochastic, vmap
 from effgrad.modes import REVERSE
 
 pytestmark = pytest.mark.eager
@@ -100,6 +100,43 @@ def test_dirichlet_stays_on_the_simplex():
     # The mean is a / sum(a).
     exact = np.eye(3) / 3.5 - np.array([2.0, 0.5, 1.0])[:, None] / 3.5**2
     assert np.all(np.abs(found.mean(axis=0) - exact) < 5 * found.std(axis=0) / 20 + 1e-12)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_compiled_program_draws_when_it_runs(name):
+    """The sample follows the parameters, from the same state of the generator.
+
+    One program is enough where the draw takes from the stream what does not depend on the parameters.
+    """
+    parameters = np.array(PATHS[name][0])
+
+    def f(p):
+        rng = np.random.default_rng(3)
+        return np.sum(getattr(rng, name)(*p, size=4) ** 2) * rng.normal(p[0])
+
+    value, gradient = compile(f), compile(grad(f))
+    for scale in (1.0, 1.05, 0.97):
+        assert value(parameters * scale) == pytest.approx(f(parameters * scale), rel=1e-13)
+        np.testing.assert_allclose(gradient(parameters * scale), grad(f)(parameters * scale), rtol=1e-11)
+    assert ("1 programs" in repr(gradient)) == (name in stochastic.STEADY)
+
+
+def test_estimators_in_compiled_programs():
+    def cost(rate):
+        rng = np.random.default_rng(5)
+        chosen = rng.choice(3, size=4, p=np.stack([rate / 9, 0.5, 0.5 - rate / 9]))
+        return np.sum(chosen * rng.exponential(rate, size=4) ** 2)
+
+    score = stochastic.expectation(cost, "score")
+    compiled, second = compile(grad(score)), compile(grad(grad(score)))
+    for rate in (3.0, 3.3, 2.1):
+        assert compiled(rate) == pytest.approx(grad(score)(rate), rel=1e-12)
+        assert second(rate) == pytest.approx(grad(grad(score))(rate), rel=1e-12)
+
+
+def test_draws_that_differ_in_a_batch_are_refused():
+    with pytest.raises(NotBatched, match="noise outside of vmap"):
+        vmap(lambda m: np.random.default_rng(0).normal(m))(np.array([1.0, 2.0]))
 
 
 def test_checkpoints_draw_the_same_numbers_again():

@@ -31,6 +31,8 @@ from effgrad.toolbox.solutions import Deferred, Solution
 # A call as a function of what replaces the values of the closure in its arguments, and of what keeps the result.
 Run: TypeAlias = Callable[[Function, Function], Value]
 
+CALLED = " (called back)"
+
 
 def computed_here(compute: Callable[[], Value]) -> tuple[Value, bool]:
     """Compute a result; it was not known."""
@@ -192,7 +194,8 @@ class CallBack(Primitive):
     __slots__ = ("program", "derived", "like", "kinds")
 
     def __init__(self, program: Function, name: str) -> None:
-        super().__init__(name, self.run, "general", None, None)
+        # A name of its own: passes over graphs know NumPy's primitives by theirs.
+        super().__init__(f"{name.removesuffix(CALLED)}{CALLED}", self.run, "general", None, None)
         self.program = program
         self.derived: dict[Any, Settled] = {}
         # The shape and type of the first result, which those of a compiled program have too.

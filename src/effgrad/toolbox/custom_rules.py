@@ -77,9 +77,10 @@ def rule(
     def decorate(f: Callable[P, R]) -> Callable[P, R]:
         name = getattr(f, "__name__", type(f).__name__)
         if partials is not None:
-            call: Function = _of_arrays(elementwise(_broadcasting(f), *_each(partials, name, "partials"), name=name))
+            rules = _each(partials, name, "partials")
+            call: Function = _of_arrays(elementwise(_broadcasting(f), *rules, name=f"{name}{RULED}"))
         elif transposes is not None:
-            call = _of_arrays(linear(f, *_each(transposes, name, "transposes"), name=name))
+            call = _of_arrays(linear(f, *_each(transposes, name, "transposes"), name=f"{name}{RULED}"))
         else:
             call = _of_pytrees(f, name, jvp, vjp)
 
@@ -147,6 +148,8 @@ def _each(rules: Rules, name: str, form: str) -> list[Function | None]:
     return [one and _named(one, name, form, OWN_RULE) for one in given]
 
 
+# A primitive of the user's may be called as one of NumPy's, which passes over graphs know by its name.
+RULED = " (by rule)"
 OWN_RULE = "give that code a rule of its own (effgrad.rule)"
 
 
@@ -239,7 +242,7 @@ class BlackBox(Primitive):
     __slots__ = ("call", "jvp", "vjp")
 
     def __init__(self, f: Function, name: str, call: Call, jvp: Function | None, vjp: Function | None) -> None:
-        super().__init__(name, lambda *leaves: call.packed(f(*call.arguments(leaves))), "general", None, None)
+        super().__init__(f"{name}{RULED}", lambda *x: call.packed(f(*call.arguments(x))), "general", None, None)
         self.call, self.jvp, self.vjp = call, jvp, vjp
 
     def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:

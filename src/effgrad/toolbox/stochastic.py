@@ -8,6 +8,7 @@ handler of the draws decides what they mean. Mohamed, Rosca, Figurnov and Mnih, 
 machine learning (2020).
 """
 
+import copy
 import functools
 from collections.abc import Callable
 
@@ -16,14 +17,24 @@ import optree
 from effgrad.api import stop_gradient
 from effgrad.api.tracebacks import derivative
 from effgrad.arrays.reach import np
+from effgrad.arrays.value import KINDS, example, plain
 from effgrad.effects import Effect, Handler, handled, operation
-from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.errors import NoRule, NotBatched, NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take
 from effgrad.functions.scipy.tables import Calling, traced_inside
+from effgrad.modes.batched import Batched
+from effgrad.program import read
+from effgrad.toolbox.callbacks import CallBack
 from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 
 ESTIMATORS = ("path", "score", "measure")
+# Distributions whose draws take from the stream what does not depend on their parameters, so that the draws after them
+# are the same for other parameters. Of the others, which reject candidates, a program has one path for each parameter.
+STEADY = frozenset((
+    "normal", "uniform", "exponential", "rayleigh", "laplace", "logistic", "gumbel", "lognormal", "weibull", "pareto",
+    "power", "triangular", "wald", "multivariate_normal", "choice",
+))  # fmt: skip
 
 
 class Sampled(Effect):
@@ -72,9 +83,11 @@ def expectation(f: Function, estimator: str = "path", samples: int = 1, baseline
         raise ValueError(f"samples is {samples}; an expectation takes at least one")
     runs: dict[str, Callable[..., list[Value]]] = {"path": _by_path, "score": _by_score, "measure": _by_measure}
 
+    read_f = read(f)
+
     @derivative(expectation, f, estimator=estimator, samples=samples, baseline=baseline)
     def estimated(*args: Value, **kwargs: Value) -> Value:
-        program = functools.partial(f, *args, **kwargs)
+        program = functools.partial(read_f, *args, **kwargs)
         values = runs[estimator](program, samples, baseline)
         return optree.tree_map(lambda *parts: sum(parts[1:], parts[0]) / samples, *values) if samples > 1 else values[0]
 
@@ -114,7 +127,7 @@ def _by_score(program: Function, samples: int, baseline: bool) -> list[Value]:
         with Score() as score:
             runs.append(program())
         factors.append(np.exp(score.log_density - stop_gradient(score.log_density)))
-    plain_runs = [plain_tree(run) for run in runs]
+    plain_runs = [stop_gradient(run) for run in runs]
 
     def weighed(place: int) -> Value:
         factor, others = factors[place], [run for other, run in enumerate(plain_runs) if other != place]
@@ -205,13 +218,42 @@ def draw(distribution: Distribution, original: Function, seed: Function, *args: 
     `seed` draws from the same generator the seed of one for estimators that need other samples.
     """
     parameters, size = distribution.bound(args, kwargs)
-    plain_parameters = {name: plain_tree(value) for name, value in parameters.items()}
-    value = take(lambda: original(**plain_parameters, **size))
+    traced = {name: gathered(p) for name, p in parameters.items()}
+    if any(type(plain(p)) is Batched for p in traced.values()):
+        raise NotBatched(
+            f"the parameters of a draw of {distribution.name} differ among the members of a batch, and whether these "
+            "share their noise is not said: draw the noise outside of vmap, and give it as an argument"
+        )
+    if distribution.name in STEADY and any(type(plain(p)) in KINDS for p in traced.values()):
+        plain_parameters, value = _drawn_again(distribution, original, traced, size)
+    else:
+        plain_parameters = {name: plain_tree(value) for name, value in parameters.items()}
+        value = take(lambda: original(**plain_parameters, **size))
     if not traced_inside(tuple(parameters.values())):
         return value
-    traced = {name: gathered(p) for name, p in parameters.items()}
     sample = Sample(distribution, value, traced, plain_parameters, seed)
     return Sampled.depend(sample) if handled(Sampled) else sample.path()
+
+
+def _drawn_again(
+    distribution: Distribution, original: Function, traced: dict[str, Value], size: dict[str, Value]
+) -> tuple[dict[str, Value], Value]:
+    """The parameters and the sample of a draw in a staged program, which draws when it runs.
+
+    Each run begins where the generator was when the program was staged, so its noise is a constant of the program, as
+    in a plain run of a function that makes its generator.
+    """
+    names, values = list(traced), [plain(p) for p in traced.values()]
+    owner = getattr(original, "__self__", None)
+    kept = copy.deepcopy(original if owner is None else owner)
+
+    def again(*values: Value) -> Value:
+        fresh = copy.deepcopy(kept)
+        fresh = fresh if owner is None else getattr(fresh, original.__name__)
+        return fresh(**dict(zip(names, values, strict=True)), **size)
+
+    original(**dict(zip(names, map(example, values), strict=True)), **size)  # the stream goes on
+    return dict(zip(names, values, strict=True)), take(lambda: CallBack(again, distribution.name)(*values))
 
 
 def _method(name: str, distribution: Distribution) -> Function:
@@ -263,7 +305,7 @@ def _choose(
         raise NoRule("numpy's choice without replacement has no derivative rule in its probabilities")
     count = a if isinstance(a, int) else len(gathered(a))
     if traced_inside(p):
-        places = draw(CHOICE, lambda p, size=None: original(count, size, True, p), seed, p, size=size)
+        places = draw(CHOICE, functools.partial(original, count, replace=True), seed, p, size=size)
     else:
         places = take(lambda: original(count, size, replace, p))
     return places if isinstance(a, int) else gathered(a)[places]
