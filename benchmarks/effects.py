@@ -206,7 +206,7 @@ def interpreter(version):
     if uv := shutil.which("uv"):
         ran = subprocess.run([uv, "python", "find", version], capture_output=True, text=True, timeout=60)
         found += ran.stdout.split()
-    return found[-1] if found else None
+    return next((path for path in found if subprocess.run([path, "-V"], capture_output=True).returncode == 0), None)
 
 
 def measured_elsewhere(version):

@@ -128,16 +128,19 @@ class Generator:
         result = self.name("r") if kind == "once" else ""
         after = self.term(half, (*inside, result) if result else inside, ks)
         body = self.term(half, inside, ks)
-        around = self.block(half, inside, ks) if self.rng.random() < 0.3 else None
-        if self.rng.random() < 0.7:
+        rescues = self.rng.random() < 0.3
+        # What clauses of a block raise at its end is an error of the clause: an @around clause that rescues keeps it.
+        kinds = ("tail",) if rescues and kind == "around" else ("tail", "tail", "around")
+        around = self.block(half, inside, ks, self.rng.choice(kinds)) if self.rng.random() < 0.3 else None
+        if not rescues:
             return Clause(operation, kind, name, body, "", result, after, around=around)
         error = self.name("e")
         rescue = self.term(half, (*inside, error), ks)
         return Clause(operation, kind, name, body, "", result, after, error, rescue, around)
 
-    def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Handle:
-        """A handler for a `with` block."""
-        operation, kind = self.rng.choice(OPERATIONS), self.rng.choice(("tail", "tail", "around"))
+    def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...], kind: str) -> Handle:
+        """A handler for a `with` block, with a clause of a kind."""
+        operation = self.rng.choice(OPERATIONS)
         clause = self.clause(operation, kind, size, scope, ks)
         return Handle(self.rng.randrange(EFFECTS - 1), (clause,), Num(1), self.name("v"), block=True)
 
