@@ -3,8 +3,8 @@
     python benchmarks/effects.py                            this Python
     python benchmarks/effects.py --pythons 3.11 3.12 3.13   each of these, in an environment of its own
 
-Times are medians of several runs; programs are run in turns with `aleff` (Python 3.12 and up) and `effectful`, where
-these are installed. Bytes are what the process grows by while 10^5 clauses wait. The results go to
+Times are processor time, medians of several runs; programs are run in turns with `aleff` (Python 3.12 and up) and
+`effectful`, where these are installed. Bytes are what the process grows by while 10^5 clauses wait. The results go to
 `results/effects.json`, a section for each Python. https://github.com/effect-handlers/effect-handlers-bench
 """
 
@@ -102,9 +102,9 @@ def nest(depth, program, *args):
 
 
 def seconds(f, *args):
-    start = time.perf_counter()
+    start = time.process_time()
     f(*args)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def microseconds(n, runs, f, *args):
