@@ -11,6 +11,7 @@ import functools
 import inspect
 import itertools
 import operator
+import runpy
 
 import numpy as np
 import pytest
@@ -366,3 +367,30 @@ def test_a_text_at_the_margin_after_an_import_hides_no_import(tmp_path):
     exec(compile(file.read_text(), str(file), "exec"), names)
     x = np.array([1.0, 2.0])
     assert np.allclose(grad(names["f"])(x), [5 + 2 * 3 * 1, 5 + 2 * 3 * 2])
+
+
+LAYOUTS = {
+    "a signed docstring before the imports": '"""\nCreated on a day\n\n@author: somebody\n"""\nimport numpy as np\n',
+    "text at the margin after an import": 'import numpy as np\n\n"""\nA title\n# with a line\n"""\n',
+    "names of an import at the margin": "import numpy as np\nfrom math import (\ncos,\nsin,\n)\n",
+    "quotes in comments and strings": "import numpy as np  # it's\n"
+    "text = '\"\"\"'\nother = \"\"\"\nimport '''\n\\\"\"\" \"\"\"\n",
+    "a string that goes on after a backslash": "import numpy as np\ntext = 'a\\\nimport it'\n",
+}
+PROGRAM = """
+ONES = np.ones(2)
+
+def f(x):
+    a = ONES * 1.0
+    a += 2.0 * np.sin(x)
+    return np.sum(a * a)
+"""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_function_is_read_however_its_file_begins(layout, tmp_path):
+    """A module's imports decide how Python compiles calls: one that was missed made all of its functions unread."""
+    file = tmp_path / "layout.py"
+    file.write_text(LAYOUTS[layout] + PROGRAM)
+    names = runpy.run_path(str(file))
+    assert grad(names["f"])(0.5) == pytest.approx(4 * (1 + 2 * np.sin(0.5)) * 2 * np.cos(0.5))

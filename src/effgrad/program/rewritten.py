@@ -12,8 +12,11 @@ import ast
 import contextlib
 import dis
 import functools
+import itertools
 import linecache
+import re
 import sys
+from bisect import bisect
 from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
@@ -29,7 +32,10 @@ ON_DEMAND = frozenset((
     *sys.stdlib_module_names,
 ))  # fmt: skip
 _FUTURE = 0x1FE0000  # the flags of `from __future__`
-_CONTINUES = ("else", "elif", "except", "finally", ")", "]", "}", "#", '"""', "'''")
+_CONTINUES = ("else", "elif", "except", "finally", ")", "]", "}", "#")
+_TEXTS = re.compile(  # comments, and strings in three quotes or in one
+    "#[^\n]*|" + "|".join(rf"{q * 3}(?:\\.|[^\\])*?{q * 3}|{q}(?:\\.|[^{q}\\\n])*{q}" for q in "\"'"), re.DOTALL
+)
 _HOLD_IMPORTS = ("import", "from", "if", "try", "with", "for", "while")
 
 
@@ -44,7 +50,10 @@ class Module:
         self.lines = lines
         self.call = "call_inside" if root_of(name) in ON_DEMAND else "call"
         self.starts = [*_starts(lines), len(lines)]
-        self.imports = [node for start, end in self.blocks() for node in self._imports(start, end)]
+        try:
+            self.imports = [node for start, end in self.blocks() for node in self._imports(start, end)]
+        except SyntaxError:  # lines at the margin are parts of a statement
+            self.imports = list(_imports(ast.parse("".join(lines)).body))
         modules = (node for node in self.imports if isinstance(node, ast.Import))
         self.imported = {(a.asname or a.name).partition(".")[0] for node in modules for a in node.names}
 
@@ -54,12 +63,7 @@ class Module:
     def _imports(self, start: int, end: int) -> Iterator[Any]:
         """The import statements in the module's own scope: whether a name is imported decides how it is called."""
         if self.lines[start].startswith(_HOLD_IMPORTS) and any("import" in line for line in self.lines[start:end]):
-            with contextlib.suppress(SyntaxError):
-                try:
-                    yield from _imports(ast.parse("".join(self.lines[start:end])).body)
-                except SyntaxError:  # lines at the margin below are a text's: parse the whole file
-                    found = _imports(ast.parse("".join(self.lines)).body)
-                    yield from (node for node in found if start < node.lineno <= end)
+            yield from _imports(ast.parse("".join(self.lines[start:end])).body)
 
     def statement(self, line: int) -> Any:
         """The statement that holds a line (from 1), at its own lines."""
@@ -83,13 +87,22 @@ def root_of(module: Any) -> str:
 
 
 def _starts(lines: list[str]) -> Iterator[int]:
-    decorated = False
+    decorated, within = False, _within_strings(lines)
     for number, line in enumerate(lines):
-        if line[:1].isspace() or not line.strip() or line.startswith(_CONTINUES):
+        if line[:1].isspace() or not line.strip() or line.startswith(_CONTINUES) or number in within:
             continue
         if not decorated:
             yield number
         decorated = line[0] == "@"
+
+
+def _within_strings(lines: list[str]) -> set[int]:
+    """The numbers of the lines that begin within a string."""
+    text, within, starts = "".join(lines), set[int](), [0, *itertools.accumulate(map(len, lines))]
+    for found in _TEXTS.finditer(text):
+        if "\n" in found[0]:
+            within.update(range(bisect(starts, found.start()), bisect(starts, found.end() - 1)))
+    return within
 
 
 def _imports(body: list[Any]) -> Iterator[Any]:
