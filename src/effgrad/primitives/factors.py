@@ -19,6 +19,7 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
+from effgrad.primitives.triangular import solved
 
 
 def adjoint(x: Any) -> Any:
@@ -60,15 +61,15 @@ def _phi(x: Any) -> Any:
 
 def _cholesky_jvp(t: Any, y: Any, a: Any, upper: bool) -> Any:
     factor, t = (adjoint(y) if upper else y), hermitian(t, not upper)
-    inner = adjoint(np.linalg.solve(factor, adjoint(np.linalg.solve(factor, t))))
+    inner = adjoint(solved(factor, adjoint(solved(factor, t, True)), True))
     change = np.matmul(factor, _phi(inner))
     return adjoint(change) if upper else change
 
 
 def _cholesky_vjp(g: Any, y: Any, a: Any, upper: bool) -> Any:
     factor, received = (adjoint(y), mT(g)) if upper else (y, conj(g))
-    inner = np.linalg.solve(adjoint(factor), _phi(np.matmul(adjoint(factor), np.tril(received))))
-    return into_triangle(conj(adjoint(np.linalg.solve(adjoint(factor), adjoint(inner)))), not upper)
+    inner = solved(adjoint(factor), _phi(np.matmul(adjoint(factor), np.tril(received))), False)
+    return into_triangle(conj(adjoint(solved(adjoint(factor), adjoint(inner), False))), not upper)
 
 
 cholesky = general(

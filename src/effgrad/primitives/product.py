@@ -128,6 +128,11 @@ def _single(g: Any, a: Any, b: Any) -> Any:
     return np.astype(g, np.float32) if kinds == ["d", "f", "f"] else g
 
 
+def _rows(x: Any) -> Any:
+    """The rows of all matrices of a batch as those of one matrix."""
+    return np.reshape(x, (-1, np.shape(plain(x))[-1]))
+
+
 def _matmul_left(g: Any, a: Any, b: Any) -> Any:
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 1 and nb == 1:
@@ -136,7 +141,10 @@ def _matmul_left(g: Any, a: Any, b: Any) -> Any:
         return cotangents.unbroadcast(g[..., None] * b, a)
     if na == 1:
         return cotangents.unbroadcast(np.matmul(b, g[..., None])[..., 0], a)
-    return cotangents.unbroadcast(np.matmul(_single(g, a, b), mT(b)), a)
+    g = _single(g, a, b)
+    if na > 2 and nb == 2:
+        return np.reshape(np.matmul(_rows(g), mT(b)), np.shape(plain(a)))
+    return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
 
 
 def _matmul_right(g: Any, a: Any, b: Any) -> Any:
@@ -147,7 +155,10 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
         return cotangents.unbroadcast(a[:, None] * g[..., None, :], b)
     if nb == 1:
         return cotangents.unbroadcast(np.matmul(g[..., None, :], a)[..., 0, :], b)
-    return cotangents.unbroadcast(np.matmul(mT(a), _single(g, a, b)), b)
+    g = _single(g, a, b)
+    if na > 2 and nb == 2:  # one product: those of each matrix of the batch need not be added up
+        return np.matmul(mT(_rows(a)), _rows(g))
+    return cotangents.unbroadcast(np.matmul(mT(a), g), b)
 
 
 matmul = linear(np.matmul, _matmul_left, _matmul_right)

@@ -13,49 +13,13 @@ from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy import banded, matrix_functions, schur, special_matrices
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
-from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.factors import adjoint, hermitian
-from effgrad.primitives.primitive import Primitive, general
-from effgrad.primitives.product import columns, mT, uncolumned
-
-
-def triangle(x: Any, lower: bool, unit: bool = False) -> Any:
-    """The triangle of a matrix, without its diagonal if that counts as ones."""
-    return np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
-
+from effgrad.primitives.primitive import general
+from effgrad.primitives.product import mT
+from effgrad.primitives.triangular import triangle, triangular
 
 # Triangular systems.
-
-
-def _triangular_tangent(t: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
-    t = triangle(t, lower, unit)
-    product = np.matmul(mT(t) if trans else t, columns(y, b))
-    return -uncolumned(triangular(a, product, lower=lower, trans=trans, unit=unit), b)
-
-
-def _triangular_matrix(g: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
-    w, y = triangular(a, columns(g, b), lower=lower, trans=1 - trans, unit=unit), columns(y, b)
-    outer = np.matmul(y, mT(w)) if trans else np.matmul(w, mT(y))
-    return cotangents.unbroadcast(-triangle(outer, lower, unit), a)
-
-
-def _triangular_right(g: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
-    w = triangular(a, columns(g, b), lower=lower, trans=1 - trans, unit=unit)
-    return cotangents.unbroadcast(uncolumned(w, b), b)
-
-
-triangular: Primitive = general(
-    lambda a, b, lower, trans, unit: scipy.linalg.solve_triangular(
-        a, b, lower=lower, trans=trans, unit_diagonal=unit, check_finite=False
-    ),
-    jvp=(_triangular_tangent, lambda t, y, a, b, **kind: triangular(a, t, **kind)),
-    vjp=(
-        _triangular_matrix,
-        _triangular_right,
-    ),
-    name="solve_triangular",
-)
 
 
 def _solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:

@@ -45,11 +45,29 @@ def numbers(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> list[int
     (flag_a, lead_a), (flag_b, lead_b), (flag_c, lead_c) = [f for f in forms if f]
     if flag_c != "N":
         return None
-    one = struct.unpack("<q", struct.pack("<d", 1.0) if c.itemsize == 8 else struct.pack("<fi", 1.0, 0))[0]
+    rows, count = c.shape[-2], math.prod(batch)
+    step_a, step_b, step_c = moves = [s for s in steps if s is not None]
+    if (flag_a, step_b) == ("N", 0):
+        rows, count, lead_a, lead_c = _as_one(rows, count, lead_a, lead_c, step_a // c.itemsize, step_c // c.itemsize)
     return [
-        address(c.dtype), ord(flag_b), ord(flag_a), c.shape[-1], c.shape[-2], a.shape[-1], one, lead_b, lead_a, 0,
-        lead_c, math.prod(batch), *[s for s in steps if s is not None],
+        address(c.dtype), ord(flag_b), ord(flag_a), c.shape[-1], rows, a.shape[-1], _one(c.dtype), lead_b, lead_a, 0,
+        lead_c, count, *moves,
     ]  # fmt: skip
+
+
+def _as_one(rows: int, count: int, lead_a: int, lead_c: int, step_a: int, step_c: int) -> tuple[int, int, int, int]:
+    """The rows of a batch times one matrix as those of a single one, if they lie so: rows, matrices, dimensions."""
+    if count > 1 and rows == 1 and step_a >= lead_a and step_c >= lead_c:
+        return count, 1, step_a, step_c
+    if step_a == rows * lead_a and step_c == rows * lead_c:
+        return rows * count, 1, lead_a, lead_c
+    return rows, count, lead_a, lead_c
+
+
+def _one(dtype: np.dtype) -> int:
+    """The bits of the number one."""
+    bits: int = struct.unpack("<q", struct.pack("<d", 1.0) if dtype.itemsize == 8 else struct.pack("<fi", 1.0, 0))[0]
+    return bits
 
 
 def _form(x: np.ndarray) -> tuple[str, int] | None:
