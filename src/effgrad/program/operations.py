@@ -35,6 +35,20 @@ def method_of(kind: Any, name: str) -> Any:
     return call(found) if type(found) is FunctionType else None
 
 
+COMPARED = {
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!=",
+}  # fmt: skip
+SYMBOLS = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
+}  # fmt: skip
+
+
+def _declines(one: Any, other: Any) -> Any:
+    return NotImplemented
+
+
 def _binary(name: str, other_way: str = "") -> Any:
     """An operator of two operands; `other_way` names the method of the second, where it is not the reflected one."""
     operate, method = getattr(operator, name), f"__{name.strip('_')}__"
@@ -53,10 +67,18 @@ def _binary(name: str, other_way: str = "") -> Any:
 
 
 def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
-    """An operator of objects: by methods written in Python, in the order in which Python asks them."""
+    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once.
+
+    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
+    operator if both are of one type (the Python Language Reference, 3.3.8).
+    """
+    compares, called = operate in COMPARED, False
     steps = [(a, b, method), (b, a, reflected)]
-    if type(b) is not type(a) and issubclass(type(b), type(a)) and type(a) not in KINDS:
-        steps.reverse()
+    if type(b) is type(a):
+        steps = steps if compares else steps[:1]
+    elif type(a) not in KINDS and issubclass(type(b), type(a)):
+        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
+            steps.reverse()
     for one, other, name in steps:
         if type(one) in KINDS and not decides(other):
             break  # a traced value knows what it does with most others
@@ -64,11 +86,23 @@ def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any
             continue
         found = method_of(type(one), name)
         if found is None:
-            break
-        result = found(one, other)
+            if not called:
+                break
+            found = getattr(type(one), name, _declines)
+        result, called = found(one, other), True
         if result is not NotImplemented:
             return result
-    return operate(a, b)
+    return unanswered(operate, a, b) if called else operate(a, b)
+
+
+def unanswered(operate: Any, a: Any, b: Any) -> Any:
+    """Return or raise what Python does where no method has answered."""
+    if operate in (operator.eq, operator.ne):
+        return (a is b) == (operate is operator.eq)
+    names = f"'{type(a).__name__}' and '{type(b).__name__}'"
+    if operate in COMPARED:
+        raise TypeError(f"'{COMPARED[operate]}' not supported between instances of {names}")
+    raise TypeError(f"unsupported operand type(s) for {SYMBOLS[operate]}: {names}")
 
 
 def _unary(name: str) -> Any:

@@ -1,8 +1,13 @@
 """Which functions are rewritten: the user's, a library's on demand, and some never."""
 
+import collections
+import contextvars
 import functools
 import itertools
-from types import FunctionType, GeneratorType, MethodType
+import operator
+import re
+import sys
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from effgrad.program.rewritten import ON_DEMAND, root_of
@@ -22,14 +27,28 @@ PASSING = frozenset((
     list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,
     *(f for f in vars(itertools).values() if isinstance(f, type) and f not in (itertools.repeat, itertools.count)),
 ))  # fmt: skip
+# Of Python's own compiled functions, those that call what they are given; the others keep it, look at it or copy it,
+# and are given the user's function itself.
+CALLING = frozenset((max, min, functools.cmp_to_key, operator.call))
+CALLING_METHODS = frozenset((re.Pattern, contextvars.Context))
+# They look at the frame that calls them.
+AT_FRAMES = frozenset((collections.namedtuple,))
 # They keep what they are given.
-KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count))
+KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
 
 
 def root_of_function(f: FunctionType) -> str:
     """The package that a function is part of; the examples in our docstrings are no part of ours."""
     root = root_of(f.__globals__.get("__name__"))
     return "" if root == "effgrad" and f.__code__.co_filename.startswith("<doctest") else root
+
+
+def holds(f: Any) -> bool:
+    """Whether a compiled function, method or class of Python's own calls nothing that it is given."""
+    owner = getattr(f, "__self__", None)
+    if owner is not None and type(owner) is not ModuleType:
+        return root_of(type(owner).__module__) in sys.stdlib_module_names and type(owner) not in CALLING_METHODS
+    return root_of(getattr(f, "__module__", None)) in sys.stdlib_module_names and f not in CALLING
 
 
 def is_users(value: Any) -> bool:

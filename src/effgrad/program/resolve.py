@@ -7,6 +7,7 @@ however the program has imported it. A Python function without a rule is rewritt
 
 import abc
 import functools
+from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -80,7 +81,7 @@ def _function(f: Any) -> Any:
         return rewritten(f)
     if root == "effgrad":
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
-    if root in policy.NEVER:
+    if root in policy.NEVER or f in policy.AT_FRAMES:
         return f
     return OnDemand(f) if root in ON_DEMAND else rewritten(f)
 
@@ -134,10 +135,8 @@ class Linked(dict[str, Any]):
 
 
 def link(value: Any) -> Any:
-    if type(value) is ModuleType:
-        return Namespace(value)
     if type(value) not in LINKED:
-        return value
+        return Namespace(value) if type(value) is ModuleType else value
     return creating(call(value)) if value in registry.CREATORS else call(value)
 
 
@@ -153,12 +152,12 @@ class OnDemand:
             self.made = rewritten(self.f)
         return self.made
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if memories:
             args, kwargs = tuple(map(now, args)), {key: now(value) for key, value in kwargs.items()}
         return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
 
-    def run_rewritten(self, *args: Any, **kwargs: Any) -> Any:
+    def run_rewritten(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.rewritten()(*args, **kwargs)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -201,10 +200,16 @@ def builtin(f: Any) -> Any:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
-        return KNOWN.keep(f, passing(f) if f in policy.PASSING else reading_callbacks(RULES.target(f) or f))
+        return KNOWN.keep(f, passing(f) if f in policy.PASSING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
-    return f if type(owner) in policy.CONTAINERS else reading_callbacks(RULES.target(f) or f)
+    return f if type(owner) in policy.CONTAINERS else compiled(f)
+
+
+def compiled(f: Any) -> Any:
+    """A compiled function, with its rule if it has one."""
+    rule = RULES.target(f)
+    return reading_callbacks(rule or f) if rule is not None or not policy.holds(f) else given(f, _as_it_is)
 
 
 def ufunc_method(f: Any) -> Any:
@@ -232,12 +237,7 @@ def _content(cell: CellType) -> Any:
 
 def of_ours(f: Any) -> Any:
     """A function of effgrad's, which reads the results of the user's functions itself."""
-    f = closed_again(f)
-
-    def given(*args: Any, **kwargs: Any) -> Any:
-        return f(*map(_rewritten, args), **{key: _rewritten(value) for key, value in kwargs.items()})
-
-    return given
+    return given(closed_again(f), _rewritten)
 
 
 def _rewritten(value: Any) -> Any:
@@ -248,9 +248,7 @@ def _rewritten(value: Any) -> Any:
 
 def callback(value: Any) -> Any:
     """An argument of a function that is not rewritten: functions are, and arrays are read."""
-    if type(value) in FUNCTIONS:
-        return read(value)
-    return as_plain(now(value)) if memories else as_plain(value)
+    return read(value) if type(value) in FUNCTIONS else _as_it_is(value)
 
 
 def read(f: Any) -> Any:
@@ -292,18 +290,27 @@ def passing(f: Any) -> Any:
     return given
 
 
+def given(f: Any, what: Callable[[Any], Any]) -> Any:
+    """A function of what is made of each of its arguments."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(what, args), **{key: what(value) for key, value in kwargs.items()})
+
+    return called
+
+
+def _as_it_is(value: Any) -> Any:
+    return as_plain(now(value)) if memories else as_plain(value)
+
+
 def reading_callbacks(f: Any) -> Any:
     """A function that is not rewritten, of the arguments as they are now."""
-
-    def given(*args: Any, **kwargs: Any) -> Any:
-        return f(*map(callback, args), **{key: callback(value) for key, value in kwargs.items()})
-
-    return given
+    return given(f, callback)
 
 
 def a_class(c: Any) -> Any:
     rule = RULES.target(c)
-    if c in policy.KEEPING:
+    if c in policy.KEEPING or issubclass(c, functools.partial):
         rule = c
     elif c in policy.PASSING:
         rule = passing(c)
@@ -314,7 +321,7 @@ def a_class(c: Any) -> Any:
         if python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):
             rule = functools.partial(construct, c)
         else:
-            rule = c if python else reading_callbacks(c)
+            rule = c if python else compiled(c)
     return KNOWN.keep(c, rule)
 
 
@@ -342,10 +349,7 @@ def partial(f: Any) -> Any:
 def cached(f: Any) -> Any:
     """A function with `functools.lru_cache`: what depends on traced values is not kept."""
 
-    def given(*args: Any, **kwargs: Any) -> Any:
-        return (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
-
-    return given
+    return lambda *args, **kwargs: (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
 
 
 def of_numpy(f: Any) -> Any:
