@@ -227,6 +227,12 @@ class BlockFailed(EffgradError):
     code = "E13"
 
 
+class NoWorkers(EffgradError):
+    """A distributed sum has waited for workers, and there were none."""
+
+    code = "E14"
+
+
 class NotBatched(EffgradError, TypeError):
     """A program that is run for all members of a batch at once asks what only one member can answer."""
 

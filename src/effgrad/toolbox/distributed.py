@@ -6,9 +6,12 @@ in whatever order they finish. A task depends on its block and the parameters al
 again when a worker is lost, and no block is counted twice.
 """
 
+import contextlib
 import operator
+import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -17,9 +20,11 @@ import scipy.sparse
 
 from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.arrays.reach import np
-from effgrad.errors import BlockFailed, NotDifferentiable
+from effgrad.errors import BlockFailed, NotDifferentiable, NoWorkers
 from effgrad.stage import compile as compile_program
 from effgrad.toolbox.compressed import jacobian as coloured_jacobian
+from effgrad.toolbox.compressed import raveled
+from effgrad.trees import flatten
 
 Tree: TypeAlias = Any
 Block: TypeAlias = Any
@@ -40,22 +45,25 @@ class Sum:
 
     Arguments:
         f: `f(parameters, block)`, written in plain NumPy; `parameters` is a pytree of numbers and arrays.
-        blocks: the data: a sequence of blocks of any kind (arrays, tuples, data frames, names of files), or a Dask bag,
-            array or data frame, whose partitions are the blocks.
+        blocks: the data: a sequence of blocks of any kind (arrays, tuples, data frames, names of files), or of
+            `dask.delayed` calls that load them on the workers; or a Dask bag, array or data frame, whose partitions are
+            the blocks.
         client: a `distributed.Client`; without one, a cluster of processes on this machine, for as long as a `with`
             block of this object lasts.
         progress: show a bar on the terminal (the extra `effgrad[optimize]`). Dask's dashboard has the tasks by name.
         compiled: compile the derivative on each worker (the extra `effgrad[compile]`).
+        no_workers_timeout: seconds without any worker after which a sum is an error, and waits no longer.
 
     Raises:
         BlockFailed: the program failed on a block, or a worker died on it again and again; the error names the block.
+        NoWorkers: the cluster has no workers, and none came; or it was closed.
 
     >>> from distributed import Client  # Dask's
     >>> blocks = [(np.ones((2, 3)), np.zeros(2)), (np.eye(3), np.ones(3))]
     >>> def loss(w, block):
     ...     x, y = block
     ...     return np.sum((x @ w - y) ** 2)
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     total = distributed.Sum(loss, blocks, client)
     ...     total.value_and_grad(np.ones(3))
     (18.0, array([12., 12., 12.]))
@@ -68,8 +76,10 @@ class Sum:
         client: Any = None,
         progress: bool = False,
         compiled: bool = False,
+        no_workers_timeout: float = 60.0,
     ) -> None:
         self.f, self.progress, self.compiled = f, progress, compiled
+        self.no_workers_timeout = no_workers_timeout
         self.client, self._own = client, None
         self._given = blocks
         self._name = f"{getattr(f, '__name__', 'f')}-{uuid.uuid4().hex[:8]}"
@@ -77,7 +87,7 @@ class Sum:
 
     def __enter__(self) -> "Sum":
         if self.client is None:
-            self.client = self._own = _distributed().Client(threads_per_worker=1, dashboard_address=None)
+            self.client = self._own = _distributed().Client(threads_per_worker=1, dashboard_address=":0")
         return self
 
     def __exit__(
@@ -99,7 +109,7 @@ class Sum:
         return float(value), gradient
 
     def grad(self, parameters: Tree) -> Tree:
-        """Return the gradient."""
+        """Return the gradient, a pytree like the parameters."""
         return self.value_and_grad(parameters)[1]
 
     def hvp(self, parameters: Tree, direction: Tree) -> Tree:
@@ -107,10 +117,10 @@ class Sum:
         return self._sum("hvp", parameters, direction)
 
     def _sum(self, what: str, *args: Tree) -> Any:
-        return self._run(what, args, reduce=True)
+        return self._run(what, args, _add)
 
-    def _run(self, what: str, args: tuple[Tree, ...], reduce: bool) -> Any:
-        """Submit a task for each block; add the results in a tree, or return them in order."""
+    def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Any:
+        """Submit a task for each block; join the results by pairs in a tree, or return them in order."""
         if self.client is None:
             raise ValueError("there is no client: give one, or use the object in a with block")
         call = f"{what}-{self._name}-{uuid.uuid4().hex[:8]}"
@@ -124,19 +134,18 @@ class Sum:
         ]
         waiting = list(parts)
         try:
-            self._show(parts)
-            if not reduce:
-                return self._gathered(parts, parts)
             level = 0
-            while len(waiting) > 1:
+            while join and len(waiting) > 1:
                 level += 1
                 pairs = [waiting[i : i + 2] for i in range(0, len(waiting), 2)]
                 waiting = [
-                    self.client.submit(_add, *pair, key=f"add-{call}-{level}-{number}", pure=False)
+                    self.client.submit(join, *pair, key=f"join-{call}-{level}-{number}", pure=False)
                     if len(pair) == 2 else pair[0]
                     for number, pair in enumerate(pairs)
                 ]  # fmt: skip
-            return self._gathered(parts, waiting)[0]
+            self._wait(parts, waiting)
+            found = self._gathered(parts, waiting)
+            return found[0] if join else found
         except BaseException:
             for future in (*parts, *waiting):  # the scheduler drops tasks that nobody wants
                 future.release()
@@ -145,42 +154,74 @@ class Sum:
     def _blocks(self) -> list[Future]:
         """Return the blocks as futures that the scheduler can compute again when a worker is lost."""
         if self._data is None:
-            given = self._given
-            if hasattr(given, "to_delayed"):
-                delayed = np.ravel(np.asarray(given.to_delayed(), object)).tolist()
-                self._data = self.client.compute(delayed)
+            lazy = hasattr(self._given, "to_delayed")
+            blocks = np.ravel(np.asarray(self._given.to_delayed(), object)).tolist() if lazy else list(self._given)
+            if blocks and all(hasattr(block, "__dask_graph__") for block in blocks):
+                self._data = self.client.compute(blocks)
             else:
                 self._data = [
                     self.client.submit(_given, block, key=f"block-{self._name}-{number}", pure=False)
-                    for number, block in enumerate(given)
+                    for number, block in enumerate(blocks)
                 ]
             if not self._data:
                 raise ValueError("there are no blocks to sum over")
         return self._data
 
+    def _wait(self, parts: list[Future], results: list[Future]) -> None:
+        """Wait until all results are there, and show how many parts are; raise if there are no workers to wait for."""
+        alive = time.monotonic()
+        with self._bar(len(parts)) as show:
+            while not self._arrived(results):
+                show(sum(part.done() for part in parts))
+                if self.client.nthreads():
+                    alive = time.monotonic()
+                elif time.monotonic() - alive >= self.no_workers_timeout:
+                    raise NoWorkers(
+                        f"there has been no worker for {self.no_workers_timeout:g} seconds: start some, or give "
+                        "no_workers_timeout= as many seconds as they take to start"
+                    )
+            show(len(parts))
+
+    def _arrived(self, results: list[Future]) -> bool:
+        """Wait for results for some time; return whether all are there."""
+        try:
+            with self.client.as_current():
+                _distributed().wait(results, timeout=0.2 if self.progress else 1.0)
+        except TimeoutError:
+            return False
+        except CancelledError as error:
+            raise NoWorkers("the tasks of a sum were cancelled: its cluster or client was closed") from error
+        return True
+
     def _gathered(self, parts: list[Future], results: list[Future]) -> list[Any]:
+        """Return results that are there, or name the blocks that failed."""
         try:
             found: list[Any] = self.client.gather(results)
             return found
         except Exception as error:
-            for number, part in enumerate(parts):
-                if part.status == "error":
-                    raise BlockFailed(
-                        f"block {number} of {len(parts)} failed: {type(part.exception()).__name__}: {part.exception()}"
-                    ) from error
-            raise
+            failed = [number for number, part in enumerate(parts) if part.status == "error"]
+            if not failed:
+                raise
+            first = parts[failed[0]].exception(timeout=10)
+            # A worker that dies takes its other blocks with it: they are under the same suspicion.
+            killed = isinstance(first, _distributed().KilledWorker)
+            failed = failed if killed else failed[:1]
+            named = f"block{'s' if len(failed) > 1 else ''} {', '.join(map(str, failed))} of {len(parts)}"
+            raise BlockFailed(f"{named} failed: {type(first).__name__}: {first}") from error
 
-    def _show(self, parts: Sequence[Future]) -> None:
+    @contextlib.contextmanager
+    def _bar(self, total: int) -> Iterator[Callable[[int], None]]:
+        """Give a function that shows how many of the blocks are done."""
         if not self.progress:
+            yield lambda done: None
             return
         try:
             from rich.progress import Progress
         except ImportError as error:
             raise ImportError("progress=True needs rich: pip install 'effgrad[optimize]'") from error
         with Progress() as bar:
-            task = bar.add_task("blocks", total=len(parts))
-            for _ in _distributed().as_completed(parts, raise_errors=False):
-                bar.advance(task)
+            task = bar.add_task("blocks", total=total)
+            yield lambda done: bar.update(task, completed=done)
 
 
 class LeastSquares(Sum):
@@ -190,32 +231,100 @@ class LeastSquares(Sum):
     """
 
     def gauss_newton(self, parameters: Tree) -> Any:
-        """Return the sum of J^T J over the blocks, for parameters that are one vector: an array of shape (n, n)."""
+        """Return the sum of J^T J over the blocks: an array of shape (n, n), for n numbers in the parameters."""
         return self._sum("gauss_newton", parameters)
 
     def gauss_newton_product(self, parameters: Tree, direction: Tree) -> Tree:
         """Return the Gauss-Newton matrix times a direction, without the matrix."""
         return self._sum("gauss_newton_product", parameters, direction)
 
+    def triangle(self, parameters: Tree) -> Any:
+        """Return the triangular factor of the Jacobian with the residuals as its last column, [J r] = Q R.
+
+        An array of shape (n + 1, n + 1), for n numbers in the parameters: a problem of n + 1 residuals, the last
+        column, with the same value, gradient and Gauss-Newton matrix, and without squaring the condition of J. Factors
+        of blocks are joined by pairs (Demmel, Grigori, Hoemmen and Langou 2012, section 3).
+        """
+        found = self._run("triangle", (parameters,), _joined_triangles)
+        return np.concatenate([found, np.zeros((found.shape[1] - found.shape[0], found.shape[1]))])
+
+    def count(self, parameters: Tree) -> int:
+        """Return the number of residuals."""
+        return int(self._sum("count", parameters))
+
     def jacobians(self, parameters: Tree) -> list[scipy.sparse.csr_array]:
         """Return the Jacobian of each block's residuals, a SciPy sparse array of shape (residuals, n).
 
         Its pattern is found on the worker, and it takes as many products as the pattern needs colours.
         """
-        found: list[scipy.sparse.csr_array] = self._run("sparse_jacobian", (parameters,), reduce=False)
+        found: list[scipy.sparse.csr_array] = self._run("sparse_jacobian", (parameters,), None)
         return found
 
-    def _run(self, what: str, args: tuple[Tree, ...], reduce: bool) -> Any:
+    def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Any:
         halves = {"value": "half_squares", "value_and_grad": "half_squares_and_grad", "hvp": "half_squares_hvp"}
-        return super()._run(halves.get(what, what), args, reduce)
+        return super()._run(halves.get(what, what), args, join)
+
+
+class Equations(Sum):
+    """The sum over blocks of a function that returns an array, with its Jacobian: equations for `optimize.root`.
+
+    `f(parameters, block)` returns an array of the same shape for every block, like the score of an estimator. The other
+    arguments are those of `Sum`.
+    """
+
+    def value(self, parameters: Tree) -> Any:
+        """Return the sum, one vector."""
+        return self._sum("vector", parameters)
+
+    def jacobian(self, parameters: Tree) -> Any:
+        """Return the Jacobian of the sum: an array of shape (m, n), for n numbers in the parameters."""
+        return self._sum("matrix", parameters)
+
+
+def few_residuals(
+    total: LeastSquares, unflatten: Callable[[Any], Tree], loss: str
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return functions of a vector: residuals and their Jacobian, times an orthogonal matrix that leaves n + 1 rows.
+
+    The methods of `scipy.optimize.least_squares` see lengths and products alone, which are the same. Both come from
+    one factor, which is kept for the latest vector.
+    """
+    if loss != "linear":
+        raise ValueError("the residuals of a distributed sum are joined: write the loss into those of a block")
+    latest: dict[bytes, Any] = {}
+
+    def triangle(x: Any) -> Any:
+        point = x.tobytes()
+        if point not in latest:
+            latest.clear()
+            latest[point] = total.triangle(unflatten(x))
+        return latest[point]
+
+    return lambda x: triangle(x)[:, -1], lambda x: triangle(x)[:, :-1]
 
 
 def _half_squares(residuals: Program) -> Program:
     return lambda x, block: 0.5 * np.sum(np.square(residuals(x, block)))
 
 
+def _vector(f: Program, x: Tree, block: Block) -> Any:
+    """Return the results of a block as one vector."""
+    return raveled(flatten(f(x, block))[0])
+
+
+def _matrix(f: Program, x: Tree, block: Block) -> Any:
+    """Return the Jacobian of a block's vector, with a column for each number of the parameters."""
+    columns = flatten(jacobian(lambda x: _vector(f, x, block))(x))[0]
+    return np.concatenate([np.reshape(part, (len(part), -1)) for part in columns], axis=1)
+
+
+def _with_residuals(residuals: Program, x: Tree, block: Block) -> Any:
+    """Return the Jacobian of a block's residuals, with the residuals as its last column."""
+    return np.concatenate([_matrix(residuals, x, block), _vector(residuals, x, block)[:, None]], axis=1)
+
+
 def _gauss_newton(residuals: Program, x: Tree, block: Block) -> Any:
-    j = np.reshape(jacobian(residuals)(x, block), (-1, np.size(x)))
+    j = _matrix(residuals, x, block)
     return j.T @ j
 
 
@@ -230,7 +339,7 @@ def _sparse_jacobian(residuals: Program, x: Tree, block: Block) -> scipy.sparse.
     try:
         found: scipy.sparse.csr_array = coloured_jacobian(residuals, sparse=True)(x, block)
     except NotDifferentiable:  # an operation makes it dense
-        found = scipy.sparse.csr_array(np.reshape(jacobian(residuals)(x, block), (-1, np.size(x))))
+        found = scipy.sparse.csr_array(_matrix(residuals, x, block))
     return found
 
 
@@ -245,6 +354,10 @@ _OF_BLOCK: dict[str, Callable[..., Any]] = {
     "gauss_newton": _gauss_newton,
     "gauss_newton_product": _gauss_newton_product,
     "sparse_jacobian": _sparse_jacobian,
+    "triangle": _with_residuals,
+    "count": lambda f, x, block: np.size(_vector(f, x, block)),
+    "vector": _vector,
+    "matrix": _matrix,
 }
 
 
@@ -257,14 +370,24 @@ def _given(block: Block) -> Block:
 
 def _derivative(what: str, f: Program, compiled: bool, name: str, args: tuple[Tree, ...], block: Block) -> Any:
     derivative = _OF_BLOCK[what]
-    if not compiled or what == "sparse_jacobian":  # which is no array
-        return derivative(f, *args, block)
-    worker = _distributed().get_worker()
-    programs = vars(worker).setdefault("effgrad_programs", {})
-    program = programs.get((what, name))
-    if program is None:
-        program = programs[what, name] = compile_program(lambda *args: derivative(f, *args))
-    return program(*args, block)
+    if not compiled or what in ("sparse_jacobian", "count"):  # which are no arrays
+        result = derivative(f, *args, block)
+    else:
+        worker = _distributed().get_worker()
+        programs = vars(worker).setdefault("effgrad_programs", {})
+        program = programs.get((what, name))
+        if program is None:
+            program = programs[what, name] = compile_program(lambda *args: derivative(f, *args))
+        result = program(*args, block)
+    return _triangle(result) if what == "triangle" else result
+
+
+def _triangle(matrix: Any) -> Any:
+    return np.linalg.qr(matrix, mode="r")
+
+
+def _joined_triangles(a: Any, b: Any) -> Any:
+    return _triangle(np.concatenate([a, b]))
 
 
 def _add(a: Tree, b: Tree) -> Tree:

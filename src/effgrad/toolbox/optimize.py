@@ -20,7 +20,7 @@ from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.program import read
 from effgrad.stage import compile as compiled_program
 from effgrad.toolbox.compressed import SparseJacobian, raveled
-from effgrad.toolbox.distributed import LeastSquares, Sum
+from effgrad.toolbox.distributed import Equations, LeastSquares, Sum, few_residuals
 from effgrad.trees import flatten
 
 Value: TypeAlias = Any
@@ -237,12 +237,12 @@ def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given:
             raveled(flatten(product(unknowns.unflatten(x), unknowns.unflatten(v)))[0])
         )
     if "hess" in given:
-        if not isinstance(total, LeastSquares) or np.ndim(unknowns.unflatten(unknowns.vector)) != 1:
+        if not isinstance(total, LeastSquares):
             raise ValueError(
                 "a distributed sum has products with its Hessian and no Hessian: choose the method trust-ncg or "
-                "Newton-CG (LeastSquares has the matrix of Gauss and Newton for one vector of unknowns)"
+                "Newton-CG (LeastSquares has the matrix of Gauss and Newton)"
             )
-        given["hess"] = lambda x, *_: total.gauss_newton(x)
+        given["hess"] = lambda x, *_: total.gauss_newton(unknowns.unflatten(x))
 
 
 def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
@@ -284,13 +284,15 @@ def _matrix(f: Function, x: Value, args: tuple[Value, ...]) -> tuple[Function, s
 
 
 def least_squares(
-    fun: Function, x0: Value, bounds: Value = (-np.inf, np.inf), method: str = "trf", *,
+    fun: Function | LeastSquares, x0: Value, bounds: Value = (-np.inf, np.inf), method: str = "trf", *,
     args: tuple[Value, ...] = (), progress: bool = False, **options: Value,
 ) -> Result:  # fmt: skip
     """`scipy.optimize.least_squares` with the Jacobian supplied, sparse where few products give it.
 
     Arguments:
-        fun: a function `fun(x, *args)` that returns the residuals: a vector, or a pytree of numbers and arrays.
+        fun: a function `fun(x, *args)` that returns the residuals: a vector, or a pytree of numbers and arrays. Or
+            `effgrad.distributed.LeastSquares`, for n unknowns: the residuals stay on the workers, and `fun` and `jac`
+            of the result are n + 1 numbers of the same length and their Jacobian.
         x0: the start, a pytree; bounds are for the vector of all unknowns.
         method, options: as SciPy's; `args` and `progress` as in `minimize`.
 
@@ -301,9 +303,14 @@ def least_squares(
     ([1.0, 1.0], 'trf: the Jacobian')
     """
     unknowns = Unknowns(x0)
-    f = unknowns.of_vector(_flat(fun))
+    if isinstance(fun, LeastSquares):
+        f, matrix = few_residuals(fun, unknowns.unflatten, options.get("loss", "linear"))
+        kind = "the Jacobian, of a distributed sum"
+    else:
+        f = unknowns.of_vector(_flat(fun))
+        matrix, kind = (jacobian(f), "the Jacobian") if method == "lm" else _matrix(f, unknowns.vector, args)
     evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
-    matrix, kind = (jacobian(f), "the Jacobian") if method == "lm" else _matrix(f, unknowns.vector, args)
+    evaluations.settled = isinstance(fun, LeastSquares)  # what is compiled is compiled on the workers
 
     def solve() -> Value:
         return scipy.optimize.least_squares(
@@ -314,38 +321,46 @@ def least_squares(
 
 
 def root(
-    fun: Function, x0: Value, args: tuple[Value, ...] = (), method: str = "hybr", *, progress: bool = False,
+    fun: Function | Equations, x0: Value, args: tuple[Value, ...] = (), method: str = "hybr", *, progress: bool = False,
     **options: Value,
 ) -> Result:  # fmt: skip
     """`scipy.optimize.root` with the Jacobian supplied (to the methods hybr and lm, which use one).
 
-    `fun(x, *args)` returns as many numbers as `x0` has, as a vector or a pytree. Returns SciPy's result as `minimize`
-    does; its `history` has the lengths of the residuals.
+    `fun(x, *args)` returns as many numbers as `x0` has, as a vector or a pytree; or it is a sum over blocks on many
+    machines, `effgrad.distributed.Equations`. Returns SciPy's result as `minimize` does; its `history` has the lengths
+    of the residuals.
 
     >>> result = optimize.root(lambda p: [p["u"] + p["v"] - 3, p["u"] * p["v"] - 2], {"u": 5.0, "v": 0.0})
     >>> round(float(result.x["u"]), 6), round(float(result.x["v"]), 6), result.supplied
     (2.0, 1.0, 'hybr: the Jacobian')
     """
-    unknowns = Unknowns(x0)
-    f = unknowns.of_vector(_flat(fun))
+    unknowns, distributed = Unknowns(x0), isinstance(fun, Equations)
+    f = unknowns.of_vector(fun.value if isinstance(fun, Equations) else _flat(fun))
     count = np.size(plain(f(unknowns.vector, *args)))
     if count != unknowns.vector.size:
         raise NotDifferentiable(f"root has {unknowns.vector.size} unknowns and {count} equations; use least_squares")
     evaluations = Evaluations(f, args, progress, lambda r: float(np.linalg.norm(r)))
-    matrix, uses = jacobian(f), method in ("hybr", "lm")
+    evaluations.settled = distributed
+    matrix = unknowns.of_vector(fun.jacobian) if isinstance(fun, Equations) else jacobian(f)
+    uses = method in ("hybr", "lm")
 
     def solve() -> Value:
         given = {"jac": lambda x: matrix(x, *args)} if uses else {}
         return scipy.optimize.root(evaluations, unknowns.vector, method=method, **given, **options)
 
     supplied = f"{method}: " + ("the Jacobian" if uses else "nothing, for it uses no derivatives")
+    supplied += ", of a distributed sum" if distributed else ""
     return _run(evaluations, unknowns, supplied, solve)
 
 
-def curve_fit(f: Function, xdata: Value, ydata: Value, p0: Value = None, **options: Value) -> Value:
+def curve_fit(
+    f: Function | LeastSquares, xdata: Value = None, ydata: Value = None, p0: Value = None, **options: Value
+) -> Value:
     """`scipy.optimize.curve_fit` with the Jacobian of the model supplied.
 
-    `f(xdata, *parameters)` is the model; arguments and results are SciPy's: the parameters and their covariance.
+    `f(xdata, *parameters)` is the model; arguments and results are SciPy's: the parameters and their covariance. Or
+    `f` is `effgrad.distributed.LeastSquares`, whose blocks have the data, and whose residuals are divided by their
+    standard deviations where these differ: then only `p0`, a pytree, `bounds`, `method` and `absolute_sigma` are given.
 
     >>> t = np.linspace(0, 3, 50)
     >>> y = 2.5 * np.exp(-1.3 * t)
@@ -355,9 +370,25 @@ def curve_fit(f: Function, xdata: Value, ydata: Value, p0: Value = None, **optio
     """
     if "jac" in options:
         raise ValueError("curve_fit supplies jac: leave it out, or use SciPy's")
+    if isinstance(f, LeastSquares):
+        if xdata is not None or ydata is not None or p0 is None:
+            raise ValueError("the blocks of a distributed sum have the data: give p0 alone, curve_fit(total, p0=p0)")
+        return _fit_of_sum(f, p0, **options)
 
     def derivatives(x: Value, *parameters: Value) -> Value:
         return jacobian(lambda p: f(x, *p))(np.asarray(parameters, float))
 
     return scipy.optimize.curve_fit(f, xdata, ydata, p0, jac=derivatives, **options)
 
+
+def _fit_of_sum(total: LeastSquares, p0: Value, absolute_sigma: bool = False, **options: Value) -> tuple[Value, Value]:
+    """The parameters of the least sum of squares, and their covariance, by the pseudoinverse of J^T J as in SciPy."""
+    found = least_squares(total, p0, **options)
+    if not found.success:
+        raise RuntimeError(f"no parameters were found: {found.message}")
+    _, scales, axes = np.linalg.svd(found.jac, full_matrices=False)
+    axes = axes[scales > np.finfo(float).eps * max(found.jac.shape) * scales[0]]
+    scales = scales[: len(axes)]
+    free = total.count(found.x) - found.jac.shape[1]
+    variance = 1.0 if absolute_sigma else 2 * found.cost / free if free > 0 else np.inf
+    return found.x, variance * (axes.T / scales**2) @ axes
