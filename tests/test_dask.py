@@ -5,12 +5,14 @@ arrays, and differences where the program is small enough.
 """
 
 import operator
+import pathlib
 
 import laws
 import numpy as np
 import pytest
 from differences import directional
 from numpy_cases import CASES, X
+from processes import within
 
 from effgrad import Detached, NoCounterpart, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.fast import REVERSE
@@ -25,7 +27,7 @@ def computed(*args, **kwargs):
 
 @pytest.fixture(autouse=True)
 def nothing_is_computed():
-    with dask.config.set(scheduler=computed):
+    with dask.config.set(scheduler=computed), within(60):
         yield
 
 
@@ -278,3 +280,11 @@ def test_the_users_array_is_not_changed_and_may_change():
     x[1] = 7.0  # another graph in the user's array
     np.testing.assert_allclose(compute(gradient), np.vstack([np.zeros(4), 2 * MANY[1:]]))
     np.testing.assert_allclose(compute(x)[0], MANY[0])
+
+
+def test_the_page_counts_the_calls_that_are_refused():
+    page = " ".join((pathlib.Path(__file__).parents[1] / "docs/arrays.md").read_text().split())
+    one, many = (len(CASES) - len(refused & CASES.keys()) for refused in (REFUSED, REFUSED_IN_CHUNKS))
+    assert f"Of the {len(CASES)} calls of the table, {one} agree" in page
+    assert f"one chunk, and {many} in chunks of two by two" in page
+    assert f"is tested with ({len(CASES)} calls:" in page
