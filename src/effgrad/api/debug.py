@@ -13,6 +13,7 @@ import optree
 from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
+from effgrad.arrays.namespace import LibraryArray, taken
 from effgrad.arrays.value import KINDS, Traced, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite, running_frames
 from effgrad.modes.evaluate import Evaluate
@@ -25,8 +26,9 @@ class Watch(Evaluate):
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
         result = super().apply(primitive, *args, **params)
-        value = np.asarray(plain(result))
-        if value.dtype.kind in "fc" and not np.isfinite(value).all() and _new(value, [plain(a) for a in args]):
+        value = plain(result)
+        if _kind(value) in "fc" and not _all(np.isfinite(value)) and _new(value, [plain(a) for a in args]):
+            value = _numpy(value)
             bad = np.argwhere(~np.isfinite(value))
             place = f" at index {tuple(int(i) for i in bad[0])}, {len(bad)} in all" if value.ndim else ""
             first = value[tuple(bad[0])]
@@ -36,12 +38,26 @@ class Watch(Evaluate):
         return result
 
 
+def _kind(value: Any) -> str:
+    dtype: np.dtype[Any] = value.dtype if hasattr(value, "dtype") else np.result_type(value)
+    return dtype.kind
+
+
+def _all(truths: Any) -> bool:
+    return bool(np.all(truths))
+
+
+def _numpy(value: Any) -> Any:
+    """Return a plain value as an array of NumPy; one of another library is copied, for the message."""
+    return value.owner.numpy(value.primal) if isinstance(value, LibraryArray) else np.asarray(value)
+
+
 def _new(value: Any, args: list[Any]) -> bool:
     """Whether a NaN or an infinity is not just passed on from an argument."""
-    numbers = [a for a in args if np.result_type(a).kind in "fc"]
-    if np.isnan(value).any():
-        return not any(np.isnan(a).any() for a in numbers)
-    return all(np.isfinite(a).all() for a in numbers)
+    numbers = [a for a in args if _kind(a) in "fc"]
+    if not _all(value == value):
+        return all(_all(a == a) for a in numbers)
+    return all(_all(np.isfinite(a)) for a in numbers)
 
 
 def _in_reverse_pass() -> bool:
@@ -51,7 +67,7 @@ def _in_reverse_pass() -> bool:
 def _summary(value: Any) -> str:
     if np.ndim(value) == 0:
         return f"{value:.6g}" if isinstance(value, float) else str(value)
-    value = np.asarray(value)
+    value = _numpy(value)
     text = f"array of shape {value.shape}"
     if value.dtype.kind == "f" and value.size:
         text += f" from {np.nanmin(value):.6g} to {np.nanmax(value):.6g}"
@@ -191,7 +207,7 @@ def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) ->
     """The result of `f` under a mode of evaluation."""
     f = read(f)
     leaves, tree = flatten(args)
-    moving = [place for place, leaf in enumerate(leaves) if is_floating(leaf)]
+    moving = [place for place, leaf in enumerate(leaves) if is_floating(taken(leaf))]
 
     def program(inputs: list[Any]) -> Any:
         given = list(leaves)

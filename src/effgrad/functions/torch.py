@@ -11,6 +11,7 @@ import scipy.special
 
 from effgrad.arrays.value import OPERATORS, ordinary
 from effgrad.errors import NoCounterpart
+from effgrad.primitives.special import elementary
 
 _NAMES = {
     np: """abs acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2 negative reciprocal sign
@@ -20,7 +21,7 @@ _NAMES = {
         less_equal not_equal equal sum mean prod amax amin cumsum stack concat concatenate reshape swapaxes
         moveaxis tril triu trace real imag conj clip broadcast_to
         """.split(),
-    scipy.special: "erf erfc erfinv expit logit xlogy softmax log_softmax logsumexp gammaln".split(),
+    scipy.special: "erf erfc erfinv expit logit xlogy gammaln".split(),
     np.linalg: "inv det solve cholesky slogdet".split(),
 }  # fmt: skip
 _ALIASES = {
@@ -32,6 +33,8 @@ _ALIASES = {
     "linalg_slogdet": "slogdet", "absolute": "abs",
 }  # fmt: skip
 _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module, names in _NAMES.items() for name in names} | {
+    # SciPy's are no ufuncs, and would not see that an argument is traced.
+    **{name: elementary.RULES[name] for name in ("softmax", "log_softmax", "logsumexp")},
     "relu": lambda x: np.maximum(x, 0.0),
     "softplus": lambda x: np.logaddexp(x, 0.0),
     "permute": lambda x, axes: np.transpose(x, axes),

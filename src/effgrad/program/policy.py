@@ -12,11 +12,13 @@ from typing import Any
 
 from effgrad.program.rewritten import ON_DEMAND, root_of
 
-# Never rewritten: they look at frames and code objects, or have nothing that a derivative could pass through.
+# Never rewritten: they look at frames and code objects, or have nothing that a derivative could pass through. PyTorch
+# asks the types of its arguments whether they take its functions, and rewritten code would tell it NumPy's.
 NEVER = frozenset((
     "optree", "llvmlite", "numba", "pytest", "_pytest", "pluggy", "hypothesis", "importlib", "typing", "warnings",
     "logging", "threading", "inspect", "linecache", "traceback", "builtins", "pickle", "re", "contextlib", "abc",
     "asyncio", "concurrent", "multiprocessing", "pdb", "bdb", "unittest", "doctest",
+    "torch",
 ))  # fmt: skip
 # Rules that run the Python code of the library that they are about, which is rewritten then.
 RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))

@@ -28,7 +28,7 @@ from effgrad.program.syntax import OPERATIONS, Reader, first_line
 
 # Libraries are large and mostly compiled: they are rewritten only where a traced value goes in.
 ON_DEMAND = frozenset((
-    "numpy", "scipy", "pandas", "sklearn", "statsmodels", "matplotlib", "torch", "jax", "xarray",
+    "numpy", "scipy", "pandas", "sklearn", "statsmodels", "matplotlib", "jax", "xarray",
     *sys.stdlib_module_names,
 ))  # fmt: skip
 _FUTURE = 0x1FE0000  # the flags of `from __future__`
