@@ -5,6 +5,7 @@ What a reverse saves is measured by the executor of regions, which counts what l
 
 import logging
 import math
+import pathlib
 import warnings
 
 import numpy as np
@@ -166,12 +167,28 @@ def test_random_loops_have_the_same_gradient_however_little_room(seed):
 
 @pytest.mark.parametrize("count", [1000, 10_000, 1_000_000])
 def test_segments_stay_near_the_binomial_bound(count):
-    """With s states and t repetitions a loop may have C(s + t, t) steps (Griewank 1992): no schedule has more."""
-    for room in (8000, 800, 400):
+    """With s states and t evaluations a loop may have C(s + t, t) steps (Griewank 1992): no schedule has more."""
+    for room, beside in ((8000, 0), (2000, 0), (800, 1), (480, 1), (400, 3)):
         lengths, kept = segments(count, 8, 8.0, room)
-        states = kept // 8
+        states, evaluations = kept // 8, len(lengths) + 1
         least = next(t for t in range(40) if math.comb(states + t, t) >= count)
-        assert len(lengths) <= least + 2
+        assert least <= evaluations <= least + beside
+
+
+def test_the_page_has_the_evaluations_of_a_million_steps():
+    page = (pathlib.Path(__file__).parents[2] / "docs/how-to/memory.md").read_text()
+    rows = {}
+    for line in page.splitlines():
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if name in ("states kept", "evaluations of each step", "fewest by the bound"):
+            rows[name] = [int(cell) for cell in cells]
+    found = {}
+    for room in range(16_000, 300, -8):
+        lengths, kept = segments(1_000_000, 8, 8.0, room)
+        found[kept // 8] = len(lengths) + 1
+    assert [found[states] for states in rows["states kept"]] == rows["evaluations of each step"]
+    bound = [next(t for t in range(40) if math.comb(s + t, t) >= 1_000_000) for s in rows["states kept"]]
+    assert bound == rows["fewest by the bound"]
 
 
 def test_what_is_in_no_loop_goes_to_disk_without_being_compiled(caplog):
