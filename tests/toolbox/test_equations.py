@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.integrate as si
@@ -139,6 +140,21 @@ def test_events_have_derivatives_in_time_and_state():
     np.testing.assert_allclose(found[0], found[3], rtol=1e-12)
     np.testing.assert_allclose(found[1], 0, atol=1e-8)  # it lands at height zero
     np.testing.assert_allclose(found, differences(lambda q: thrown(q, **TIGHT), q), atol=1e-6)
+
+
+def test_times_of_events_are_as_exact_as_steps():
+    """With drag c a stone that is dropped lands where h = (g / c) t - (g / c^2) (1 - exp(-c t))."""
+    q = [10.0, 0.0, 9.81, 0.1]
+
+    def landing(h, v, g, c):
+        return mpmath.findroot(lambda t: h - g / c * t + g / c**2 * (1 - mpmath.exp(-c * t)), 1.5)
+
+    with mpmath.workdps(30):
+        orders = [tuple(int(i == j) for j in range(4)) for i in (0, 2, 3)]
+        exact = [float(mpmath.diff(landing, tuple(map(mpmath.mpf, ("10", "0", "9.81", "0.1"))), n)) for n in orders]
+    found = jacobian(lambda q: thrown(q, method="DOP853"))(np.array(q))
+    np.testing.assert_allclose(found[0, [0, 2, 3]], exact, rtol=1e-10)
+    np.testing.assert_allclose(found[4], 0.0, atol=1e-10)
 
 
 def test_stiff_problem():

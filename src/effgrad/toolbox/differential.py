@@ -38,6 +38,7 @@ from effgrad.toolbox.frozen import (
     joined,
     number,
     plain_tree,
+    slope_at,
 )
 from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
@@ -49,6 +50,8 @@ TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
 # More explicit steps than these, and the problem counts as stiff; after each so many the eigenvalues are looked at,
 # of systems that are not larger.
 MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
+# Steps of Newton's method to the time of an event.
+NEWTON = 4
 
 
 class Definition(Effect):
@@ -257,15 +260,7 @@ def _path(
 
 def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
     """The fields of the result of `solve_ivp`."""
-    args = call.get("args") or ()
-    fields: dict[str, Value] = {}
-    if events:
-        times = [_times_of(path, event, args, found) for event, found in zip(events, result.t_events, strict=True)]
-        fields["t_events"] = times
-        fields["y_events"] = [
-            with_value(np.transpose(path.at(t, number(t))), y) if len(y) else y
-            for t, y in zip(times, result.y_events, strict=True)
-        ]
+    fields = _of_events(call, result, path, events) if events else {}
     t_eval = call.get("t_eval")
     t = gathered(t_eval) if t_eval is not None else result.t
     if t_eval is None:
@@ -283,6 +278,18 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
     return Solution({**result, **fields})
 
 
+def _of_events(call: Call, result: Value, path: Trajectory, events: list[Function]) -> dict[str, Value]:
+    """The times of events, and the states there."""
+    args, state = call.get("args") or (), path.at if call.choice == "steps" else path.by_a_step
+    exact = [_times_of(state, event, args, found) for event, found in zip(events, result.t_events, strict=True)]
+    states = [
+        with_value(np.stack([state(t[i], number(t)[i]) for i in range(len(y))]), y) if len(y) else y
+        for t, y in zip(exact, result.y_events, strict=True)
+    ]
+    times = [with_value(t, found) for t, found in zip(exact, result.t_events, strict=True)]
+    return {"t_events": times, "y_events": states}
+
+
 def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
     """The states at the times of the result; the first is the initial value."""
     if plain_t[0] != path.grid.times[0] or depends(t):
@@ -291,17 +298,21 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
     return np.concatenate([first, path.at(t[1:], plain_t[1:])], axis=1) if len(plain_t) > 1 else first
 
 
-def _times_of(path: Trajectory, event: Function, args: Sequence[Value], found: Value) -> Value:
-    """The times of an event: roots of the event function along the solution."""
+def _times_of(state: Function, event: Function, args: Sequence[Value], found: Value) -> Value:
+    """The times of an event: roots of the event function along the solution, whose `state` at a time is given."""
     if not len(found):
         return found
 
     def crossing(t: float) -> Value:
         def residual(t: Value) -> Value:
-            value = gathered(event(t, path.at(t, number(t)), *args))
+            value = gathered(event(t, state(t, number(t)), *args))
             return np.reshape(value, ()) if np.ndim(value) else value
 
-        return follow_each(residual, np.float64(t), frozen(residual), "scipy.integrate.solve_ivp: an event")
+        at_primals = frozen(residual)
+        for _ in range(NEWTON):  # from the program's time to that of the exact solution
+            slope = slope_at(at_primals, np.float64(t))
+            t = t - at_primals(np.float64(t)) / slope if slope else t
+        return follow_each(residual, np.float64(t), at_primals, "scipy.integrate.solve_ivp: an event")
 
     return joined([crossing(t) for t in found])
 

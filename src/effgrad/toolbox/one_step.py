@@ -155,15 +155,25 @@ class Trajectory:
     """The solution of a differential equation as a function of what it depends on, by the steps of a grid."""
 
     def __init__(self, f: Function, times: Times, y: Value, grid: Grid) -> None:
-        self.times, self.grid = times, grid
+        self.f, self.times, self.grid = f, times, grid
         self.steps: list[Step] = []
         self.start = y
-        method = METHODS[grid.kind]
+        self.method = METHODS[grid.kind]
         for start, end, stages in zip(times[:-1], times[1:], grid.stages, strict=True):
-            step = method.step(f, start, y, end - start, stages)
+            step = self.method.step(f, start, y, end - start, stages)
             self.steps.append(step)
             y = step.end
         self.end = y
+
+    def by_a_step(self, t: Value, plain_t: float) -> Value:
+        """The state at one time by a shorter step to it: as exact as the steps are, unlike the interpolant."""
+        if self.grid.kind is Radau:
+            return self.at(t, plain_t)
+        ends = np.asarray(self.grid.times)
+        sign = 1.0 if ends[-1] >= ends[0] else -1.0
+        number = int(np.clip(np.searchsorted(sign * ends, sign * plain_t, side="left") - 1, 0, len(ends) - 2))
+        y = self.steps[number - 1].end if number else self.start
+        return self.method.step(self.f, self.times[number], y, t - self.times[number], None).end
 
     def at(self, t: Value, plain_t: Value) -> Value:
         """The states at some times, as columns; `plain_t` are their plain values."""
