@@ -26,6 +26,7 @@ from effgrad.effects import Effect, Handler, around, control, handle, multi, onc
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LONG = 2.0  # a program that takes so many seconds runs once
+RUNS = {10**3: 9, 10**4: 9, 10**5: 3, 10**6: 1}  # of so many operations
 OUT = ROOT / "benchmarks" / "results" / "effects.json"
 
 
@@ -116,8 +117,8 @@ def operations():
     rows = {f"tail, nesting {depth}": microseconds(10**5, 7, nested, depth, Tail(), loop, 10**5) for depth in (1, 8)}
     for label, handler in (("@around", Around()), ("@once", Once()), ("@control", Control()),
                            ("@control that waits", Waiting())):  # fmt: skip
-        for n in (10**3, 10**4, 10**5, 10**6):
-            rows[f"{label}, {n}"] = microseconds(n, 9 if n < 10**5 else 3, handle, handler, loop, n)
+        for n in RUNS:
+            rows[f"{label}, {n}"] = microseconds(n, RUNS[n], handle, handler, loop, n)
     rows["@multi, a resumption, 2^10 outcomes"] = microseconds(2**11 - 2, 7, handle, Multi(), choices, 10)
     return rows
 
@@ -171,7 +172,7 @@ class Asked:
         self.process.wait(timeout=60)
 
 
-def programs(rounds=7):
+def programs(rounds=5):
     """Seconds of each program for each library, run in turns; a word where a library cannot run it."""
     libraries = {name: Asked(name) for name in LIBRARIES if name == "effgrad" or has(name)}
     rows = {}
