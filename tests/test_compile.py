@@ -244,6 +244,7 @@ def test_an_index_that_is_an_array_without_axes(index, backend):
                 np.testing.assert_allclose(c(point), g(point), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # garbage of earlier tests
 def test_compiling_leaves_the_search_for_garbage_as_it_was():
     class Kept:
         pass

@@ -211,7 +211,7 @@ def children(count=10):
     return not any(statuses)
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("times", [2, pytest.param(8, marks=pytest.mark.sweep)])
 def test_a_child_of_a_process_whose_threads_derive_and_compile_does_not_hang(times, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for run in range(times):  # each in a process that has not compiled, with nothing compiled on disk
