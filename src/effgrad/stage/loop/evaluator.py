@@ -49,7 +49,8 @@ PLAIN: dict[type, Callable[..., Any]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 # The functions of Python and NumPy that have rules of their own.
-RULES = {k: f for module in (builtin, library, contractions, small_systems) for k, f in rules_in(vars(module)).items()}
+MODULES = builtin, library, contractions, small_systems, planes
+RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
 class Kind(NamedTuple):

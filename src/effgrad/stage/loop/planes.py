@@ -1,24 +1,23 @@
 """Complex numbers in a program that is being captured: two planes, so that regions and their derivatives are real.
 
 A complex array or number is a pair of real ones. Functions that move elements act on both planes, products are products
-of planes, and elementwise functions have formulas below, which are read as the user's functions are. Any other function
-is a call of NumPy that gives one plane of its result.
+of planes, and elementwise functions have formulas below, which are read as the user's functions are.
 """
 
 import ast
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS
 from effgrad.program.resolve import call
-from effgrad.stage.loop import fancy, registry
-from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop import fancy
+from effgrad.stage.loop.affine import NotCaptured, fresh
 from effgrad.stage.loop.element import primitive_of
-from effgrad.stage.loop.ir import constant
+from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, constant, load, whole
 from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, View, flat, whole_view
+from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
 # Functions that move elements or add them up: they act on each plane.
@@ -97,8 +96,10 @@ def binary(c: Symbols, op: ast.operator, a: Any, b: Any) -> Any:
         return product(c, np.matmul, [a, b], {})
     if isinstance(op, ast.Pow) and isinstance(b, int | float) and b in _POWERS:
         return _pair(c, *c.inline(_POWERS[b], list(as_planes(c, a)), {}))
+    if isinstance(op, ast.Pow) and not some(b):
+        return _pair(c, *c.inline(_powered, [*as_planes(c, a), b], {}))
     if isinstance(op, ast.Pow):
-        return applied(c, np.power, [a, b], {})
+        raise NotCaptured("a complex power")
     if isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not some(a), not some(b))
     raise NotCaptured(f"`{type(op).__name__}` of complex numbers")
@@ -155,6 +156,11 @@ def _squared(x: Real, y: Real) -> Planes:
 def _cubed(x: Real, y: Real) -> Planes:
     a, b = _squared(x, y)
     return _multiplied(a, b, x, y)
+
+
+def _powered(x: Real, y: Real, p: Real) -> Planes:
+    size, angle = np.hypot(x, y) ** p, p * np.arctan2(y, x)
+    return size * np.cos(angle), size * np.sin(angle)
 
 
 def _exp(x: Real, y: Real) -> Planes:
@@ -225,21 +231,13 @@ def called(c: Symbols, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if f in PRODUCTS:
         return product(c, f, args, kwargs)
     if f in OTHERS:
-        return OTHERS[f](c, *args)
-    return applied(c, f, args, kwargs)
+        return OTHERS[f](c, *args, **kwargs)
+    raise NotCaptured(f"{getattr(f, '__name__', f)} of complex numbers")
 
 
 def _full_like(first: Any, c: Symbols, value: Any) -> Complex:
     real = as_planes(c, value).real
     return Complex(c.call(first, [real], {}), c.call(np.zeros_like, [real], {}))
-
-
-OTHERS: dict[Any, Callable[..., Any]] = {
-    complex: lambda c, value: as_planes(c, value), len: lambda c, value: as_planes(c, value).real.shape[0],
-    np.vdot: lambda c, a, b: product(c, np.dot, [c.call(np.conj, [a], {}), b], {}),
-    np.equal: lambda c, a, b: compared(c, ast.Eq(), a, b), np.not_equal: lambda c, a, b: compared(c, ast.NotEq(), a, b),
-    **{f: functools.partial(_full_like, f) for f in (np.zeros_like, np.empty_like, np.ones_like)},
-}  # fmt: skip
 
 
 def joined(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Complex:
@@ -282,6 +280,21 @@ def product(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
     )
 
 
+def _rows(a: Complex) -> int:
+    n = a.real.shape[-1]
+    if not isinstance(n, int):
+        raise NotCaptured("the inverse of a matrix whose shape changes")
+    return n
+
+
+def solution(c: Symbols, a: Complex, b: Complex) -> Complex:
+    """The solution of a complex linear system, as a real one of twice as many unknowns."""
+    n = _rows(a)
+    matrix = c.call(np.block, [[[a.real, c.call(np.negative, [a.imag], {})], [a.imag, a.real]]], {})
+    found = c.call(np.linalg.solve, [matrix, c.call(np.concatenate, [[b.real, b.imag]], {})], {})
+    return Complex(c.index(found, slice(0, n)), c.index(found, slice(n, 2 * n)))
+
+
 def attribute(c: Symbols, value: Complex, name: str) -> Any:
     """An attribute of a complex array or number."""
     if name in ("real", "imag"):
@@ -306,39 +319,47 @@ def method(c: Symbols, value: Complex, name: str, args: list[Any], kwargs: dict[
     raise NotCaptured(f"the method {name!r} of a complex array")
 
 
-# Everything else
+# Fourier transforms
 
 
-class Plane:
-    """One plane of the result of a function, as a function of the planes of its arguments."""
+class Transform:
+    """A Fourier transform of both planes, stacked; it says itself what its reverse is: the other one, scaled."""
 
-    def __init__(self, f: Any, pairs: tuple[bool, ...], imaginary: bool) -> None:
-        self.f, self.pairs, self.imaginary = f, pairs, imaginary
-        self.__name__ = getattr(f, "__name__", repr(f))
+    def __init__(self, inverse: bool, axis: int, scale: float = 1.0) -> None:
+        self.inverse, self.axis, self.scale = inverse, axis, scale
+        self.__name__ = "ifft" if inverse else "fft"
 
-    def whole(self, *values: Any, **kwargs: Any) -> Any:
-        """The function's result."""
-        left = iter(values)
-        args = [next(left) + 1j * next(left) if pair else next(left) for pair in self.pairs]
-        f = self.f if KINDS.isdisjoint(map(type, args)) else call(self.f)
-        return f(*args, **kwargs)
+    def __call__(self, x: Any) -> Any:
+        result = call(np.fft.ifft if self.inverse else np.fft.fft)(x[0] + 1j * x[1], axis=self.axis) * self.scale
+        return call(np.stack)([np.real(result), np.imag(result)])
 
-    def __call__(self, *values: Any, **kwargs: Any) -> Any:
-        result = self.whole(*values, **kwargs)
-        return np.imag(result) if self.imaginary else np.real(result)
+    def reverse(self, s: Apply, cotangents: Mapping[Buffer, Buffer]) -> Block:
+        """The statements that add to the cotangent of the planes."""
+        (x,), g = s.inputs, cotangents[s.output]
+        n = x.shape[1:][self.axis]
+        part, other = Buffer(fresh("part"), x.shape, x.dtype), self.scale * (1 / n if self.inverse else n)
+        dims, place = whole(x)
+        added = Map(dims, [Store(cotangents[x], place, load(part, place), adds=True)])
+        return [Apply(Transform(not self.inverse, self.axis, other), (g,), part, self.__name__), added]
 
 
-def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A call of a library's function by NumPy, once for each plane of its result."""
-    if not registry.is_pure(f):
-        raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")
-    pairs = tuple(is_complex(a) for a in args)
-    values = [x for a, pair in zip(args, pairs, strict=True) for x in (as_planes(c, a) if pair else [a])]
-    try:
-        with np.errstate(all="ignore"):
-            samples = [fancy.sample(v.shape, v.dtype) if isinstance(v, View | Lazy) else v for v in values]
-            result = Plane(f, pairs, False).whole(*samples, **kwargs)
-    except Exception as error:
-        raise NotCaptured(f"{getattr(f, '__name__', f)}: {error}") from None
-    found = [fancy.applied(c, Plane(f, pairs, k), values, kwargs) for k in (False, True)[: 1 + is_complex(result)]]
-    return Complex(*found) if len(found) == 2 else found[0]
+def _transformed(inverse: bool, c: Symbols, a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Complex:
+    if n is not None or norm not in (None, "backward"):
+        raise NotCaptured("a Fourier transform of another length or norm")
+    result = fancy.applied(c, Transform(inverse, axis), [c.stacked(list(as_planes(c, a)))], {})
+    return Complex(c.index(result, 0), c.index(result, 1))
+
+
+_fft = rule(np.fft.fft)(functools.partial(_transformed, False))
+_ifft = rule(np.fft.ifft)(functools.partial(_transformed, True))
+
+# Functions of complex arguments that are none of those.
+OTHERS: dict[Any, Callable[..., Any]] = {
+    complex: lambda c, value: as_planes(c, value), len: lambda c, value: as_planes(c, value).real.shape[0],
+    np.linalg.solve: lambda c, a, b: solution(c, as_planes(c, a), as_planes(c, b)),
+    np.linalg.inv: lambda c, a: solution(c, as_planes(c, a), as_planes(c, np.eye(_rows(a)))),
+    np.vdot: lambda c, a, b: product(c, np.dot, [c.call(np.conj, [a], {}), b], {}),
+    np.equal: lambda c, a, b: compared(c, ast.Eq(), a, b), np.not_equal: lambda c, a, b: compared(c, ast.NotEq(), a, b),
+    **{f: functools.partial(_full_like, f) for f in (np.zeros_like, np.empty_like, np.ones_like)},
+    np.fft.fft: _fft, np.fft.ifft: _ifft,
+}  # fmt: skip
