@@ -57,6 +57,34 @@ def f(x):
     b[0, 0] = 5.0
     return np.sum(a * 2.0) + np.sum(b)
 """,
+    "a contiguous copy of a view stays what it was": """
+def f(x):
+    b = x[:, 1:]
+    x[0, 0] = 3.0
+    c = np.ascontiguousarray(b)
+    d = np.ravel(b, order="K")
+    x[:] = 7.0
+    return np.sum(c * c) + np.sum(d) + np.sum(b)
+""",
+    "an array without axes is changed in place": """
+def f(x):
+    a = x[0, :1] * 2.0
+    b = np.squeeze(a)
+    a **= 2
+    b *= x[1, 1]
+    b += 1.0
+    return np.sum(a) + b
+""",
+    "einsum gives a view": """
+def f(x):
+    a = np.zeros((2, 2))
+    a[0, 0] = x[0, 0]
+    b = np.einsum("ij->ji", a)
+    b[1, 0] = x[1, 1]
+    d = np.einsum("ii->i", a)
+    d *= 2.0
+    return np.sum(a * a)
+""",
     "a traced number through flat": """
 def f(x):
     a = np.zeros((2, 2))

@@ -5,6 +5,7 @@ import numpy as np
 import numpy_cases
 import pytest
 import scipy.special as sp
+from random_programs import random_program
 
 from effgrad import (
     EffgradError,
@@ -81,9 +82,27 @@ def test_errors_are_those_of_a_plain_run(run):
             RUNS[run](f, X.copy())
 
 
+@pytest.mark.eager
+@pytest.mark.filterwarnings("ignore")
+def test_random_programs_have_numpys_value():
+    """To the bit and in dtype, in several layouts; compiled to NumPy's calls or to machine code, but for rounding."""
+    for seed in range(100):
+        x = np.random.default_rng(seed).normal(size=(3, 4))
+        x = [x, x.astype(np.float32), np.asfortranarray(x), x[::-1], np.repeat(x, 2, axis=1)[:, ::2]][seed % 5]
+        f = random_program(seed)
+        plain = f(x)
+        for run in ("forward", "reverse", "checkpoint"):
+            found = RUNS[run](f, x)
+            assert (np.result_type(found), found) == (np.result_type(plain), plain), (seed, run)
+        if seed % 10 in (0, 1):
+            for found in (compile(f, "numpy")(x), compile(f)(x)):
+                assert np.result_type(found) == np.result_type(plain)
+                np.testing.assert_allclose(found, plain, rtol=32 * np.finfo(x.dtype).eps, err_msg=str(seed))
+
+
 def test_a_value_that_differs_is_named():
     def wrong(x):
-        return np.sum(x) + (0.0 if type(x) is np.ndarray else 1.0)
+        return np.sum(x) + (1.0 if hasattr(x, "primal") else 0.0)
 
     for check in (debug_values(wrong), lambda x: check_grad(wrong, x), lambda x: compare(wrong, x)):
         with pytest.raises(EffgradError, match="the function gives"):
@@ -164,6 +183,42 @@ def test_inverse_hyperbolic_functions_at_all_sizes(size):
     assert grad(np.arcsinh)(size) == pytest.approx(float(1 / mpmath.sqrt(1 + x * x)), rel=1e-15, abs=0)
     if size > 1:
         assert grad(np.arccosh)(size) == pytest.approx(float(1 / mpmath.sqrt(x * x - 1)), rel=1e-15, abs=0)
+
+
+EXACT = {
+    "hypot": (lambda x: np.hypot(x[0], x[1]), lambda a, b, h: [a / h, b / h]),
+    "abs": (lambda x: np.abs(x[0] + 1j * x[1]), lambda a, b, h: [a / h, b / h]),
+    "angle": (lambda x: np.angle(x[0] + 1j * x[1]), lambda a, b, h: [-b / h**2, a / h**2]),
+    "arctan2": (lambda x: np.arctan2(x[0], x[1]), lambda a, b, h: [b / h**2, -a / h**2]),
+    "product": (np.prod, lambda a, b, h: [b, a]),
+    "quotient": (lambda x: x[0] / x[1], lambda a, b, h: [1 / b, -a / b**2]),
+    "largest size": (lambda x: np.linalg.norm(x, np.inf), lambda a, b, h: [abs(a) > abs(b), -int(abs(b) > abs(a))]),
+    "logaddexp": (lambda x: np.logaddexp(x[0], x[1]), lambda a, b, h: [weight(a - b), weight(b - a)]),
+    "logsumexp": (sp.logsumexp, lambda a, b, h: [weight(a - b), weight(b - a)]),
+    "arcsinh": (lambda x: np.sum(np.arcsinh(x)), lambda a, b, h: [1 / mpmath.hypot(1, a), 1 / mpmath.hypot(1, b)]),
+}
+
+
+def weight(difference):
+    return 1 / (1 + mpmath.exp(-difference)) if abs(difference) < 1e5 else mpmath.mpf(difference > 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", EXACT)
+def test_derivatives_at_the_ends_of_the_range(row):
+    """Against the formula at 50 digits, wherever value and derivative are doubles; also for subnormal numbers."""
+    f, formula = EXACT[row]
+    sizes = [1e-310, 1e-200, 1.0, 1e200, 1e300]
+    for a in sizes:
+        for b in (3 * size for size in sizes):
+            x = np.array([a, -b])
+            with mpmath.workdps(50), np.errstate(all="ignore"):
+                exact = formula(mpmath.mpf(a), -mpmath.mpf(b), mpmath.hypot(a, b))
+                wanted = np.array([float(part) for part in exact])
+                if not np.isfinite([f(x), *wanted]).all():
+                    continue
+                for found in (grad(f)(x), jacobian(f, mode="forward")(x)):
+                    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-320, err_msg=str(x))
 
 
 def test_products_that_underflow_or_overflow_on_the_way():

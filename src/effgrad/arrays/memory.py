@@ -310,15 +310,23 @@ def laid_as(value: Any, memory: Any) -> Any:
     laid: Any = outline(value)
     if memory.flags.c_contiguous and laid.flags.c_contiguous:
         return value
+    if 0 in _steps(memory):  # an element stands for several
+        first = tuple([slice(0, 1) if step == 0 else slice(None) for step in memory.strides])
+        return np.broadcast_to(laid_as(getitem(value, index=first), memory[first]), memory.shape)
     back = tuple([slice(None, None, -1) if step < 0 else slice(None) for step in memory.strides])
-    wanted, found = (np.empty_like(array[back]) for array in (memory, laid))
-    forward = all(step > 0 or n < 2 for step, n in zip(laid[back].strides, laid.shape, strict=True))
-    if (forward and wanted.strides == found.strides) or not wanted.flags.forc:
+    wanted, found = (np.empty_like(array[back], bool) for array in (memory, laid))
+    alike = wanted.strides == found.strides and min(_steps(laid[back]), default=1) > 0
+    if alike or not wanted.flags.forc:
         return value
     order = "C" if wanted.flags.c_contiguous else "F"
-    if all(step > 0 for step in memory.strides):
+    if min(memory.strides) >= 0:
         return value.copy(order)
     return getitem(getitem(value, index=back).copy(order), index=back)
+
+
+def _steps(array: Any) -> list[int]:
+    """The strides along axes that have more than one element."""
+    return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
 def copied(array: Any) -> Any:

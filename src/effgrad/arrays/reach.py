@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.value import KINDS, example
+from effgrad.arrays.value import KINDS, outline
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ def contiguous(order: str) -> Any:
 
     def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
         result = array(a, dtype, copy=None, ndmin=1)
-        return result if example(result).flags[order] else result.copy(order)
+        return result if outline(result).flags[order] else result.copy(order)
 
     return rule
 

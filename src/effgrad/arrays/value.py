@@ -470,7 +470,7 @@ def _binary(name: str) -> Any:
 
     def inplace(self: Traced, other: Any) -> Any:
         result = OPERATORS[name](self, other)
-        if self.ndim == 0 and not isinstance(plain(self), np.ndarray):
+        if self.ndim == 0 and self.addresses() is None and not isinstance(plain(self), np.ndarray):
             return result  # a number is not changed in place
         if result.shape != self.shape:
             raise ValueError(f"in-place {name} of shapes {self.shape} and {np.shape(other)} changes the shape")
@@ -622,6 +622,8 @@ def example(value: Any) -> Any:
 
 def outline(value: Any) -> Any:
     """A plain array of the value's shape, in its order in memory."""
+    if type(value) in KINDS and (addresses := value.addresses()) is not None:
+        return addresses
     value = example(value)
     return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
 
