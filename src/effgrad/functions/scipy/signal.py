@@ -11,6 +11,7 @@ import scipy.signal
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
+from effgrad.errors import NoRule
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
 from effgrad.primitives import cotangents
@@ -66,12 +67,16 @@ def _convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     axes = tuple(range(np.ndim(plain(in1))))
     if not axes:
         return in1 * in2
+    if 0 in (np.size(plain(in1)), np.size(plain(in2))):
+        raise NoRule("scipy.signal.convolve and correlate of an empty array have no derivative rule: leave it out")
     return _mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
 
 
 def _fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     in1, in2 = np.asarray(in1), np.asarray(in2)
     ndim = np.ndim(plain(in1))
+    if 0 in (np.size(plain(in1)), np.size(plain(in2))):
+        return np.zeros(0)
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     return _mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
 
