@@ -27,10 +27,11 @@ def written(z, a):
 
 
 def products(z, a):
-    s = 0.0
+    s, z = 0.0, z[:2] + z[2:]
     for i in range(40):
-        H = np.outer(z, z.conj()) + a * np.eye(4) + np.diag(z) * 0.1j
-        s = s + np.vdot(z, H @ z) + z[i % 4] ** 2 + np.einsum("ij,j->i", H, z)[0] + np.trace(np.kron(H, np.eye(2)))
+        H = np.outer(z, z.conj()) + a * np.eye(2) + np.diag(z) * 0.1j
+        s = s + np.vdot(z, H @ z) + z[i % 2] ** 2 + np.einsum("ij,j->i", H, z)[0]
+        s = s + np.trace(np.kron(H, np.eye(2)))
         z = (H @ z) / np.sqrt(np.sum(np.abs(H @ z) ** 2))
     return abs(s) + s.real
 
@@ -134,7 +135,7 @@ def test_complex_loops_are_captured(f, every_loop):
         close(effgrad.compile(gradient)(Z.copy(), A), wanted)
 
 
-@pytest.mark.parametrize("f", [elementwise, written, split_steps, chosen, exchanged], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [written, split_steps, chosen, exchanged], ids=lambda f: f.__name__)
 def test_both_nestings_and_differences(f):
     g = lambda a: f(Z * (1 + 0.1j * a), a)  # noqa: E731
     step = 1e-5

@@ -38,7 +38,9 @@ def matrix(n):
     return A
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize(
+    "n", [1, pytest.param(2, marks=pytest.mark.sweep), 3, pytest.param(4, marks=pytest.mark.sweep), 6]
+)
 @pytest.mark.parametrize("f", [solved, solved_for_columns, inverted], ids=lambda f: f.__name__)
 def test_systems_in_a_loop(f, n):
     A, b = matrix(n), np.linspace(0.5, 1.0, n)
