@@ -227,12 +227,14 @@ def test_derivatives_that_are_arrays_made_inside_are_plain():
 UNSUPPORTED = {
     "byteswap", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "setflags", "tobytes", "tofile",
 }  # fmt: skip
+# NumPy 2.1 still has these, to say that they are gone.
+GONE = {"itemset", "newbyteorder", "ptp"}
 
 
 def test_a_traced_array_has_the_attributes_of_an_array():
     def f(x):
         missing = {name for name in dir(np.ndarray) if name[0] != "_" and name not in dir(Traced)}
-        assert missing == UNSUPPORTED
+        assert missing - GONE == UNSUPPORTED
         assert x.__array_namespace__() is np and x.to_device("cpu") is x
         assert (x.nbytes, x.itemsize, x.device) == (48, 8, "cpu")
         return np.sum(x)
