@@ -107,3 +107,14 @@ def test_a_pullback_is_the_adjoint_in_the_real_inner_product():
     np.testing.assert_allclose(np.real(np.vdot(cotangent, moved)), np.real(np.vdot(pullback(cotangent)[0], tangent)))
     # Of a real function it is the gradient.
     np.testing.assert_allclose(vjp(lambda z: np.sum(np.abs(z) ** 2), Z)[1](1.0)[0], 2 * Z)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "log", "log2", "log10", "arccos", "arcsin", "arctanh"])
+@pytest.mark.parametrize("at", [0.3, -2.5])
+def test_functions_of_emath_are_complex_outside_the_real_domain(name, at):
+    """Differences of `np.emath` itself are the oracle (tmm computes angles of light with it)."""
+    f = getattr(np.emath, name)
+    x, h = np.array([at, 0.4]), 1e-6
+    value, slope = jvp(f, (x,), (np.ones(2),))
+    np.testing.assert_allclose(value, f(x), rtol=1e-15)
+    np.testing.assert_allclose(slope, (f(x + h) - f(x - h)) / (2 * h), rtol=1e-7)

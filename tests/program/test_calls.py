@@ -24,7 +24,7 @@ import scipy.special
 import scipy.stats
 from scipy.linalg import expm as bound_before
 
-from effgrad import check_grad, grad, jvp
+from effgrad import check_grad, compile, grad, jvp
 from effgrad.errors import Detached, NoRule
 
 A = np.array([[1.0, 2.0], [0.5, 3.0]])
@@ -249,3 +249,20 @@ def test_a_function_of_numpy_that_the_user_has_replaced_stays_so(monkeypatch):
 )
 def test_objects_of_numpy_that_call_and_join(f):
     check_grad(lambda x: np.sum(f(x) * np.cos(f(x))), np.array([0.3, 0.7, -0.4]))
+
+
+def number_of_an_array(x):
+    """The way of libraries to ask whether an argument is a number or a sequence (pyquaternion)."""
+    try:
+        return float(x)
+    except TypeError:
+        return np.sum(np.float64(x) ** 2)
+
+
+def test_an_array_of_several_elements_is_no_number():
+    """It was a ValueError about shapes, which programs that ask for a TypeError did not expect."""
+    x = np.array([1.0, 2.0])
+    assert number_of_an_array(x) == 5.0
+    np.testing.assert_array_equal(grad(number_of_an_array)(x), 2 * x)
+    np.testing.assert_array_equal(compile(grad(number_of_an_array))(x), 2 * x)
+    np.testing.assert_array_equal(grad(lambda x: np.sum(np.float64([x[0] * x[1], x[0]])))(x), [3.0, 1.0])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from effgrad.arrays.reach import as_array
 from effgrad.arrays.value import KINDS, plain, plain_tree
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
@@ -34,13 +35,21 @@ def _hypot(*sides: Any) -> Any:
 
 
 def _float(value: Any = 0.0) -> Any:
-    value = np.reshape(value, ()) if np.ndim(plain(value)) else value
+    if np.ndim(plain(value)):
+        float(np.zeros(np.shape(plain(value))))  # an array of several elements is no number: NumPy's own error
+        value = np.reshape(value, ())
     kind = np.result_type(plain(value)).kind
     if kind == "c":
         raise TypeError("can't convert complex to float")
     if kind in "iub":
         value = value * 1.0
     return value[()] if isinstance(plain(value), np.ndarray) else value
+
+
+def _double(value: Any = 0.0) -> Any:
+    """`np.float64(value)`, which is an array where it is given one."""
+    array = as_array(value)
+    return array if np.ndim(plain(array)) else _float(value)
 
 
 def _type(*args: Any) -> Any:
@@ -93,7 +102,7 @@ RULES: list[tuple[Any, str, Any]] = [
 # Classes: the constructors of integers and truth values round, those of floating point numbers keep a traced value.
 CLASSES: dict[Any, Any] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
-    **dict.fromkeys((float, np.float64, np.longdouble), _float),
+    float: _float, np.float64: _double, np.longdouble: _double,
     **dict.fromkeys((complex, np.complex128), _complex),
     type: _type,
 }
