@@ -20,10 +20,10 @@ import warnings
 from benchmarks.conformance.programs.checkout import NotThere, Program
 from benchmarks.conformance.programs.judge import QUESTIONS, judge
 
-AREAS = ("simulations", "finance", "filters", "optics", "networks")
+AREAS = ("simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks")
 PLACE = pathlib.Path(__file__).parents[2] / "results" / "programs.md"
 SECONDS = 150
-OUTCOMES = ("agrees", "refused", "wrong", "undecided", "not there")
+OUTCOMES = ("agrees", "refused", "wrong", "failed", "undecided", "not there")
 
 
 def table() -> dict[str, Program]:
@@ -56,7 +56,7 @@ def apart(folder: pathlib.Path, name: str) -> dict[str, str]:
         return dict.fromkeys(QUESTIONS, f"undecided: not done in {SECONDS} s")
     if done.returncode or not done.stdout.strip():
         last = (done.stderr.strip().splitlines() or [""])[-1]
-        return dict.fromkeys(QUESTIONS, f"wrong: the process ended with {done.returncode}: {last[:160]}")
+        return dict.fromkeys(QUESTIONS, f"failed: the process ended with {done.returncode}: {last[:160]}")
     answers: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
     return answers
 
@@ -64,7 +64,7 @@ def apart(folder: pathlib.Path, name: str) -> dict[str, str]:
 def outcome(answers: dict[str, str]) -> str:
     """The worst of a program's answers."""
     words = {answer.partition(":")[0] for answer in answers.values()}
-    order = ("not there", "wrong", "refused", "undecided", "agrees")
+    order = ("not there", "wrong", "failed", "refused", "undecided", "agrees")
     return next(word for word in order if word in words)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import optree
 
 STUBBED = (
     "matplotlib", "matplotlib.pyplot", "matplotlib.animation", "matplotlib.patches", "mpl_toolkits.mplot3d",
@@ -64,14 +65,22 @@ def numpy_for_autograd() -> None:
     """Let HIPS autograd's names be NumPy's and SciPy's own functions, and what it differentiates by be a stub."""
     for part in ("", ".extend", ".differential_operators", ".core", ".misc", ".tracer", ".wrap_util", ".builtins"):
         stub(f"autograd{part}")
-    stub("autograd.numpy.numpy_vjps", "autograd.numpy.numpy_boxes")
+    stub("autograd.numpy.numpy_vjps", "autograd.numpy.numpy_boxes", "autograd.misc.flatten", "autograd.misc.optimizers")
     sys.modules["autograd"].isinstance = isinstance
     vars(sys.modules["autograd.builtins"]).update(isinstance=isinstance, list=list, dict=dict, tuple=tuple)
     for place in ("numpy", "numpy.linalg", "numpy.random", "numpy.fft"):
         sys.modules[f"autograd.{place}"] = importlib.import_module(place)
     for place in ("scipy", "scipy.special", "scipy.stats", "scipy.linalg", "scipy.signal", "scipy.integrate"):
         sys.modules[f"autograd.{place}"] = importlib.import_module(place)
+    for name in ("norm", "multivariate_normal", "t", "beta", "gamma", "poisson", "dirichlet"):
+        sys.modules[f"autograd.scipy.stats.{name}"] = getattr(importlib.import_module("scipy.stats"), name)
     vars(sys.modules["autograd"]).update(numpy=np, scipy=sys.modules["scipy"])
+    vars(sys.modules["autograd.misc.flatten"])["flatten"] = flat
+
+
+def flat(tree: Any) -> tuple[Any, None]:
+    """The numbers of a tree as one vector, which is what autograd's `flatten` gives first."""
+    return np.concatenate([np.ravel(leaf) for leaf in optree.tree_leaves(tree)]), None
 
 
 @dataclass(frozen=True)

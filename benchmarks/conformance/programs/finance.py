@@ -84,3 +84,31 @@ def jump_densities(checkout: Checkout) -> tuple[Any, ...]:
         return nig, module.Merton_pdf(x, 1.5, theta, sigma, 0.8, 0.1, 0.3)
 
     return densities, np.linspace(-0.4, 0.5, 5), -0.1, 0.2
+
+
+@program("quantopian/empyrical", "`sharpe_ratio`, `sortino_ratio`, `max_drawdown` and others, by daily returns")
+def returns(checkout: Checkout) -> tuple[Any, ...]:
+    stub("six", iteritems=dict.items)
+    checkout.bare("empyrical", "empyrical")
+    vars(np)["NINF"] = -np.inf  # a name of NumPy 1
+    stats = importlib.import_module("empyrical.stats")
+    names = ("sharpe_ratio", "sortino_ratio", "annual_volatility", "cum_returns_final", "max_drawdown", "tail_ratio")
+    daily = np.random.default_rng(0).normal(0.001, 0.01, size=30)
+    return lambda r: [getattr(stats, name)(r) for name in names], daily
+
+
+@program("vollib/py_lets_be_rational", "`black`: the undiscounted price of an option, and `normalised_vega`")
+def rational(checkout: Checkout) -> tuple[Any, ...]:
+    module = checkout.package("py_lets_be_rational.lets_be_rational")
+
+    def prices(forward: Any, strike: Any, volatility: Any) -> Any:
+        return module.black(forward, strike, volatility, 0.5, 1.0), module.normalised_vega(0.1, volatility)
+
+    return prices, 100.0, 110.0, 0.3
+
+
+@program("vollib/py_lets_be_rational", "an implied volatility by price, forward and strike")
+def implied_volatility(checkout: Checkout) -> tuple[Any, ...]:
+    module = checkout.package("py_lets_be_rational.lets_be_rational")
+    implied = module.implied_volatility_from_a_transformed_rational_guess
+    return lambda *x: implied(*x, 0.5, 1.0), 5.0, 100.0, 110.0

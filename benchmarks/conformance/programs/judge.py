@@ -28,10 +28,10 @@ class Undecided(Exception):
 
 
 def judge(f: Any, args: tuple[Any, ...]) -> dict[str, str]:
-    """The answer to each question: agrees, refused, wrong or undecided, with a reason."""
+    """The answer to each question: agrees, refused, wrong, undecided or failed, with a reason."""
     objective = weighted(f, args)
     plain = float(objective(args))
-    if not np.isfinite(plain) or objective(args) != plain:
+    if not np.isfinite(plain) or abs(objective(args) - plain) > 1e-13 * abs(plain):
         raise ValueError(f"the plain program's value {plain} is not finite, or not always the same")
     asks: dict[str, Callable[[], None]] = {
         "value": lambda: value(f, args),
@@ -52,7 +52,7 @@ def answer(ask: Callable[[], None]) -> str:
     except Undecided as error:
         return f"undecided: {error}"
     except Exception as error:
-        return f"wrong: {type(error).__name__}: {' '.join(str(error).split())[:160]}"
+        return f"failed: {type(error).__name__}: {' '.join(str(error).split())[:160]}"
     return "agrees"
 
 

@@ -1,9 +1,11 @@
 """Neural networks."""
 
+import collections
+import importlib
 from typing import Any
 
 import numpy as np
-from benchmarks.conformance.programs.checkout import Checkout, program
+from benchmarks.conformance.programs.checkout import Checkout, numpy_for_autograd, program
 
 
 @program("jaymody/picoGPT", "`gpt2`: logits of a small transformer, by all its weights")
@@ -48,3 +50,29 @@ def recurrent(checkout: Checkout) -> tuple[Any, ...]:
         return [node.state.h for node in network.lstm_node_list]
 
     return states, np.random.default_rng(1).normal(size=(5, 9)), np.random.default_rng(2).normal(size=5)
+
+
+@program("HIPS/autograd", "the network of its examples, with `import numpy as np`: the posterior by weights")
+def perceptron(checkout: Checkout) -> tuple[Any, ...]:
+    numpy_for_autograd()
+    example, rng = checkout.load("examples/neural_net.py"), np.random.default_rng(0)
+    weights = example.init_random_params(0.5, [4, 5, 3], np.random.RandomState(0))
+    x, y = rng.normal(size=(6, 4)), np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    return lambda w: example.log_posterior(w, x, y, 0.1), weights
+
+
+@program("ddbourgin/numpy-ml", "`Conv2D`, `LayerNorm1D`: outputs of layers by their inputs")
+def layers(checkout: Checkout) -> tuple[Any, ...]:
+    checkout.bare("numpy_ml", "numpy_ml")
+    vars(collections)["Hashable"] = collections.abc.Hashable  # its name before Python 3.10
+    module, rng = importlib.import_module("numpy_ml.neural_nets.layers"), np.random.default_rng(0)
+    np.random.seed(0)
+    filters, norm = module.Conv2D(2, (3, 3), act_fn="Tanh"), module.LayerNorm1D()
+    image, steps = rng.normal(size=(1, 6, 6, 2)), rng.normal(size=(4, 3))
+    for layer, x in ((filters, image), (norm, steps)):
+        layer.forward(x)  # which makes the weights
+
+    def outputs(image: Any, steps: Any) -> Any:
+        return [filters.forward(image, retain_derived=False), norm.forward(steps, retain_derived=False)]
+
+    return outputs, image, steps
