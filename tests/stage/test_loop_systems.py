@@ -64,6 +64,22 @@ def test_both_nestings_of_second_order(f):
         assert np.allclose(found, wanted, rtol=1e-6, atol=1e-7 * np.max(np.abs(wanted)))
 
 
+def test_norms_in_a_loop():
+    def f(x):
+        s = 0.0
+        for k in range(STEPS):
+            x = x - 0.01 * x / np.linalg.norm(x) ** 3 + 0.001 * k * np.linalg.norm(np.outer(x, x), axis=1)
+            s = s + np.linalg.norm(x) + np.linalg.norm(x, 1)
+        return s
+
+    x = np.array([1.0, -0.5, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = effgrad.compile(effgrad.value_and_grad(f))(x)
+    wanted = effgrad.value_and_grad(f)(x)
+    assert np.isclose(found[0], wanted[0]) and np.allclose(found[1], wanted[1], rtol=1e-10)
+
+
 def test_a_singular_matrix_is_the_error_that_numpy_raises():
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])
     run = effgrad.compile(solved)

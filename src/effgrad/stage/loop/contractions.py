@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop import library
+from effgrad.stage.loop import fancy, library
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
-from effgrad.stage.loop.element import MULTIPLY, WHERE, cast, element
+from effgrad.stage.loop.element import MULTIPLY, SQRT, WHERE, cast, element
 from effgrad.stage.loop.ir import INT, Element, constant, index
 from effgrad.stage.loop.operands import Extent, Lazy, View, same_extent
 from effgrad.stage.loop.registry import rule
@@ -88,6 +88,14 @@ def _kron(c: Symbols, a: Any, b: Any) -> Any:
         raise NotCaptured("np.kron of arrays that are no matrices")
     product = _contracted(c, ["ik", "jl"], "ijkl", [x, y])
     return c.reshape(c.lazy(product), [x.shape[0] * y.shape[0], x.shape[1] * y.shape[1]])  # type: ignore[list-item]
+
+
+@rule(np.linalg.norm)
+def _norm(c: Symbols, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    value = c.lazy(x)
+    if ord is not None or value.dtype.kind != "f" or isinstance(axis, tuple):
+        return fancy.applied(c, np.linalg.norm, [x], {"ord": ord, "axis": axis, "keepdims": keepdims})
+    return c.elementwise(SQRT, c.reduce(c.elementwise(MULTIPLY, value, value), axis, keepdims))
 
 
 @rule(np.trace)
