@@ -73,3 +73,25 @@ def test_a_condition_may_be_a_list(condition):
     np.testing.assert_array_equal(
         grad(lambda x: np.sum(np.where(condition, x, x**2)))(X), np.where(condition, 1.0, 2 * X)
     )
+
+
+OPERANDS = {
+    "list - number": lambda x: np.sum([x[0], x[1]] - np.max(x)),
+    "array - list": lambda x: np.sum(x[:2] - [x[0] * x[1], 1.0]),
+    "list @ array": lambda x: [x[0], x[1], 1.0] @ x,
+    "array @ list": lambda x: x @ [x[0], x[1], 1.0],
+    "list > number": lambda x: np.sum(x * ([x[0], 0.5, 9.0] > np.max(x) * 0.9)),
+    "array > list": lambda x: np.sum(x * (x > [x[0] - 1, x[1] + 1, 0])),
+    "tuple * array": lambda x: np.sum((x[0], 2.0, x[1]) * x),
+    "nested list * array": lambda x: np.sum([[x[0], 1.0], [2.0, x[1]]] * x[1:]),
+    "array + list of numbers": lambda x: np.sum(np.sin(x + [1, 2, 3])),
+    "array + empty list": lambda x: np.sum(x[:0] + []) + x[0],
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_a_list_is_an_operand_of_an_array(name):
+    f, x, h = OPERANDS[name], np.array([1.1, 2.3, 0.7]), 1e-6
+    differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(3)]
+    for gradient in (grad(f), grad(f, mode="continuation")):
+        np.testing.assert_allclose(gradient(x), differences, rtol=1e-7)

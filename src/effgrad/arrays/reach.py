@@ -9,26 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.value import KINDS, outline
+from effgrad.arrays.value import KINDS, nested, outline, traced_inside
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = ["np"]
-
-
-def traced_inside(value: Any) -> bool:
-    """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
-    if type(value) in (list, tuple):
-        return any(map(traced_inside, value))
-    if type(value) is dict:
-        return any(map(traced_inside, value.values()))
-    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
-
-
-def nested(value: Any) -> Any:
-    """Nested lists with traced numbers in them as a traced array."""
-    return numpy.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
 
 
 def array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:

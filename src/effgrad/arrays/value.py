@@ -370,6 +370,25 @@ class Flat:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
 
 
+def traced_inside(value: Any) -> bool:
+    """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
+    if type(value) in (list, tuple):
+        return any(map(traced_inside, value))
+    if type(value) is dict:
+        return any(map(traced_inside, value.values()))
+    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
+
+
+def nested(value: Any) -> Any:
+    """Nested lists with traced numbers in them as a traced array."""
+    return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
+
+
+def listed(value: Any) -> Any:
+    """A list, as an operand of an array, as the array that NumPy makes of it."""
+    return nested(value) if traced_inside(value) else np.asarray(value)
+
+
 def ordinary(value: Any) -> Any:
     """A column of a table, or another object that hands over a plain array, as that array.
 
@@ -384,7 +403,7 @@ def ordinary(value: Any) -> Any:
         return inside if type(inside) in KINDS else np.asarray(value)
     if isinstance(value, np.matrix | np.ma.MaskedArray):
         raise _no_subclass(type(value))
-    return np.asarray(value) if type(value) in (list, tuple) else value
+    return listed(value) if type(value) in (list, tuple) else value
 
 
 def _no_subclass(kind: type) -> NotDifferentiable:
@@ -491,12 +510,12 @@ for _name, _dunder in [
 
 
 def _comparison(compare: Any) -> Any:
-    return lambda self, other: compare(plain(self), plain(other))
+    return lambda self, other: compare(plain(self), plain(ordinary(other)))
 
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
     setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
-setattr(Traced, "__rfloordiv__", lambda self, other: plain(other) // plain(self))  # noqa: B010 (as the others)
+setattr(Traced, "__rfloordiv__", lambda self, other: plain(ordinary(other)) // plain(self))  # noqa: B010 (as the others)
 
 
 def _as_method(name: str) -> Any:

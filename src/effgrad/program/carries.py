@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.reach import traced_inside
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import KINDS, traced_inside
 from effgrad.arrays.written import memories, memory_of
 
 

@@ -5,8 +5,7 @@ import sys
 from traceback import walk_tb
 from typing import Any
 
-from effgrad.arrays.reach import traced_inside
-from effgrad.arrays.value import KINDS, example, refusal
+from effgrad.arrays.value import KINDS, example, refusal, traced_inside
 from effgrad.arrays.written import session
 from effgrad.errors import (
     Detached,

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.reach import traced_inside
 from effgrad.arrays.record import preserve
+from effgrad.arrays.value import traced_inside
 from effgrad.arrays.written import handle, memories, memory_of
 from effgrad.arrays.written import read as now
 from effgrad.program.rules_by_callable import laid_as

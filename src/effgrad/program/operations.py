@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.reach import nested, traced_inside
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import BUILTIN, KINDS, NUMBERS, decides, plain, plain_tree
+from effgrad.arrays.value import BUILTIN, KINDS, NUMBERS, decides, nested, plain, plain_tree, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read
 from effgrad.program.control import loops
 from effgrad.program.resolve import call, call_inside

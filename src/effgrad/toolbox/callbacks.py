@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from effgrad.api import jvp, vjp
-from effgrad.arrays.reach import np, traced_inside
-from effgrad.arrays.value import example, plain
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.effects.effect import frames
 from effgrad.errors import EscapedValue, NotBatched, NotStaged
 from effgrad.modes.batched import Batch

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from effgrad.arrays.memory import Mutable
-from effgrad.arrays.reach import nested, np
-from effgrad.arrays.value import KINDS, LAYERS, depends, plain
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import KINDS, LAYERS, depends, nested, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch

@@ -5,8 +5,8 @@ import inspect
 from typing import Any, NamedTuple
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.reach import traced_inside as traced_inside
 from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.given import as_computed
