@@ -139,3 +139,22 @@ def test_an_integer_that_a_loop_counts_bounds_a_slice_after_it():
     run = effgrad.compile(effgrad.grad(f))
     for x in (X, -X):
         assert np.allclose(run(x), effgrad.grad(f)(x))
+
+
+@pytest.mark.parametrize("n", [4, 18, 150])
+def test_what_a_table_selects_is_passed_back_before_its_adjoint_is_cleared(n):
+    """Both are one statement of the derivative, in loops of their own where there are more than a few elements."""
+    table = np.random.default_rng(n).permutation(2 * n)[:n]
+
+    def f(x):
+        record, now = np.zeros((40, n)), np.zeros((3, 2 * n))
+        for i in range(40):
+            after = now * 0.9
+            after[1] += x * 0.1 * i
+            record[i] = after[1, table]
+            now = after
+        return np.sum(record**2)
+
+    x = np.linspace(0.1, 1.0, 2 * n)
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-12)
+    assert (effgrad.grad(f)(x)[table] != 0).all()

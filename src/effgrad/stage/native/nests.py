@@ -139,12 +139,16 @@ class Nest(Elements):
         around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
         loops = [self.loop(name, "0", self.outer(extent)) for name, extent in around]
         sums, simple, split, scattered = _kinds(stores, dims, v)
+        early = _before_others(scattered, [*sums, *simple, *split])
+        for t in early:
+            self.scattered(v, n, t)
         if split:
             self.through_rows(v, n, sums, simple, split)
         elif sums or simple:
             self.innermost(v, "0", self.outer(n), sums, simple, {})
         for t in scattered:
-            self.scattered(v, n, t)
+            if t not in early:
+                self.scattered(v, n, t)
         for opened in reversed(loops):
             self.close(opened)
 
@@ -298,6 +302,19 @@ def _kinds(stores: Sequence[Store], dims: Dims, v: str) -> tuple[list[Store], li
         count[t.buffer] = count.get(t.buffer, 0) + t.adds
     split = [t for t in rest if t.adds and count[t.buffer] > 1]
     return sums, [t for t in rest if t not in split], split, scattered
+
+
+def _before_others(scattered: Sequence[Store], others: Sequence[Store]) -> list[Store]:
+    """The scattered stores of what the others overwrite: an adjoint that is passed on, and then zero."""
+    overwritten, read = {t.buffer for t in others}, _read(others)
+    early = [t for t in scattered if not overwritten.isdisjoint(_read([t]))]
+    if any(t.buffer in read for t in early):
+        raise NotCaptured("elements at places from a table, and others, are written from each other")
+    return early
+
+
+def _read(stores: Sequence[Store]) -> set[Buffer]:
+    return {e.args[0] for e in loads([t.value for t in stores])}
 
 
 def _variables(t: Store) -> set[str]:
