@@ -115,6 +115,7 @@ class Mutant:
 
 CONTRACTS, REPRESENTS = "contracts", "represents"
 RANGE = "range(len(entries) - 1, first - 1, -1)"
+NAMES = "range(len(self.entries) - 1, first - 1, -1)"
 OWNS = "type(a) in KINDS and a.owner is self"
 YIELD = "yield self.value(self, operation.result, cell)  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
@@ -125,14 +126,14 @@ MODE = "effgrad.modes.mode"
 MUTANTS = [
     Mutant("dropped accumulation", "tape", "cotangents.accumulate(collected, source, part)\n",
            "collected[source] = part\n", CONTRACTS),
-    Mutant("first to last", "tape", RANGE, "range(first, len(entries))", CONTRACTS),
-    Mutant("last operation forgotten", "tape", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS),
-    Mutant("first operations forgotten", "tape", RANGE, "range(len(entries) - 1, first + 4, -1)", CONTRACTS),
+    Mutant("first to last", "tape", NAMES, "range(first, len(self.entries))", CONTRACTS),
+    Mutant("last operation forgotten", "tape", NAMES, "range(len(self.entries) - 2, first - 1, -1)", CONTRACTS),
+    Mutant("first operations forgotten", "tape", NAMES, "range(len(self.entries) - 1, first + 4, -1)", CONTRACTS),
     Mutant("one name for two values", "tape", "name = len(self.entries)", "name = max(0, len(self.entries) - 1)",
            CONTRACTS),
     Mutant("confused perturbation", "tape", "if kind in KINDS and arg.owner is self", "if kind in KINDS", REPRESENTS),
-    Mutant("only the first argument", "tape", "in zip(names, pulls, strict=False)", "in zip(names[:1], pulls)",
-           CONTRACTS),
+    Mutant("only the first argument", "tape", "in zip(names, pulls, primals, strict=False)",
+           "in zip(names[:1], pulls, primals)", CONTRACTS),
     Mutant("floats: dropped accumulation", "tape", "collected[source] = part if before is None else before + part",
            "collected[source] = part", REPRESENTS),
     Mutant("floats: partials swapped", "tape", "((x.shadow, {0}), (y.shadow, {1}))",

@@ -66,19 +66,9 @@ def _binary(name: str, other_way: str = "") -> Any:
 
 
 def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
-    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once.
-
-    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
-    operator if both are of one type (the Python Language Reference, 3.3.8).
-    """
-    compares, called = operate in COMPARED, False
-    steps = [(a, b, method), (b, a, reflected)]
-    if type(b) is type(a):
-        steps = steps if compares else steps[:1]
-    elif type(a) not in KINDS and issubclass(type(b), type(a)):
-        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
-            steps.reverse()
-    for one, other, name in steps:
+    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
+    called = False
+    for one, other, name in asked(operate, a, b, method, reflected):
         if type(one) in KINDS and not decides(other):
             break  # a traced value knows what it does with most others
         if type(one) in BUILTIN:
@@ -91,7 +81,24 @@ def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
-    return unanswered(operate, a, b) if called else operate(a, b)
+    known = not called or type(a) in KINDS or type(b) in KINDS  # methods of ours may be asked twice
+    return operate(a, b) if known else unanswered(operate, a, b)
+
+
+def asked(operate: Any, a: Any, b: Any, method: str, reflected: str) -> list[tuple[Any, Any, str]]:
+    """Return the operands to ask, the others, and the methods, in the order in which Python asks them.
+
+    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
+    operator if both are of one type (the Python Language Reference, 3.3.8).
+    """
+    compares = operate in COMPARED
+    steps = [(a, b, method), (b, a, reflected)]
+    if type(b) is type(a):
+        return steps if compares else steps[:1]
+    if type(a) not in KINDS and issubclass(type(b), type(a)):
+        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
+            steps.reverse()
+    return steps
 
 
 def unanswered(operate: Any, a: Any, b: Any) -> Any:

@@ -31,8 +31,8 @@ PLAIN_CALLS = frozenset((
     "super", "isinstance", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
     "callable", "breakpoint",
 ))  # fmt: skip
-# The files of this package: its rules ask for the class of a traced value itself.
-OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+# In the paths of libraries: this package, whose rules ask for the class of a traced value, and what is installed.
+LIBRARIES = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
 # Attributes that an array has of its own, whatever is written to it.
 OUTLINE = frozenset(("shape", "ndim", "size", "dtype"))
 
@@ -128,7 +128,9 @@ def call(reader: Reader, node: ast.Call) -> Any:
     node.args = [reader.visit(arg) for arg in node.args]
     node.keywords = [reader.visit(keyword) for keyword in node.keywords]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if name not in PLAIN_CALLS and not (name == "type" and reader.file.startswith(OWN)):
+    # A library asks for a type to follow a protocol, which a traced value has (copy, Dask, pandas).
+    asks_protocol = name == "type" and (reader.call != "call" or any(place in reader.file for place in LIBRARIES))
+    if name not in PLAIN_CALLS and not asks_protocol:
         node.func = reader.operation(reader.call, node.func, node.func)
     return node
 
