@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from effgrad import grad
-from effgrad.effects import Effect, Handler, handle, operation
+from effgrad.effects import Effect, Handler, around, handle, once, operation
 
 
 class Step(Effect):
@@ -60,6 +60,21 @@ def test_no_full_search_during_a_gradient(full, mode):
         return x
 
     grad(f, mode=mode)(1.0)
+    assert not full
+
+
+@pytest.mark.parametrize("clause", [around, once])
+def test_no_full_search_while_clauses_wait(full, clause):
+    class Waiting(Handler[Step]):
+        @clause
+        def step(self):
+            yield
+
+    def program():
+        for _ in range(100_000):
+            Step.step()
+
+    handle(Waiting(), program)
     assert not full
 
 

@@ -19,8 +19,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from effgrad.effects.collector import AGEING
 from effgrad.effects.effect import frames, install
 from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice
+
+# What waits counts as old (`collector.py`) after so many more clauses: a number of ones in binary.
+OFTEN = 511
 
 
 def around(clause: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,6 +42,8 @@ def around(clause: Callable[..., Any]) -> Callable[..., Any]:
         except StopIteration:
             raise _without_yield(self, clause) from None
         self._pending.append(generator)
+        if not len(self._pending) & OFTEN:
+            AGEING.now()
         if (installed := frames.get()) is not below:
             install(self, below, installed)
         return value
@@ -58,6 +64,8 @@ def once(clause: Callable[..., Any]) -> Callable[..., Any]:
         except StopIteration:
             raise _without_yield(self, clause) from None
         self._pending.append((generator,))
+        if not len(self._pending) & OFTEN:
+            AGEING.now()
         if (installed := frames.get()) is not below:
             install(self, below, installed)
         return value

@@ -3,9 +3,10 @@
 A reverse derivative keeps something of every operation until its end. None of that is garbage, and each of it is freed
 when its last reference goes; but the collector looks through all of it again and again, which took up to four times the
 time of the derivative. So where an activation of a handler that `records` is in the current context, what a search of
-the young objects has left counts as old at once, unseen. No switch is thrown that another thread would meet, or that an
-error, a fork or a continuation that never goes on could leave thrown: outside the handler, and in other threads, all is
-as before. Objects that the user froze (`gc.freeze`) are left alone.
+the young objects has left counts as old at once, unseen. So does, now and then, what the clauses of `around` and `once`
+leave to the end, which are outside their handler while they begin. No switch is thrown that another thread would meet,
+or that an error, a fork or a continuation that never goes on could leave thrown: outside the handler, and in other
+threads, all is as before. Objects that the user froze (`gc.freeze`) are left alone.
 """
 
 import gc
@@ -50,12 +51,15 @@ class Ageing:
         self.passing = 0
 
     def __call__(self, phase: str, info: dict[str, Any]) -> None:
-        if phase != "stop" or info["generation"] == 2 or not _recording():
-            return
+        if phase == "stop" and info["generation"] < 2 and _recording():
+            self.now()
+
+    def now(self) -> None:
         if self.passing:
             self.passing -= 1
         elif not count_as_old():
             self.passing = LOOK_AGAIN
 
 
-gc.callbacks.append(Ageing())
+AGEING = Ageing()
+gc.callbacks.append(AGEING)
