@@ -20,6 +20,7 @@ from effgrad import checkpoint, grad
 from effgrad.arrays import marks, written
 from effgrad.arrays.value import Smooth
 from effgrad.effects import handled
+from effgrad.effects.collector import INTERPRETERS
 from effgrad.effects.effect import frames
 
 OURS = os.path.dirname(effgrad.__file__)
@@ -88,7 +89,7 @@ def something_is_left():
     """Whether a run has left a handler, a session, a mark or a changed NumPy; what is left is cleared away."""
     if written.memories or marks.marking:
         gc.collect()
-    held = written.memories or marks.marking or written._session.get() or gc.get_freeze_count()
+    held = written.memories or marks.marking or written._session.get() or gc.get_freeze_count() > INTERPRETERS
     left = held or handled(Smooth) or not np.isfinite(OUTSIDE).all()
     assert all(vars(np)[name] is value for name, value in NUMPY.items() if name in vars(np))
     if left:

@@ -24,7 +24,7 @@ from effgrad.effects.effect import frames, install
 from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice
 
 # What waits counts as old (`collector.py`) after so many more clauses: a number of ones in binary.
-OFTEN = 511
+OFTEN = 127
 
 
 def around(clause: Callable[..., Any]) -> Callable[..., Any]:
