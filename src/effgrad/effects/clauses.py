@@ -23,8 +23,8 @@ from effgrad.effects.collector import AGEING
 from effgrad.effects.effect import frames, install
 from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice
 
-# What waits counts as old (`collector.py`) after so many more clauses: a number of ones in binary.
-OFTEN = 127
+# After so many more clauses, what waits counts as old (`collector.py`).
+OFTEN = 128
 
 
 def around(clause: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,28 +32,18 @@ def around(clause: Callable[..., Any]) -> Callable[..., Any]:
 
     An error before the `yield` is raised where the operation was performed, as from a plain method.
     """
-
-    @functools.wraps(clause)
-    def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
-        generator = clause(self, *args, **kwargs)
-        below = frames.get()
-        try:
-            value = next(generator)
-        except StopIteration:
-            raise _without_yield(self, clause) from None
-        self._pending.append(generator)
-        if not len(self._pending) & OFTEN:
-            AGEING.now()
-        if (installed := frames.get()) is not below:
-            install(self, below, installed)
-        return value
-
-    perform._defers = True  # type: ignore[attr-defined]
-    return perform
+    return _deferring(clause, needs_result=False)
 
 
 def once(clause: Callable[..., Any]) -> Callable[..., Any]:
     """A clause like one of `around`; ``result = yield value`` sees the handled result, and it returns the new one."""
+    perform = _deferring(clause, needs_result=True)
+    perform._needs_result = True  # type: ignore[attr-defined]
+    return perform
+
+
+def _deferring(clause: Callable[..., Any], needs_result: bool) -> Callable[..., Any]:
+    """A clause that waits after its `yield`: pending is its generator, in a tuple if it needs the result."""
 
     @functools.wraps(clause)
     def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -63,15 +53,14 @@ def once(clause: Callable[..., Any]) -> Callable[..., Any]:
             value = next(generator)
         except StopIteration:
             raise _without_yield(self, clause) from None
-        self._pending.append((generator,))
-        if not len(self._pending) & OFTEN:
+        self._pending.append((generator,) if needs_result else generator)
+        if not len(self._pending) % OFTEN:
             AGEING.now()
         if (installed := frames.get()) is not below:
             install(self, below, installed)
         return value
 
     perform._defers = True  # type: ignore[attr-defined]
-    perform._needs_result = True  # type: ignore[attr-defined]
     return perform
 
 

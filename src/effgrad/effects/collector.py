@@ -17,6 +17,7 @@ from effgrad.effects.effect import frames
 
 # Handlers of programs nest a few deep; beyond this, the search is not worth its time.
 NEAREST = 32
+# So many searches pass before it is asked again whether the user froze objects.
 LOOK_AGAIN = 1000
 # No more objects are frozen by the interpreter itself (375 in Python 3.12, none in 3.11 and 3.13).
 INTERPRETERS = 1000
@@ -49,7 +50,6 @@ class Ageing:
     """Let the objects that a search of the collector has left count as old, if they are a record."""
 
     def __init__(self) -> None:
-        # How many searches to let pass before looking again whether the user froze objects.
         self.passing = 0
 
     def __call__(self, phase: str, info: dict[str, Any]) -> None:
