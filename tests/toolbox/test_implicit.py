@@ -1,5 +1,6 @@
 """Derivatives of solutions, against closed forms, mpmath and differences of the whole call."""
 
+import inspect
 import math
 
 import mpmath
@@ -8,8 +9,12 @@ import pytest
 import scipy.optimize as so
 
 import effgrad
-from effgrad import NoRule, NotDifferentiable, grad, hessian, jacobian, jvp, second_order, taylor, vjp
+from effgrad import NoRule, NotDifferentiable, grad, hessian, jacobian, jvp, program, second_order, taylor, vjp
 from effgrad.fast import REVERSE
+from effgrad.modes.hessian import EdgePushing
+from effgrad.modes.mode import Mode
+from effgrad.modes.second_order import SecondOrder
+from effgrad.modes.taylor import Taylor
 from effgrad.toolbox import implicit
 
 pytestmark = pytest.mark.eager
@@ -390,3 +395,69 @@ def test_fields_without_a_derivative_are_refused():
     with pytest.raises(NoRule, match="hess_inv"):
         grad(lambda a: so.minimize(lambda x: (x[0] - a) ** 2, [0.0]).hess_inv[0, 0])(1.0)
     assert grad(lambda a: a * so.minimize(lambda x: (x[0] - a) ** 2, [0.0]).success)(1.0) == 1.0
+
+
+class Series(Taylor):
+    """A series by a handler whose attribute has another name."""
+
+    def __init__(self, order):
+        super().__init__(order)
+        del self.order
+        self.last = order
+
+    def __getattr__(self, name):
+        # The code of `Taylor` reads `order`; the code that follows a solution finds none.
+        if name == "order" and inspect.currentframe().f_back.f_code in {Taylor.apply.__code__}:
+            return self.last
+        raise AttributeError(name)
+
+
+def cube(a):
+    """x with x**3 + a x = 2: 1 at a = 1, where the derivatives are -1/4 and 1/32."""
+    return so.brentq(lambda x: x**3 + a * x - 2, 0.0, 3.0)
+
+
+AS_SEEN = {
+    "alone": cube,
+    "around a gradient": grad(cube),
+    "around a gradient forward": lambda a: jvp(cube, (a,), (1.0,))[1],
+    "inside a gradient": lambda a: grad(lambda b: b * cube(a))(2.0),
+}
+
+
+@pytest.mark.parametrize("name", AS_SEEN)
+@pytest.mark.parametrize("last", (2, 3))
+def test_a_handler_that_does_not_say_its_order_is_found(name, last, monkeypatch):
+    """Its second derivative was computed of a solution that had been followed to the first order only."""
+    f = program.read(AS_SEEN[name])
+    if last == 2:
+        monkeypatch.delattr(SecondOrder, "order")
+    mode, given = (SecondOrder(), 1.0) if last == 2 else (Series(last), [1.0])
+    with pytest.raises(NotDifferentiable, match=f"set the attribute `order` of {type(mode).__name__}"), mode as m:
+        f(m.variable(1.0, given))
+
+
+def test_a_reverse_handler_that_does_not_say_its_order_is_found(monkeypatch):
+    def f(a):
+        return cube(a[0])
+
+    assert hessian(f, sparse=True)(np.ones(1))[0, 0] == pytest.approx(1 / 32)
+    monkeypatch.delattr(EdgePushing, "order")
+    with pytest.raises(NotDifferentiable, match="attribute `order` of EdgePushing"):
+        hessian(f, sparse=True)(np.ones(1))
+
+
+class OwnForward(Mode):
+    """A handler of first order, which need not say so."""
+
+    def shadow(self, operation):
+        return operation.push(operation.shadows)
+
+
+def test_handlers_of_first_order_need_not_say_it():
+    f = program.read(cube)
+    with OwnForward() as outer:
+        first = f(outer.variable(1.0, 1.0)).shadow
+        with OwnForward() as inner:
+            second = f(inner.variable(outer.variable(1.0, 1.0), 1.0)).shadow.shadow
+    assert (first, second) == (pytest.approx(-1 / 4), pytest.approx(1 / 32))

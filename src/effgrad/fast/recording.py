@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import KEPT, Protected
-from effgrad.arrays.value import KINDS, Smooth, Traced, constant, perform, staging
+from effgrad.arrays.value import KINDS, Smooth, Traced, constant, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
 from effgrad.modes.checkpoint import Checkpoint, leaked
@@ -84,7 +84,7 @@ class FastTaped(Taped):
         elif simple and below.alive:
             result = below.apply(primitive, *primals)
         else:
-            result = perform(primitive, *primals, **params)
+            result = primitive(*primals, **params)
         name = len(self.entries)
         if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
             self.entries.append(drop_unread(primitive, params, result, primals, names))

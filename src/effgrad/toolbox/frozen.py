@@ -6,17 +6,19 @@ argument takes such a value as the constant that it is.
 """
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from effgrad.arrays.memory import Mutable
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, LAYERS, depends, nested, plain
+from effgrad.arrays.value import KINDS, LAYERS, depends, nested, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
+from effgrad.primitives.primitive import Primitive
 from effgrad.trees import flatten
 
 Value: TypeAlias = Any
@@ -74,12 +76,54 @@ def parted(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
 
 
 def order(value: Value) -> int:
-    """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's."""
+    """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's.
+
+    A handler takes as many as its attribute `order` says, and one if it has none; `counted` finds one that takes more.
+    """
     total, value = 0, gathered(value)
     while type(value) in LAYERS:
         total += getattr(value.owner, "order", 1)
         value = gathered(value.primal)
     return total
+
+
+def counted(value: Value) -> Value:
+    """The value, after an operation whose derivative is an error where `order` has counted too few."""
+    if type(value) not in LAYERS:
+        return value
+    owner = value.owner
+    most = math.inf if hasattr(owner, "order") else order(value)
+    return perform(COUNTED, value, most=most, mode=type(owner).__qualname__)
+
+
+class Counted(Primitive):
+    """The identity, with parameters that are those of the handler that takes its derivative."""
+
+    __slots__ = ()
+    __call__ = staticmethod(lambda value, **params: counted(value))
+
+
+def _passed(change: Value, y: Value, x: Value, **params: Any) -> Value:
+    """A tangent or a cotangent through `counted`."""
+    _check_order(x, **params)
+    return change
+
+
+COUNTED = Counted("counted", lambda value, **params: np.positive(value), "general", (_passed,), (_passed,))
+COUNTED.series = lambda value, **params: value
+
+
+def _check_order(value: Value, most: float, mode: str) -> None:
+    """Refuse a derivative of `counted` at a value that as many derivatives look at as have been counted, or more.
+
+    A handler of first order asks for it at values of the handlers below it; one of second order asks also at values
+    that one more derivative looks at, its own or one that it has entered for this.
+    """
+    if order(value) >= most:
+        raise NotDifferentiable(
+            f"the handler {mode} takes derivatives of higher than first order, and the solution of an equation follows "
+            f"its parameters to first order: set the attribute `order` of {mode} to the order of its derivatives"
+        )
 
 
 class Observed:

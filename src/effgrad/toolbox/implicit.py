@@ -34,6 +34,7 @@ from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import (
     Function,
     Value,
+    counted,
     frozen,
     gathered,
     jacobian_at,
@@ -163,7 +164,7 @@ def _slope(f: Function, z: Value, name: str) -> Value:
 
 def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
     """The Newton steps that make every derivative of the root right, from the linear solver at `point`."""
-    value = residual(point)
+    value = counted(gathered(residual(point)))
     start, change = plain(value), 0.0
     for number in range(order(value)):
         moved = residual(point + change) if number else value
