@@ -3,10 +3,15 @@
 import ctypes
 import ctypes.util
 import math
+import shutil
+import subprocess
+import threading
 
 import numpy as np
 import pytest
 import scipy.special
+import scipy.special.cython_special
+from scipy import LowLevelCallable
 
 from effgrad import (
     EffgradError,
@@ -203,3 +208,189 @@ def test_vjp_may_be_pulled_many_times():
     _, pull = vjp(lambda a: BOXES["vjp"](a, B), A)
     np.testing.assert_array_equal(pull({"s": 1.0, "p": np.zeros(2)})[0], B)
     np.testing.assert_array_equal(pull({"s": 0.0, "p": np.ones(2)})[0], 2 * A)
+
+
+# Machine code.
+
+
+def slope_of_erf(y, x):
+    return 2 / np.sqrt(np.pi) * np.exp(-x * x)
+
+
+def counted(calls):
+    """The error function by a call of Python that counts, and its address for machine code."""
+
+    def called(x):
+        calls.append(x)
+        return LIBRARY.erf(x)
+
+    return rule(partials=slope_of_erf, native=LIBRARY.erf)(called)
+
+
+PROGRAMS = {
+    "numbers": (lambda f: lambda x: f(x[0]) * f(x[1] * f(x[2])), np.array([0.3, -0.5, 1.2])),
+    "an array": (lambda f: lambda x: np.sum(f(x) ** 2 * x), np.linspace(-2, 2, 50)),
+    "a matrix": (lambda f: lambda x: np.sum(f(x @ x.T)), np.arange(12.0).reshape(3, 4) / 10),
+    "a loop": (lambda f: lambda x: repeated(f, x), np.array([0.3, 0.4])),
+    "an integer": (lambda f: lambda x: f(1) * np.sum(x) + f(x[0] > 0), np.array([0.3, 0.4])),
+}
+
+
+def repeated(f, x):
+    total = 0.0
+    for i in range(10):
+        total = total * x[0] + f(x[1] + 0.1 * i) ** 2
+    return total
+
+
+def along(f):
+    return lambda x: jvp(f, (x,), (x,))[1]
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.errors.StagingWarning")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_compiled_programs_call_machine_code(program):
+    """They compute what SciPy's function gives, and do not call Python."""
+    make, point = PROGRAMS[program]
+    calls = []
+    f, exact = make(counted(calls)), make(scipy.special.erf)
+    for derive in (lambda f: f, grad, hessian, along):
+        compiled = compile(derive(f))
+        compiled(point)
+        calls.clear()
+        for x in (point, point + 0.1):
+            np.testing.assert_allclose(compiled(x), derive(exact)(x), rtol=1e-12, atol=1e-12)
+        assert program == "an integer" or not calls
+    batch = np.stack([point, point / 2])
+    np.testing.assert_allclose(compile(vmap(grad(f)))(batch), vmap(grad(exact))(batch), rtol=1e-12)
+
+
+def test_a_function_of_ctypes_is_called_at_its_address():
+    direct = rule(partials=slope_of_erf)(LIBRARY.erf)
+    x = np.array([0.3, -0.2])
+    for f in (direct, compile(direct), vmap(direct), compile(vmap(direct))):
+        np.testing.assert_allclose(f(x), scipy.special.erf(x), rtol=1e-15)
+    assert grad(grad(direct))(0.3) == pytest.approx(grad(grad(scipy.special.erf))(0.3), rel=1e-14)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table in C, and its slopes: looked up by a number, with the table as user data, or by an integer too."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("table")
+    (folder / "table.c").write_text(
+        """
+        #include <math.h>
+        typedef struct { long n; double step, *values; } Table;
+        static long place(double x, const Table *t) {
+            long i = (long)floor(x / t->step);
+            return i < 0 ? 0 : i > t->n - 2 ? t->n - 2 : i;
+        }
+        double looked_up(double x, void *data) {
+            const Table *t = data; long i = place(x, t);
+            return t->values[i] + (x / t->step - i) * (t->values[i + 1] - t->values[i]);
+        }
+        double slope(double x, void *data) {
+            const Table *t = data; long i = place(x, t);
+            return (t->values[i + 1] - t->values[i]) / t->step;
+        }
+        double powered(int n, double x) { double y = 1; while (n-- > 0) y *= x; return y; }
+        float halved(float x) { return x / 2; }
+        """
+    )
+    made = [compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "table.so"), str(folder / "table.c"), "-lm"]
+    subprocess.run(made, check=True, timeout=60)
+    return ctypes.CDLL(str(folder / "table.so"))
+
+
+class Table(ctypes.Structure):
+    _fields_ = (("n", ctypes.c_long), ("step", ctypes.c_double), ("values", ctypes.POINTER(ctypes.c_double)))
+
+
+def test_a_table_in_c_with_user_data(table):
+    values = np.sin(np.arange(11) / 5.0)
+    data = Table(11, 0.2, values.ctypes.data_as(ctypes.POINTER(ctypes.c_double)))
+    address = ctypes.cast(ctypes.pointer(data), ctypes.c_void_p)
+
+    def looked_up_by(name, partial):
+        function = getattr(table, name)
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double, ctypes.c_void_p]
+        return rule(partials=partial, native=LowLevelCallable(function, address))(lambda x: function(x, address))
+
+    slope = looked_up_by("slope", lambda y, x: 0.0 * x)
+    f = looked_up_by("looked_up", lambda y, x: slope(x))
+    x = np.linspace(0.03, 1.93, 14)
+    np.testing.assert_allclose(compile(f)(x), np.interp(x, np.arange(11) / 5.0, values), rtol=1e-13)
+    expected = np.diff(values)[np.floor(x / 0.2).astype(int)] / 0.2
+    for derivative in (grad(lambda x: np.sum(f(x))), compile(grad(lambda x: np.sum(f(x))))):
+        np.testing.assert_allclose(derivative(x), expected, rtol=1e-12)
+    assert "agree" in check_grad(lambda x: np.sum(f(x)), x)
+
+
+def test_arguments_of_other_types(table):
+    powered, halved = table.powered, table.halved
+    powered.restype, powered.argtypes = ctypes.c_double, [ctypes.c_int, ctypes.c_double]
+    halved.restype, halved.argtypes = ctypes.c_float, [ctypes.c_float]
+    power = rule(partials=[None, lambda y, n, x: n * power(n - 1, x)])(powered)
+    half = rule(partials=lambda y, x: 0.5)(halved)
+
+    def f(x):
+        return power(5, x) * half(x)
+
+    for x in (0.75, 1.5):
+        assert compile(f)(x) == f(x) == x**6 / 2
+        assert compile(grad(f))(x) == pytest.approx(3 * x**5, rel=1e-14)
+        assert compile(grad(grad(f)))(x) == pytest.approx(15 * x**4, rel=1e-14)
+
+
+def test_cython_functions_of_scipy():
+    """Its special functions can be had as machine code."""
+    digamma = LowLevelCallable.from_cython(scipy.special.cython_special, "__pyx_fuse_1psi")
+    by_rule = rule(partials=lambda y, x: scipy.special.polygamma(1, x), native=digamma)(scipy.special.psi)
+    x = np.linspace(0.5, 3.0, 5)
+    np.testing.assert_allclose(compile(by_rule)(x), scipy.special.psi(x), rtol=1e-15)
+    slopes = compile(grad(lambda x: np.sum(by_rule(x))))(x)
+    np.testing.assert_allclose(slopes, scipy.special.polygamma(1, x), rtol=1e-13)
+
+
+def test_machine_code_in_threads():
+    f = compile(grad(lambda x: np.sum(counted([])(x) ** 3)))
+    x = np.linspace(-1, 1, 200)
+    expected, found = f(x), [None] * 4
+
+    def work(i):
+        for _ in range(20):
+            found[i] = f(x)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    for one in found:
+        np.testing.assert_array_equal(one, expected)
+
+
+def _strlen():
+    library = ctypes.CDLL(None)
+    library.strlen.restype, library.strlen.argtypes = ctypes.c_size_t, [ctypes.c_char_p]
+    return library.strlen
+
+
+BAD = {
+    "types are unknown": lambda: rule(partials=slope_of_erf, native=LIBRARY.erfc)(abs),
+    "functions of numbers": lambda: rule(partials=slope_of_erf, native=_strlen())(abs),
+    "2 partials, and its machine code takes 1": lambda: rule(partials=[None, None], native=LIBRARY.erf)(abs),
+    "native= with partials=": lambda: rule(vjp=lambda g, y, x: (g,), native=LIBRARY.erf),
+    "Python's lock": lambda: rule(partials=slope_of_erf, native=ctypes.pythonapi.PyFloat_GetMax)(abs),
+    "not a callable": lambda: rule(partials=slope_of_erf, native=3)(abs),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_machine_code_that_cannot_be_called_is_refused(message):
+    ctypes.pythonapi.PyFloat_GetMax.restype, ctypes.pythonapi.PyFloat_GetMax.argtypes = ctypes.c_double, []
+    with pytest.raises(ValueError, match=message):
+        BAD[message]()

@@ -36,7 +36,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "kept_of", "series",
+        "push_jointly", "pull_jointly", "kept_of", "series", "native",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -51,6 +51,8 @@ class Primitive:
         self.pull_jointly: Any = None
         # The result's Laurent series from those of the arguments; None where no singular point has one.
         self.series: Any = None
+        # The user's machine code for it, of numbers (`effgrad.toolbox.addresses`).
+        self.native: Any = None
         # What `kept` has answered.
         self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 

@@ -12,6 +12,7 @@ A rule is given the result y beside the arguments, as autograd's are, because ma
 import ctypes
 import functools
 import inspect
+from _ctypes import CFuncPtr
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +22,8 @@ from effgrad.arrays.value import KINDS, plain
 from effgrad.errors import Detached, NoRule, NotDifferentiable
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, elementwise, linear
+from effgrad.toolbox.addresses import Native
+from effgrad.toolbox.addresses import native as machine_code
 from effgrad.toolbox.frozen import Function, Value, joined
 from effgrad.trees import Structure, flatten
 
@@ -30,7 +33,12 @@ Rules = Function | Sequence[Function | None] | None
 
 
 def rule(
-    *, partials: Rules = None, transposes: Rules = None, jvp: Function | None = None, vjp: Function | None = None
+    *,
+    partials: Rules = None,
+    transposes: Rules = None,
+    jvp: Function | None = None,
+    vjp: Function | None = None,
+    native: Any = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Give a function a derivative rule: a decorator for code that effgrad cannot differentiate.
 
@@ -40,12 +48,15 @@ def rule(
     Arguments:
         partials: for an elementwise function, of arrays that broadcast or of numbers only: for each argument a function
             `(y, *args)` that returns the partial derivative, of the shape of y; None for an argument without
-            derivative. For a function of one argument, the function itself.
+            derivative. For a function of one argument, the function itself. A function of ctypes is taken as it is.
         transposes: for a function that is linear in each argument: for each a function `(g, *args)` from a cotangent
             of the result to that of the argument.
         jvp: a function `(tangents, y, *args)` that returns the tangent of the result. `tangents` has a tangent for
             each argument: zeros if it does not move, None if it holds no floating-point number.
         vjp: a function `(g, y, *args)` that returns a tuple of one cotangent, or None, for each argument.
+        native: with `partials`, the same function of numbers in machine code, which compiled programs call without
+            Python: a function of ctypes or cffi, Numba's cfunc, or a `scipy.LowLevelCallable`; of doubles, floats and
+            integers, and maybe of user data. It may be called in several threads at once.
 
     With `jvp` and `vjp`, arguments and result may be pytrees; tangents and cotangents have their structure. If one of
     the two is missing it is derived from the other by transposition, which needs that one to be written with NumPy.
@@ -56,7 +67,7 @@ def rule(
     every order, and compiled (as a call back into Python).
 
     Raises:
-        ValueError: no form of rule is given, or several.
+        ValueError: no form of rule is given, or several; `native` is not a function of numbers.
         NoRule: what is asked for cannot be derived; the error names the missing form.
         NotDifferentiable: the rule returns another structure or shape than it has to.
 
@@ -70,30 +81,67 @@ def rule(
     >>> print(check_grad(lambda x: np.sum(sine(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06
     """
+    if native is not None and partials is None:
+        raise ValueError("effgrad.rule takes native= with partials=: machine code is called for one number at a time")
     forms = [name for name, given in (("partials", partials), ("transposes", transposes)) if given is not None]
     if len(forms) + (jvp is not None or vjp is not None) != 1:
         raise ValueError("effgrad.rule takes one form of rule: partials=, transposes=, or jvp= and vjp= or one of them")
 
     def decorate(f: Callable[P, R]) -> Callable[P, R]:
-        name = getattr(f, "__name__", type(f).__name__)
+        name, plainly = getattr(f, "__name__", type(f).__name__), f
         if partials is not None:
-            rules = _each(partials, name, "partials")
-            call: Function = _of_arrays(elementwise(_broadcasting(f), *rules, name=f"{name}{RULED}"))
+            plainly, call = _for_arrays(f), _by_partials(f, name, partials, native)
         elif transposes is not None:
             call = _of_arrays(linear(f, *_each(transposes, name, "transposes"), name=f"{name}{RULED}"))
         else:
             call = _of_pytrees(f, name, jvp, vjp)
-
-        @functools.wraps(f)
-        def ruled(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not _traced(args) and not _traced(kwargs):
-                return f(*args, **kwargs)
-            result: R = call(*(_by_position(f, name, args, kwargs) if kwargs else args))
-            return result
-
-        return ruled
+        return _ruled(f, name, plainly, call)
 
     return decorate
+
+
+def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> Callable[P, R]:
+    """A function that is one thing for plain arguments and another for traced ones."""
+
+    @functools.wraps(f)
+    def ruled(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not _traced(args) and not _traced(kwargs):
+            plain_result: R = plainly(*args, **kwargs)
+            return plain_result
+        result: R = call(*(_by_position(f, name, args, kwargs) if kwargs else args))
+        return result
+
+    try:
+        inspect.signature(ruled)
+    except ValueError:  # of ctypes
+        ruled.__signature__ = _ANY  # type: ignore[attr-defined]
+    return ruled
+
+
+def _by_partials(f: Function, name: str, partials: Rules, native: Any) -> Function:
+    """The call of an elementwise function, which machine code may compute in compiled programs."""
+    rules = _each(partials, name, "partials")
+    primitive = elementwise(_broadcasting(f), *rules, name=f"{name}{RULED}")
+    primitive.native = _native(f if native is None else native, name, native is None, len(rules))
+    return _of_arrays(primitive)
+
+
+_ANY = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def _native(given: Any, name: str, own: bool, count: int) -> Native | None:
+    """The machine code of an elementwise function; of its `own` where that is a function of ctypes."""
+    if own and not isinstance(given, CFuncPtr):
+        return None
+    try:
+        found = machine_code(given, name)
+    except ValueError:
+        if own:  # a function that has other types is called by Python
+            return None
+        raise
+    if len(found.arguments) != count:
+        raise ValueError(f"{name} has {count} partials, and its machine code takes {len(found.arguments)} numbers")
+    return found
 
 
 def _traced(tree: Value) -> bool:
@@ -126,20 +174,29 @@ def _of_arrays(primitive: Primitive) -> Function:
     return call
 
 
-def _broadcasting(f: Function) -> Function:
-    """A function that is called for each number of its arguments where it does not take arrays, as C's functions."""
+def _for_arrays(f: Function) -> Function:
+    """A function that is called for each number of its arguments where it takes no arrays, as C's functions."""
 
-    def called(*args: Value) -> Value:
-        shape = np.broadcast_shapes(*map(np.shape, args))
+    def called(*args: Value, **kwargs: Value) -> Value:
         try:
-            result = f(*args)
+            return f(*args, **kwargs)
         except (TypeError, ValueError, ctypes.ArgumentError):
-            if not shape:
+            if not any(map(np.ndim, args)):
                 raise
-            return np.vectorize(f)(*args)
-        return result if np.shape(result) == shape else np.vectorize(f)(*args)
+            return np.vectorize(f)(*args, **kwargs)
 
     return called
+
+
+def _broadcasting(f: Function) -> Function:
+    """The same, where the function also has to be called for each number because its result has another shape."""
+    called = _for_arrays(f)
+
+    def broadcast(*args: Value) -> Value:
+        result = called(*args)
+        return result if np.shape(result) == np.broadcast_shapes(*map(np.shape, args)) else np.vectorize(f)(*args)
+
+    return broadcast
 
 
 def _each(rules: Rules, name: str, form: str) -> list[Function | None]:

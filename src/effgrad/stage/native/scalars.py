@@ -66,6 +66,13 @@ class Body:
             tag = f" #{function}#"
         return self.do(f"call {kind} @{symbol}({', '.join(f'{kind} {o}' for o in operands)}){tag}")
 
+    def outside(self, native: Any, *operands: str) -> str:
+        """A call of the user's machine code, of which nothing is known."""
+        kinds = [*native.arguments, *[text.split(" ")[0] for text in native.last]]
+        self.declared.add(f"declare {native.result} @{native.symbol}({', '.join(kinds)})")
+        given = [f"{kind} {operand}" for kind, operand in zip(native.arguments, operands, strict=True)]
+        return self.do(f"call {native.result} @{native.symbol}({', '.join([*given, *native.last])})")
+
     def select(self, condition: str, kind: str, yes: str, no: str) -> str:
         weights = f", !prof !{GUESSED[0]}" if condition in self.guessed else ""
         return self.do(f"select i1 {condition}, {kind} {yes}, {kind} {no}{weights}")
@@ -297,6 +304,8 @@ def supported(node: Node) -> bool:
             return True  # what long programs consist of, decided without asking further
     if node.params or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
+    if node.primitive.native is not None:
+        return dtype is _DOUBLE and all(map(_takes, node.primitive.native.arguments, node.args))
     if name in FLOATING:
         return dtype.kind == "f"
     if name in ARITHMETIC:
@@ -313,9 +322,18 @@ def supported(node: Node) -> bool:
     return name == "where"
 
 
+def _takes(kind: str, value: Any) -> bool:
+    """Whether a function of C takes a number for an argument of a type: one that holds it."""
+    dtype = dtype_of(value)
+    return dtype is _DOUBLE or dtype.kind == "i" if kind in ("double", "float") else dtype.kind == "i"
+
+
 def emit(body: Body, node: Node, operand: Callable[[Any, str], str]) -> str:
     """Write one node; `operand(arg, type)` gives an argument in a type."""
-    name, kind, args = node.primitive.name, TYPES[node.dtype], node.args
+    name, kind, args, native = node.primitive.name, TYPES[node.dtype], node.args, node.primitive.native
+    if native is not None:
+        operands = map(operand, args, native.arguments)
+        return body.convert(body.outside(native, *operands), native.result, kind)
     if name in FLOATING:
         return FLOATING[name](body, kind, *[operand(a, kind) for a in args])
     if name in ARITHMETIC or name in COUNTING:
