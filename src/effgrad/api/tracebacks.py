@@ -49,6 +49,12 @@ class Transformed(Generic[P, R]):
             shorten(error)
             raise
 
+    @property
+    def parts(self) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
+        """The transformation, the function that it was given, and its options."""
+        make, (f,) = self._made_of
+        return (make.func, f, make.keywords) if isinstance(make, functools.partial) else (make, f, {})
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 

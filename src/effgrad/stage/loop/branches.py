@@ -97,7 +97,7 @@ class Branches(Evaluator):
         """The value of a name after a branch, from those of both ways."""
         self.check_known(a, b)
         a, b = self.alike(a, b)
-        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
             return like(a, (self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True)))
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a

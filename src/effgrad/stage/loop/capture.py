@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import KINDS, example
-from effgrad.stage.loop import fancy, library, lists, masks, planes, registry
+from effgrad.stage.loop import derivatives, evaluator, fancy, library, lists, masks, planes, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
@@ -22,7 +22,6 @@ from effgrad.stage.loop.desugar import (
     result_of,
 )
 from effgrad.stage.loop.element import primitive_of
-from effgrad.stage.loop.evaluator import RULES
 from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
@@ -41,6 +40,8 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.source import Source, source_of
 
+RULES = evaluator.RULES | registry.rules_in(vars(derivatives))
+
 
 class Capture(Iteration):
     """The capture of one loop, or of a whole function, at known shapes."""
@@ -50,8 +51,9 @@ class Capture(Iteration):
         self.lifted: dict[int, tuple[Any, Any]] = {}
         self.line = 0
         self.file = "a loop"
-        # Names of the function around that the loop binds: what closes over them is not what it was.
+        # Names that the loop binds, and the lines of the function around: what closes over them is not what it was.
         self.rebound: frozenset[str] = frozenset()
+        self.around = range(0)
 
     def place(self) -> str:
         return f"{self.file}:{self.line}"
@@ -60,6 +62,8 @@ class Capture(Iteration):
 
     def lift(self, value: Any) -> Any:
         """A value of the program around as a symbolic one; what is known now stays as it is."""
+        if id(value) in self.lists:
+            return value
         if type(value) in (tuple, list):
             return type(value)(self.lift(v) for v in value)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
@@ -244,7 +248,9 @@ class Capture(Iteration):
     def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a user's function, whose body is read."""
         source = source_of(function)
-        if not self.rebound.isdisjoint(source.closed):
+        code = function.__code__
+        is_inside = code.co_filename == self.file and code.co_firstlineno in self.around
+        if is_inside and not self.rebound.isdisjoint(source.closed):
             raise NotCaptured(f"{function.__name__!r} closes over a name that the loop binds")
         values = inspect.signature(function).bind(*args, **kwargs)
         values.apply_defaults()
@@ -304,10 +310,15 @@ class Capture(Iteration):
         return self.call_of_others(f, args, kwargs)
 
     def call_of_others(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A call of a function that has no rule: of the user's, or of a library's that only computes."""
+        """A call of a function that has no rule: a derivative, one of the user's, or a library's that only computes."""
+        derivative = derivatives.known(f)
+        if derivative is not None:
+            return derivatives.called(self, derivative, args, kwargs)
+        if lists.is_append(f):
+            return lists.append_now(self, f.__self__, args)
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
-        if inspect.isfunction(f) and not registry.is_library(f):
+        if registry.is_read(f):
             return self.inline(f, args, kwargs)
         if not registry.is_pure(f):
             raise NotCaptured(f"a call of {getattr(f, '__name__', f)!r}, which may do something in each step")

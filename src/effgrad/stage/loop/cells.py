@@ -68,7 +68,7 @@ class Cells:
     def cells(self, value: Any, name: str) -> Any:
         """A cell for a value: a view, and whether it is Python's number; of a tuple, cells; else the value itself."""
         capture = self.capture
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return like(value, (self.cells(v, f"{name}_{k}") for k, v in enumerate(value)))
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
@@ -82,7 +82,7 @@ class Cells:
 
     def symbols(self, cell: Any) -> Any:
         """The value of a cell."""
-        if isinstance(cell, tuple):
+        if isinstance(cell, tuple | list):
             return like(cell, map(self.symbols, cell))
         if not isinstance(cell, Cell):
             return cell
@@ -121,8 +121,8 @@ class Cells:
 
     def pairs(self, cell: Any, value: Any, name: str) -> list[tuple[str, "Cell", Any]]:
         value = self.as_complex_as(cell, value, name)
-        if isinstance(cell, tuple):
-            if not isinstance(value, tuple) or len(value) != len(cell):
+        if isinstance(cell, tuple | list):
+            if not isinstance(value, type(cell)) or len(value) != len(cell):
                 raise NotCaptured(f"{name!r} changes its structure")
             numbered = enumerate(zip(cell, value, strict=True))
             return [p for k, (c, v) in numbered for p in self.pairs(c, v, f"{name}_{k}")]
@@ -147,7 +147,7 @@ class Cells:
 
     def copied(self, value: Any, name: str) -> Any:
         """The value of a name that is only read after the loop, kept in each step."""
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return like(value, (self.copied(v, name) for v in value))
         if isinstance(value, Masked):
             raise NotCaptured(f"{name!r}, elements that a mask selects, is read after the loop")
@@ -236,7 +236,7 @@ def _has(found: list[tuple[str, Cell, Any, Any]], buffer: Buffer, name: str) -> 
 
 def _cells_in(name: str, cell: Any, first: Any, value: Any) -> list[tuple[str, Cell, Any, Any]]:
     """The cells of a name, those in tuples too, with what they have before the loop and after a step."""
-    if isinstance(cell, tuple) and isinstance(value, tuple) and len(value) == len(cell):
+    if isinstance(cell, tuple | list) and isinstance(value, type(cell)) and len(value) == len(cell):
         return [x for parts in zip(cell, first, value, strict=True) for x in _cells_in(name, *parts)]
     return [(name, cell, first, value)] if isinstance(cell, Cell) else []
 

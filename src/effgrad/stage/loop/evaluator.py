@@ -71,6 +71,8 @@ class Evaluator(Symbols):
         self.inputs: list[tuple[Any, Buffer]] = []
         # The frames of the functions that are being read.
         self.frames: list[Frame] = []
+        # The lists that the program makes, and the blocks that it makes them in.
+        self.lists: dict[int, tuple[list[Any], Block]] = {}
 
     def is_shared(self, view: View, frame: Frame, name: str, *others: Mapping[str, Any]) -> bool:
         """Whether the memory of a view has another name than `name` of a frame; `others` are its names elsewhere."""
@@ -113,7 +115,7 @@ class Evaluator(Symbols):
 
     def kind(self, value: Any) -> Any:
         """The structure, shapes and types of a value, from which `blank` makes another."""
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return like(value, map(self.kind, value))
         if value is None:
             return None
@@ -122,7 +124,7 @@ class Evaluator(Symbols):
 
     def blank(self, kind: Any) -> Any:
         """A value of zeros."""
-        if isinstance(kind, tuple) and not isinstance(kind, Kind):
+        if isinstance(kind, tuple | list) and not isinstance(kind, Kind):
             return like(kind, map(self.blank, kind))
         if kind is None:
             return None
@@ -311,7 +313,12 @@ class Evaluator(Symbols):
         return tuple(self._elements(e.elts, frame))
 
     def _List(self, e: ast.List, frame: Frame) -> Any:
-        return self._elements(e.elts, frame)
+        return self.own_list(self._elements(e.elts, frame))
+
+    def own_list(self, items: list[Any]) -> list[Any]:
+        """A list that this block has made, and may append to."""
+        self.lists[id(items)] = items, self.block
+        return items
 
     def _elements(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Any]:
         found: list[Any] = []
@@ -355,7 +362,7 @@ class Evaluator(Symbols):
                 raise NotCaptured("a comprehension that tests values")
             if all(tests):
                 found.append(self.expression(e.elt, inner))
-        return found
+        return self.own_list(found)
 
     def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Any:
         return self._ListComp(ast.ListComp(e.elt, e.generators), frame)

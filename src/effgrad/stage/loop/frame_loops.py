@@ -177,6 +177,7 @@ def captured_loop(
     while True:
         capture = Capture(retyped)
         capture.rebound, capture.file = frozenset(loop.bound), loop.file
+        capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
         try:
@@ -216,12 +217,25 @@ def results_of(loop: Loop, names: Mapping[str, Any], capture: Capture, frame: Fr
     found = {n: frame.own[n] for n in bound if frame.own[n] is not names.get(n)}
     views = [v for n in found if n in later for v in views_in(found[n])]
     inputs = {b for _, b in capture.inputs}
+    check_lists(loop, found)
     doubtful = any(
         capture.class_of(v.buffer) & (inputs | {w.buffer for w in views if w is not v}) - {v.buffer} for v in views
     )
     if doubtful and writes_after(function.body, statement):
         raise NotCaptured("an array that has two names after the loop, and is written to")
     return found
+
+
+def check_lists(loop: Loop, found: Mapping[str, Any]) -> None:
+    """Raise if a list that a loop binds, of which the program around gets a copy, may be changed after it."""
+    some = any(isinstance(v, list) for value in found.values() for v in containers(value))
+    if some and writes_after(loop.function.body, loop.statement):
+        raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
+
+
+def containers(value: Any) -> list[Any]:
+    """A value, if it is a tuple or a list, and those in it."""
+    return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []
 
 
 def _is_whole(view: View) -> bool:

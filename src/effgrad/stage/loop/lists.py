@@ -207,6 +207,18 @@ def is_touched(c: Evaluator, value: View | Lazy) -> bool:
     return value in c.touched or isinstance(value, View) and not c.class_of(value.buffer).isdisjoint(c.touched)
 
 
+def is_append(f: Any) -> bool:
+    """Whether a function is the method `append` of a list."""
+    return isinstance(getattr(f, "__self__", None), list) and f.__name__ == "append"
+
+
+def append_now(c: Evaluator, items: list[Any], args: Sequence[Any]) -> None:
+    """`items.append(value)` of a list that the block has made: it runs whenever that runs."""
+    if c.lists.get(id(items), (None, None))[1] is not c.block:
+        raise NotCaptured("an item is appended to a list that was made before the loop, or before a branch")
+    items.extend(args)
+
+
 def method(c: Evaluator, grown: Growing | Complex, name: str, args: Sequence[Any]) -> None:
     """A call of a method of a list that grows."""
     if name != "append" or len(args) != 1:

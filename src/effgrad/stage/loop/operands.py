@@ -104,9 +104,9 @@ class Plane(NamedTuple):
     imaginary: bool
 
 
-def like(value: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
-    """Other parts in the structure of a tuple."""
-    return Complex(*parts) if isinstance(value, Complex) else tuple(parts)
+def like(value: tuple[Any, ...] | list[Any], parts: Iterable[Any]) -> Any:
+    """Other parts in the structure of a tuple or a list."""
+    return Complex(*parts) if isinstance(value, Complex) else list(parts) if isinstance(value, list) else tuple(parts)
 
 
 class Counted:

@@ -17,6 +17,12 @@ def is_library(f: Any) -> bool:
     return module.split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
 
 
+def is_read(f: Any) -> bool:
+    """Whether the body of a function is read: of the user's program, or of a tool, which is written as that is."""
+    module = getattr(f, "__module__", None) or ""
+    return inspect.isfunction(f) and (not is_library(f) or module.startswith("effgrad.toolbox."))
+
+
 def is_of_library(f: Any) -> bool:
     """Whether a function or a ufunc is of a library; `functools.partial` is asked for its own."""
     return isinstance(f, np.ufunc) or (is_library(f) and not inspect.ismethod(f))

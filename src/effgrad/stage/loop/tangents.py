@@ -28,12 +28,23 @@ from effgrad.stage.loop.ir import (
 def tangent(region: Region, moved: Sequence[Buffer]) -> Region:
     """The region that computes the tangents of the outputs: its inputs are those of `region`, then the tangents of
     the `moved` ones."""
-    active = varied(region.block, moved)
-    dots = {b: Buffer(fresh(f"d_{b.name}_"), b.shape, b.dtype, cleared=b not in moved) for b in active}
-    forward = _Forward(dots)
+    block, (dots,) = along(region.block, [moved])
     outputs = [dots.get(b) or Buffer(fresh("zero"), b.shape, b.dtype, cleared=True) for b in region.outputs]
-    block = without_dead(forward.block(region.block), outputs)
-    return Region([*region.inputs, *[dots[b] for b in moved]], outputs, block)
+    return Region([*region.inputs, *[dots[b] for b in moved]], outputs, without_dead(block, outputs))
+
+
+def along(block: Block, directions: Sequence[Sequence[Buffer]]) -> tuple[Block, list[dict[Buffer, Buffer]]]:
+    """The block with tangents along directions, each of which moves some buffers; and for each direction the tangents'
+    buffers. All of them follow one run of the block."""
+    found = []
+    forward = block
+    for moved in directions:
+        dots = {
+            b: Buffer(fresh(f"d_{b.name}_"), b.shape, b.dtype, cleared=b not in moved) for b in varied(block, moved)
+        }
+        forward = _Forward(dots).block(forward)
+        found.append(dots)
+    return forward, found
 
 
 class _Forward:

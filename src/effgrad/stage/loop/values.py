@@ -50,6 +50,8 @@ class Statements:
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
+        # All memory.
+        self.memory: set[Buffer] = set()
         # Buffers that must not be written any more, and why.
         self.frozen: dict[Buffer, str] = {}
 
@@ -83,10 +85,13 @@ class Statements:
         dtype = np.dtype(dtype)
         extents = tuple([self.ranges.most(n) for n in shape])
         if dtype in TYPES:
-            return Buffer(fresh(f"{name}_"), extents, dtype)
-        if not narrow or dtype.kind not in "iu" or dtype == np.dtype(np.uint64):
+            made = Buffer(fresh(f"{name}_"), extents, dtype)
+        elif not narrow or dtype.kind not in "iu" or dtype == np.dtype(np.uint64):
             raise NotCaptured(f"an array of {dtype}")
-        return Buffer(fresh(f"{name}_"), extents, INT, narrow=dtype)
+        else:
+            made = Buffer(fresh(f"{name}_"), extents, INT, narrow=dtype)
+        self.memory.add(made)
+        return made
 
     def emit(self, dims: Sequence[tuple[str, Extent]], stores: list[Store]) -> None:
         for s in stores:

@@ -105,9 +105,10 @@ class Function(Stacks):
             name = f"%m{self.named}"
             self.places[buffer] = name
             kind = memory_type(buffer.dtype)
+            cleared = buffer.cleared and buffer not in self.region.inputs
             if buffer in self.local:
                 self.entry.append(f"  {name} = alloca [{max(buffer.size, 1)} x {kind}], align 32")
-                if buffer.cleared:
+                if cleared:
                     self.entry.append(f"  store [{max(buffer.size, 1)} x {kind}] zeroinitializer, ptr {name}")
             else:
                 self.entry += [
@@ -115,7 +116,7 @@ class Function(Stacks):
                     f"  {name} = load ptr, ptr {name}.at",
                 ]
                 self.order.append(buffer)
-                if buffer.cleared:
+                if cleared:
                     self.body.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
                     size = buffer.size * buffer.dtype.itemsize
                     self.entry.append(f"  call void @llvm.memset.p0.i64(ptr {name}, i8 0, i64 {size}, i1 false)")

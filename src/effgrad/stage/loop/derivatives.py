@@ -1,0 +1,272 @@
+"""Derivatives that a loop takes in its steps: `grad(f)(x)` becomes the adjoint of the region of `f`, in the loop's own.
+
+The body of `f` is captured on copies of the arguments, as a block between them and its result. The transformations of
+regions make the block's reverse or tangent, and its statements follow. What `f` closes over is a constant to it, and
+still depends on what it depends on: derivatives of the loop go through.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.api import grad, jacobian, jvp, value_and_grad
+from effgrad.api.tracebacks import Transformed
+from effgrad.stage.loop.affine import NotCaptured, affine
+from effgrad.stage.loop.derive import Reversal
+from effgrad.stage.loop.element import pull, push, replaced
+from effgrad.stage.loop.evaluator import Evaluator
+from effgrad.stage.loop.ir import Block, Buffer, Element, Map, Region, Store, constant, load, walk, whole, written
+from effgrad.stage.loop.operands import Axis, Complex, Lazy, View, flat, whole_view
+from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.tangents import along
+
+# A Jacobian by forward mode has a tangent of every value for each element of the arguments: so many at the most.
+MOST_DIRECTIONS = 32
+
+
+class Derivative:
+    """The function that `transform(f, **options)` makes."""
+
+    def __init__(self, transform: Callable[..., Any], f: Any, options: dict[str, Any]) -> None:
+        self.transform, self.f = transform, f
+        self.options = {name: value for name, value in options.items() if value is not None and value is not False}
+        self.numbers = self.options.pop("argnums", 0)
+        self.mode = self.options.pop("mode", None)
+        if self.options:
+            raise NotCaptured(f"{transform.__name__} with {min(self.options)}={self.options[min(self.options)]!r}")
+
+
+def known(f: Any) -> Derivative | None:
+    """The derivative that a function is, of the loop or of the program around."""
+    if isinstance(f, Derivative):
+        return f
+    if not isinstance(f, Transformed):
+        return None
+    transform, of, options = f.parts
+    return Derivative(transform, of, options) if transform in (grad, value_and_grad, jacobian) else None
+
+
+@rule(grad)
+def _grad(c: Evaluator, f: Any, argnums: Any = 0, **options: Any) -> Derivative:
+    return Derivative(grad, f, {"argnums": argnums, **options})
+
+
+@rule(value_and_grad)
+def _value_and_grad(c: Evaluator, f: Any, argnums: Any = 0, **options: Any) -> Derivative:
+    return Derivative(value_and_grad, f, {"argnums": argnums, **options})
+
+
+@rule(jacobian)
+def _jacobian(c: Evaluator, f: Any, argnums: Any = 0, mode: Any = None) -> Derivative:
+    return Derivative(jacobian, f, {"argnums": argnums, "mode": mode})
+
+
+@rule(jvp)
+def _jvp(c: Evaluator, f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    call = Call(c, f, tuple(primals), range(len(primals)), {})
+    seeds = {b: c.lazy(t) for b, t in zip(call.inputs, _leaves(tangents), strict=True)}
+    (dots,) = call.forward([seeds])
+    value = call.value()
+    return value, call.in_structure([_result(c, call, b, dots) for b in call.outputs], call.result)
+
+
+def called(c: Evaluator, d: Derivative, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a derivative."""
+    several = isinstance(d.numbers, tuple | list)
+    call = Call(c, d.f, args, d.numbers if several else [d.numbers], kwargs)
+    if len(call.outputs) != 1 or call.result != 0:
+        raise NotCaptured("the derivative of a function that does not return one number or array")
+    is_jacobian = d.transform is jacobian
+    if call.outputs[0].shape and not is_jacobian:
+        raise NotCaptured("the gradient of a function that returns an array")
+    if is_jacobian and (d.mode == "forward" or call.outputs[0].shape):
+        slopes = _jacobian_forward(c, call)
+    else:
+        slopes = call.backward()
+    chosen = [call.in_structure(slopes, s) for s in call.structures]
+    found = tuple(chosen) if several else chosen[0]
+    return (call.value(), found) if d.transform is value_and_grad else found
+
+
+class Call:
+    """A call of a function whose derivative is wanted: its region, from copies of arguments to its outputs.
+
+    `inputs` are the leaves of the arguments with the given numbers, and `outputs` those of the result; `structures` and
+    `result` are these values with the numbers of the leaves in their places.
+    """
+
+    def __init__(
+        self, c: Evaluator, f: Any, args: Sequence[Any], numbers: Sequence[int], kwargs: dict[str, Any]
+    ) -> None:
+        self.c = c
+        self.inputs: list[Buffer] = []
+        self.outputs: list[Buffer] = []
+        self.weak: dict[Buffer, bool] = {}
+        # The numbers that are copied to memory, if they are in memory already.
+        self.copied: dict[Element, Element] = {}
+        self.structures = [_numbered(args[k], self.inputs, self.entered) for k in numbers]
+        values = list(args)
+        for k, s in zip(numbers, self.structures, strict=True):
+            values[k] = self.in_structure([self.read(b) for b in self.inputs], s)
+        before, names = set(c.memory), [(frame, dict(frame.own)) for frame in c.frames]
+        with c.inside() as block:
+            value = c.call(f, values, kwargs)
+            # Of a function of numbers that is one expression, the expression.
+            lone = isinstance(value, Lazy) and not value.shape and not block
+            self.expression = value.value if lone and not any(b.shape for b in self.inputs) else None
+            self.result = _numbered(value, self.outputs, self.entered)
+        self.check(block, before, names)
+        self.region = Region(self.inputs, self.outputs, block)
+        # The outputs as they are before a way back restores what was there.
+        self.kept: list[Any] = []
+
+    def entered(self, leaf: Any) -> Buffer:
+        """Memory of its own for an argument or a result."""
+        if isinstance(leaf, Complex):
+            raise NotCaptured("a derivative, in a loop, with complex numbers")
+        lazy = self.c.lazy(leaf)
+        if lazy.dtype.kind != "f":
+            raise NotCaptured(f"a derivative, in a loop, with numbers of {lazy.dtype}")
+        buffer = self.c.store(lazy, "leaf").buffer
+        if not lazy.shape and lazy.value.op in ("load", "constant"):
+            self.copied[load(buffer, ())] = lazy.value
+        if len(lazy.shape) == 0:
+            self.c.private.add(buffer)
+        if any(not isinstance(n, int) for n in lazy.shape):
+            raise NotCaptured("a derivative, in a loop, with arrays whose shape changes")
+        self.weak[buffer] = lazy.weak
+        return buffer
+
+    def read(self, buffer: Buffer, like: Buffer | None = None) -> View | Lazy:
+        """The value that is in memory, Python's number if the one that it is like is."""
+        if buffer.shape:
+            return whole_view(buffer)
+        self.c.private.add(buffer)
+        return self.c.number(load(buffer, ()), self.weak[like or buffer])
+
+    def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Any, dict[str, Any]]]) -> None:
+        """Raise if the function does more than return a value."""
+        changes = any(b in before for s in walk(block) for b in written(s))
+        for frame, own in names:
+            changes = changes or own.keys() != frame.own.keys() or any(v is not frame.own[n] for n, v in own.items())
+        if changes:
+            raise NotCaptured("a function that is differentiated in a loop, and writes to arrays from around it")
+
+    def in_structure(self, values: Sequence[Any], structure: Any) -> Any:
+        """Values in the place of their numbers."""
+        if isinstance(structure, tuple | list):
+            return type(structure)(self.in_structure(values, s) for s in structure)
+        return values[structure] if isinstance(structure, int) else structure.value
+
+    def value(self) -> Any:
+        """The value of the function."""
+        return self.in_structure(self.kept, self.result)
+
+    def keep(self) -> None:
+        """Copy the outputs."""
+        copies = [self.c.store(self.read(b), "value").buffer for b in self.outputs]
+        self.kept = [self.read(copy, b) for copy, b in zip(copies, self.outputs, strict=True)]
+
+    def backward(self) -> list[Any]:
+        """Run the function and its reverse: the cotangents of the inputs, for a cotangent of 1."""
+        c, (output,) = self.c, self.outputs
+        if self.expression is not None:
+            own = [load(b, ()) for b in self.inputs]
+            sums = pull([(self.expression, constant(1.0, output.dtype))], own.__contains__)
+            self.kept = [self.number(self.expression, output)]
+            return [self.number(sums.get(e, constant(0.0, e.dtype)), e.args[0]) for e in own]
+        found = Reversal(self.region, self.inputs)
+        clear(c, [b for b in found.cotangents.values() if b.cleared])
+        c.block += found.forward
+        self.keep()
+        c.emit([], [Store(found.seed(output), (), constant(1.0, output.dtype))])
+        c.block += found.backward
+        return [self.read(found.result(b), b) for b in self.inputs]
+
+    def number(self, e: Element, like: Buffer) -> Lazy:
+        """An expression of the inputs, which need no copies."""
+        return self.c.number(replaced(e, self.copied), self.weak[like])
+
+    def slopes(self) -> list[Any]:
+        """The derivatives of one expression in all inputs, by tangents."""
+        assert self.expression is not None
+        own, (output,) = [load(b, ()) for b in self.inputs], self.outputs
+        self.kept = [self.number(self.expression, output)]
+        units = [lambda e, x=x: constant(1.0, x.dtype) if e is x else None for x in own]
+        return [self.number(push(self.expression, unit), output) for unit in units]
+
+    def forward(self, directions: Sequence[dict[Buffer, Lazy]]) -> list[dict[Buffer, Buffer]]:
+        """Run the function with tangents along directions: for each, the tangents of all values."""
+        c = self.c
+        block, dots = along(self.region.block, [list(seeds) for seeds in directions])
+        for seeds, own in zip(directions, dots, strict=True):
+            clear(c, [b for b in own.values() if b.cleared])
+            for b, seed in seeds.items():
+                c.assign(whole_view(own[b]), seed)
+        c.block += block
+        self.keep()
+        return dots
+
+
+class _Constant:
+    """A part of an argument that is no number."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _numbered(value: Any, leaves: list[Buffer], entered: Callable[[Any], Buffer]) -> Any:
+    """The structure of a value, with the numbers of its leaves in their places."""
+    if isinstance(value, tuple | list) and not isinstance(value, Complex):
+        return type(value)([_numbered(v, leaves, entered) for v in value])
+    if value is None or isinstance(value, str | dict):
+        return _Constant(value)
+    leaves.append(entered(value))
+    return len(leaves) - 1
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [v for v in flat(value) if v is not None and not isinstance(v, str)]
+
+
+def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
+    """Let memory be zero: the loop around comes by more than once."""
+    for b in buffers:
+        dims, indices = whole(b)
+        c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
+
+
+def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Any:
+    """The tangent of an output."""
+    if output in dots:
+        return call.read(dots[output], output)
+    zero = Buffer(f"no_{output.name}", output.shape, output.dtype, cleared=True)
+    return call.read(zero, output)
+
+
+def _jacobian_forward(c: Evaluator, call: Call) -> list[Any]:
+    """The Jacobian by tangents, a direction for each element of the inputs."""
+    points = [(b, p) for b in call.inputs for p in itertools.product(*map(range, b.shape))]
+    if len(points) > MOST_DIRECTIONS:
+        raise NotCaptured(f"a Jacobian by {len(points)} directions")
+    if call.expression is not None:
+        return call.slopes()
+    (output,) = call.outputs
+    found: dict[Buffer, Any] = {}
+    for (b, point), dots in zip(points, call.forward([_unit(c, b, p) for b, p in points]), strict=True):
+        slope = _result(c, call, output, dots)
+        if not output.shape and not b.shape:
+            found[b] = slope
+            continue
+        if b not in found:
+            found[b] = whole_view(c.buffer("jacobian", (*output.shape, *b.shape), output.dtype))
+        base = [affine(0) for _ in output.shape] + [affine(i) for i in point]
+        c.assign(View(found[b].buffer, base, [Axis(k, 1, n) for k, n in enumerate(output.shape)]), slope)
+    return [found[b] for b in call.inputs]
+
+
+def _unit(c: Evaluator, b: Buffer, point: tuple[int, ...]) -> dict[Buffer, Lazy]:
+    """The direction of one element of an input."""
+    one = c.store(c.broadcast(c.lazy(b.dtype.type(0)), b.shape), "direction")
+    c.emit([], [Store(one.buffer, tuple(map(affine, point)), constant(1, b.dtype))])
+    return {b: c.lazy(one)}
