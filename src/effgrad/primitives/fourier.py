@@ -66,14 +66,6 @@ def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-    return _irfft(np.conj(a), n, axis, _OPPOSITE[norm])
-
-
-def _ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-    return np.conj(_rfft(a, n, axis, _OPPOSITE[norm]))
-
-
 def _over(axes: Any, s: Any, a: Any) -> tuple[list[int], list[Any]]:
     """The axes of a transform over several, and their lengths, also where an axis comes twice."""
     if axes is None:
@@ -113,8 +105,12 @@ def _last_two(function: Any) -> Any:
     return lambda a, s=None, axes=(-2, -1), norm=None, out=None: function(a, s, axes, norm)
 
 
+def _ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    return np.conj(_rfft(a, n, axis, _OPPOSITE[norm]))
+
+
 composed(all_as_computed({
-    np.fft.fft: _fft, np.fft.ifft: _ifft, np.fft.rfft: _rfft, np.fft.irfft: _irfft, np.fft.hfft: _hfft,
+    np.fft.fft: _fft, np.fft.ifft: _ifft, np.fft.rfft: _rfft, np.fft.irfft: _irfft,
     np.fft.ihfft: _ihfft, np.fft.fftn: _several(_fft), np.fft.ifftn: _several(_ifft),
     np.fft.fft2: _several(_fft, (-2, -1)), np.fft.ifft2: _several(_ifft, (-2, -1)), np.fft.rfftn: _rfftn,
     np.fft.irfftn: _irfftn, np.fft.rfft2: _last_two(_rfftn), np.fft.irfft2: _last_two(_irfftn),

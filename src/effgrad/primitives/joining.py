@@ -114,13 +114,6 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     return result
 
 
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    numbers = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
-    flat = numbers.ravel() if axis is None else numbers
-    places = np.take_along_axis(flat, plain(indices), axis or 0)
-    np.put(arr, places, np.broadcast_to(values, places.shape))
-
-
 def _resize(a: Any, new_shape: Any) -> Any:
     if not np.size(plain(a)):
         return np.zeros(new_shape, np.result_type(plain(a)))
@@ -147,19 +140,6 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return x[:, None] ** powers
 
 
-def _unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return tuple(np.moveaxis(x, axis, 0))
-
-
-def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    return np.transpose(a, _order_of_axes(np.rollaxis, a, axis, start))
-
-
-def _order_of_axes(function: Any, a: Any, *args: Any) -> Any:
-    """The order of the axes in what a function makes of an array: that of axes with their numbers as lengths."""
-    return function(np.empty(range(np.ndim(plain(a)))), *args).shape
-
-
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -174,16 +154,6 @@ def _linspace(
     return (values, step) if retstep else values
 
 
-def _logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Any:
-    exponents = np.linspace(start, stop, num, endpoint)
-    base = np.broadcast_to(base, np.broadcast_shapes(shape_of(base), shape_of(exponents)[1:]))
-    exponents = np.reshape(exponents, (-1,) + (1,) * (base.ndim - exponents.ndim + 1) + shape_of(exponents)[1:])
-    values = np.moveaxis(base**exponents, 0, axis)
-    return values if dtype is None else values.astype(dtype)
-
-
 def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     start, stop = np.broadcast_arrays(start, stop)
     values = np.moveaxis(start * np.exp(np.linspace(0.0, np.log(stop / start), num, endpoint)), 0, axis)
@@ -194,14 +164,10 @@ _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vand
 FUNCTIONS.update({
     np.append: _append, np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
-    np.put_along_axis: _put_along_axis, np.resize: _resize, np.compress: _compress, np.extract: _extract,
-    np.diagflat: _diagflat, np.vander: _VANDER, np.unstack: _unstack,
-    np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], axis=2),
-    np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
-    np.rollaxis: _rollaxis,
-    np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
+    np.resize: _resize, np.compress: _compress, np.extract: _extract,
+    np.diagflat: _diagflat, np.vander: _VANDER,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
-    np.linspace: as_computed(np.linspace, _linspace), np.logspace: as_computed(np.logspace, _logspace),
+    np.linspace: as_computed(np.linspace, _linspace),
     np.geomspace: as_computed(np.geomspace, _geomspace),
 })  # fmt: skip
 CONSTANT.update({

@@ -243,17 +243,11 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return result.copy() if result is a else result
 
 
-def _split(function: Any) -> Any:
-    """A function that cuts an array along an axis, into slices of it."""
-
-    def rule(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-        pieces = function(np.arange(ary.shape[axis]), indices_or_sections)
-        before = (slice(None),) * (axis % ary.ndim)
-        return [
-            ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)
-        ]
-
-    return rule
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Slices of an array along an axis, cut as NumPy cuts the numbers of the places there."""
+    pieces = np.array_split(np.arange(ary.shape[axis]), indices_or_sections)
+    before = (slice(None),) * (axis % ary.ndim)
+    return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
 
 def _moved(function: Any) -> Any:
@@ -372,15 +366,6 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
 
 
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
-    marked = np.full_like(numbers, -1)
-    np.fill_diagonal(marked, 0, wrap)
-    places = np.flatnonzero(marked == 0)
-    values = _repeated(val, np.arange(len(places)))
-    _written(a, "numpy.fill_diagonal")[np.unravel_index(places, numbers.shape)] = values
-
-
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     places = np.ravel(plain(ind))
     size = np.size(plain(a))
@@ -437,7 +422,7 @@ FUNCTIONS.update({
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
     np.take: _take, np.take_along_axis: _take_along_axis,
-    np.sort: _sort, np.partition: _partition, np.copyto: _copyto, np.fill_diagonal: _fill_diagonal,
+    np.sort: _sort, np.partition: _partition, np.copyto: _copyto,
     np.put: _put, np.place: _place, np.putmask: _putmask,
     np.tril: lambda m, k=0: tril(_rows(m), k=k), np.triu: lambda m, k=0: triu(_rows(m), k=k),
     np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
@@ -452,11 +437,8 @@ FUNCTIONS.update({
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
-FUNCTIONS.update({f: _split(f) for f in (np.split, np.array_split)})
 FUNCTIONS.update({
-    np.roll: _roll, np.rot90: _rot90, np.flip: _flip, np.fliplr: lambda m: m[:, ::-1], np.flipud: lambda m: m[::-1],
-    np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=min(ary.ndim - 1, 1)),
-    np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections),
+    np.roll: _roll, np.rot90: _rot90, np.flip: _flip, np.array_split: _array_split,
 })  # fmt: skip
 CONSTANT.update({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,

@@ -318,10 +318,6 @@ FUNCTIONS.update({
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: lambda a: inv(a), np.linalg.det: lambda a: det(a), np.linalg.solve: lambda a, b: solve(a, b),
     np.linalg.slogdet: _slogdet,
-    np.linalg.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
-    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
-    np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
-    np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2), np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
-    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes),
+    np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2),
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: np.sum(conj(x1) * x2, axis=axis),
 })  # fmt: skip

@@ -15,10 +15,11 @@ from effgrad.arrays import makers
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import KINDS, Smooth, nested, traced_inside
+from effgrad.arrays.value import FUNCTIONS, KINDS, Smooth, composed, nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
+from effgrad.functions.numpy import source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
@@ -75,6 +76,8 @@ class Rules:
         self.awaited = dict(MODULES)
         self.lock = forks.lock(waits=True)
         self.enter(FIRST)
+        FUNCTIONS.update({f: running(f._implementation) for f in source.MOVING})
+        composed({f: running(f._implementation) for f in source.COMPUTING})
 
     def enter(self, rules: list[tuple[Any, str, Any]]) -> None:
         for owner, name, rule in rules:

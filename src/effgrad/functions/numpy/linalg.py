@@ -192,12 +192,6 @@ def _cond(x: Any, p: Any = None) -> Any:
     return np.where(undefined, np.inf, ratio)
 
 
-def _tensorinv(a: Any, ind: int = 2) -> Any:
-    shape = np.shape(plain(a))
-    rows = int(np.prod(shape[:ind]))
-    return np.reshape(np.linalg.inv(np.reshape(a, (rows, -1))), shape[ind:] + shape[:ind])
-
-
 def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     ndim = np.ndim(plain(a))
     if axes is not None:
@@ -215,7 +209,6 @@ FUNCTIONS.update({
     np.linalg.lstsq: as_computed(np.linalg.lstsq, _lstsq),
     np.linalg.matrix_power: as_computed(np.linalg.matrix_power, _matrix_power),
     np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
-    np.linalg.tensorinv: as_computed(np.linalg.tensorinv, _tensorinv),
     np.linalg.tensorsolve: as_computed(np.linalg.tensorsolve, _tensorsolve),
     np.linalg.norm: _by_numpy_if_complex(np.linalg.norm, _norm),
     np.linalg.vector_norm: _by_numpy_if_complex(np.linalg.vector_norm, _linalg_vector_norm),

@@ -49,13 +49,6 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return np.where(plain(x) > knots[-1], fp[-1] if right is None else right, result)
 
 
-def _polyval(p: Any, x: Any) -> Any:
-    result = x * 0.0
-    for i in range(len(p)):
-        result = result * x + p[i]
-    return result
-
-
 def _polymul(a1: Any, a2: Any) -> Any:
     return np.convolve(_without_leading_zeros(a1), _without_leading_zeros(a2))
 
@@ -64,54 +57,6 @@ def _without_leading_zeros(p: Any) -> Any:
     p = np.atleast_1d(p)
     kept = np.flatnonzero(plain(p))
     return p[int(kept[0]) :] if len(kept) else np.zeros(1)
-
-
-def _polyadd(a1: Any, a2: Any) -> Any:
-    a, b = np.atleast_1d(a1), np.atleast_1d(a2)
-    n = max(shape_of(a)[0], shape_of(b)[0])
-    return np.pad(a, (n - shape_of(a)[0], 0)) + np.pad(b, (n - shape_of(b)[0], 0))
-
-
-def _polyder(p: Any, m: int = 1) -> Any:
-    for _ in range(m):
-        p = p[:-1] * np.arange(shape_of(p)[0] - 1, 0, -1)
-    return p
-
-
-def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    constants = np.zeros(m) if k is None else np.broadcast_to(k, (m,))
-    for i in range(m):
-        p = np.concatenate([p / np.arange(shape_of(p)[0], 0, -1), constants[i : i + 1]])
-    return p
-
-
-def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
-    matrix = np.vander(x, deg + 1)
-    if w is not None:
-        matrix, y = matrix * w[:, None], y * (w if np.ndim(plain(y)) == 1 else w[:, None])
-    # The columns in one scale, as NumPy has them when it takes singular values below `rcond` for zero.
-    scale = np.sqrt(np.sum(matrix * matrix, axis=0))
-    limit = len(plain(x)) * np.finfo(float).eps if rcond is None else rcond
-    one = np.ndim(plain(y)) == 1
-    solution, residuals, rank, sizes = np.linalg.lstsq(matrix / scale, y, limit)
-    solution = solution / (scale if one else scale[:, None])
-    if full:
-        return solution, residuals, rank, sizes, limit
-    if not cov:
-        return solution
-    base = np.linalg.inv(np.matmul(matrix.T, matrix))
-    factor = 1.0 if cov == "unscaled" else residuals / (shape_of(y)[0] - deg - 1)
-    return solution, (base if one else base[:, :, None]) * factor
-
-
-def _poly(seq_of_zeros: Any) -> Any:
-    zeros = np.linalg.eigvals(seq_of_zeros) if np.ndim(plain(seq_of_zeros)) == 2 else np.atleast_1d(seq_of_zeros)
-    result: Any = np.ones(1, np.result_type(plain(zeros)))
-    for zero in zeros:
-        result = np.pad(result, (0, 1)) - np.pad(result, (1, 0)) * zero
-    # Zeros in conjugate pairs make real coefficients.
-    paired = np.array_equal(np.sort_complex(plain(zeros)), np.sort_complex(np.conj(plain(zeros))))
-    return np.real(result) if paired else result
 
 
 def _roots(p: Any) -> Any:
@@ -142,7 +87,6 @@ def _polydiv(u: Any, v: Any) -> Any:
 
 
 composed(all_as_computed({
-    np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp, np.polyval: _polyval, np.polymul: _polymul,
-    np.polyadd: _polyadd, np.polysub: lambda a1, a2: _polyadd(a1, np.negative(a2)), np.polyder: _polyder,
-    np.polyint: _polyint, np.polyfit: _polyfit, np.poly: _poly, np.roots: _roots, np.polydiv: _polydiv,
+    np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp, np.polymul: _polymul,
+    np.roots: _roots, np.polydiv: _polydiv,
 }))  # fmt: skip

@@ -7,32 +7,11 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, composed, depends, is_lazy, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents, move
-from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import linear
-from effgrad.primitives.reduction import divided
 
 # Sums, products and differences.
-
-
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    if n == 0:
-        return a
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
-
-    def widened(value: Any) -> Any:
-        shape = list(shape_of(a))
-        shape[axis] = 1
-        return np.broadcast_to(value, shape) if np.ndim(plain(value)) == 0 else value
-
-    parts = [widened(p) for p in (prepend,) if p is not None] + [a] + [widened(p) for p in (append,) if p is not None]
-    if len(parts) > 1:
-        a = np.concatenate(parts, axis)
-    for _ in range(n):
-        a = np.moveaxis(np.moveaxis(a, axis, -1)[..., 1:] - np.moveaxis(a, axis, -1)[..., :-1], -1, axis)
-    return a
 
 
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
@@ -60,20 +39,6 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
 
 
-def _cumulative(function: Any, first: float) -> Any:
-    def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-        x = np.atleast_1d(x)
-        axis = 0 if axis is None else axis
-        result = function(x, axis=axis, dtype=dtype)
-        if not include_initial:
-            return result
-        shape = list(shape_of(x))
-        shape[axis] = 1
-        return np.concatenate([np.full(shape, first, np.result_type(plain(result))), result], axis=axis)
-
-    return rule
-
-
 def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     if weights is None:
         result = np.mean(a, axis=axis, keepdims=keepdims)
@@ -83,35 +48,6 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
     total = np.sum(weights, axis=axis, keepdims=keepdims)
     result = np.sum(a * weights, axis=axis, keepdims=keepdims) / total
     return (result, total) if returned else result
-
-
-def _cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
-) -> Any:  # fmt: skip
-    def rows(x: Any) -> Any:
-        x, turned = np.atleast_2d(x), not rowvar and np.ndim(plain(x)) != 1
-        x = x.astype(np.result_type(plain(x), np.float64) if dtype is None else dtype)
-        return x.T if turned else x
-
-    require_real(0 if aweights is None else aweights, "numpy.cov with aweights")
-    x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
-    if shape_of(x)[0] == 0:
-        return np.zeros((0, 0))
-    ddof = int(not bias) if ddof is None else ddof
-    w: Any = 1.0
-    for weights in (fweights, aweights):
-        if weights is not None:
-            w = w * np.asarray(weights)
-    if isinstance(w, float):
-        total: Any = shape_of(x)[1]
-        mean, scale = np.mean(x, axis=1, keepdims=True), total - ddof
-    else:
-        total = np.sum(w)
-        mean = np.sum(x * w, axis=1, keepdims=True) / total
-        scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
-    d = x - mean
-    return np.squeeze(divided(np.matmul(d, np.swapaxes(conj(d * w), 0, 1)), scale))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -150,13 +86,6 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = np.moveaxis(y, axis, -1)
-    if x is not None:
-        dx = np.diff(x) if np.ndim(plain(x)) == 1 else np.diff(np.moveaxis(x, axis, -1), axis=-1)
-    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
-
-
 cross: Any = linear(
     np.cross,
     lambda g, a, b: cotangents.unbroadcast(cross(b, g), a),
@@ -184,15 +113,6 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 
 # Order statistics: which elements is a constant.
-
-
-def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    lines, kept = _lines(a, axis)
-    count = shape_of(lines)[-1]
-    middle = np.mean(np.sort(lines)[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
-    nan = np.isnan(plain(lines)).any(axis=-1)
-    result = np.where(nan, np.nan, middle) if np.any(nan) else middle
-    return np.reshape(result, kept) if keepdims else result
 
 
 def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
@@ -453,10 +373,6 @@ UniqueAll, UniqueCounts, UniqueInverse = (
 )
 
 
-def _union1d(ar1: Any, ar2: Any) -> Any:
-    return np.unique(np.concatenate([np.ravel(ar1), np.ravel(ar2)]))
-
-
 def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
     values = np.ravel(ar1)[first]
@@ -472,11 +388,6 @@ def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
 
 
-def _sort_complex(a: Any) -> Any:
-    a = np.sort(a)
-    return a if np.iscomplexobj(plain(a)) else a.astype(complex)
-
-
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if axis is not None or np.ndim(plain(filt)) != 1:
         raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
@@ -484,13 +395,6 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
     last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
     return filt[first:last] if len(kept) else filt[:0]
-
-
-def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    for axis in np.atleast_1d(axes):
-        result = func(a, int(axis))
-        a = result if np.ndim(plain(result)) == np.ndim(plain(a)) else np.expand_dims(result, int(axis))
-    return a
 
 
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -503,14 +407,11 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
 
 
 composed({
-    np.diff: _diff, np.ptp: _ptp, np.trapezoid: _trapezoid, np.cross: _cross,
-    np.linalg.cross: lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis), np.nan_to_num: _nan_to_num,
-    np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
+    np.ptp: _ptp, np.cross: _cross, np.nan_to_num: _nan_to_num, np.apply_along_axis: _apply_along_axis,
 })  # fmt: skip
 composed(all_as_computed({
-    np.cumprod: _cumprod, np.ediff1d: _ediff1d, np.cumulative_sum: _cumulative(np.cumsum, 0.0),
-    np.cumulative_prod: _cumulative(np.cumprod, 1.0), np.average: _average, np.cov: _cov, np.corrcoef: _corrcoef,
-    np.gradient: _gradient, np.median: _median, np.quantile: _quantile, np.percentile: _percentile,
+    np.cumprod: _cumprod, np.ediff1d: _ediff1d, np.average: _average,
+    np.corrcoef: _corrcoef, np.gradient: _gradient, np.quantile: _quantile, np.percentile: _percentile,
     np.nansum: _without_nans(np.sum, 0.0), np.nanprod: _without_nans(np.prod, 1.0),
     np.nanmax: _without_nans(np.max, -np.inf), np.nanmin: _without_nans(np.min, np.inf),
     np.nancumsum: _without_nans(np.cumsum, 0.0), np.nancumprod: _without_nans(np.cumprod, 1.0),
@@ -518,8 +419,7 @@ composed(all_as_computed({
     np.nanmedian: _nanmedian, np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap, np.bincount: _bincount,
     np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges, np.histogramdd: _histogramdd,
-    np.histogram2d: _histogram2d, np.unique: _unique, np.unique_values: _unique_values, np.unique_all: _unique_all,
-    np.unique_counts: _unique_counts, np.unique_inverse: _unique_inverse, np.sort_complex: _sort_complex,
-    np.union1d: _union1d, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d, np.setxor1d: _setxor1d,
-    np.trim_zeros: _trim_zeros,
+    np.histogram2d: _histogram2d, np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
+    np.setxor1d: _setxor1d, np.unique_values: _unique_values, np.unique_all: _unique_all,
+    np.unique_counts: _unique_counts, np.unique_inverse: _unique_inverse, np.trim_zeros: _trim_zeros,
 }))  # fmt: skip
