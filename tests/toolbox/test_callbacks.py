@@ -10,6 +10,7 @@ import scipy.optimize as so
 from effgrad import (
     NotBatched,
     NotDifferentiable,
+    StagingWarning,
     compile,
     differential,
     grad,
@@ -20,6 +21,7 @@ from effgrad import (
     vjp,
     vmap,
 )
+from effgrad.stage import paths
 
 pytestmark = pytest.mark.eager
 A = np.array([2.0, 1.3, 0.7, 3.1])
@@ -214,3 +216,40 @@ def test_modes_inside_a_batch():
     np.testing.assert_allclose(vmap(jacobian(f, mode="forward"))(points), expected, rtol=1e-7)
     np.testing.assert_allclose(vmap(lambda p: vjp(f, p)[1](np.ones(2))[0])(points), expected.sum(1), rtol=1e-7)
     assert vmap(f)(np.zeros((0, 2))).shape == (0, 2)
+
+
+def steps(k):
+    """All states of the solution, as many as the solver likes."""
+    return np.sum(si.solve_ivp(lambda t, y: -k * y, (0.0, 5.0), [1.0]).y)
+
+
+def stairs(a):
+    """A root of a function that is another one in each of many intervals."""
+
+    def f(x):
+        for i in range(60):
+            if x < 0.1 * i:
+                return x**3 * (1 + 0.01 * i) - a
+        return x - a
+
+    return so.brentq(f, -1.0, 90.0)
+
+
+@pytest.mark.parametrize("f", [steps, stairs])
+def test_programs_are_found_again(f):
+    """Inputs in turn, each with a program of its own, were staged again at every call."""
+    compiled, inputs = compile(grad(f)), (0.1, 2.0, 5.0)
+    for a in inputs:
+        assert compiled(a) == pytest.approx(grad(f)(a), rel=1e-9)
+    number = repr(compiled)
+    for a in inputs * 3:
+        assert compiled(a) == pytest.approx(grad(f)(a), rel=1e-9)
+    assert repr(compiled) == number
+
+
+def test_a_function_of_too_many_paths_warns(monkeypatch):
+    """It is counted as the paths of programs are, and its program is that of the path that the solver takes."""
+    monkeypatch.setattr(paths, "MOST_PATHS", 3)
+    compiled = compile(grad(stairs))
+    with pytest.warns(StagingWarning, match="f, which a solver calls, takes more than 3 paths.*np.where"):
+        assert compiled(2.0) == pytest.approx(grad(stairs)(2.0), rel=1e-9)

@@ -50,6 +50,7 @@ class Paths:
         # The positions of the integers that are inputs.
         self.name, self.integers = name, integers
         self.known: dict[tuple[Any, ...], Path] = {}
+        self.all: list[Path] = []
         self.latest: Path | None = None
         self.number = 0
         # Whether a derivative has a limit of memory, and whether programs would take more.
@@ -63,27 +64,36 @@ class Paths:
             self.name, path.seconds, _described(leaves), len(path.graph.nodes), len(path.answers), self.number,
         )  # fmt: skip
         self.latest = path
+        self.all.append(path)
         for length in range(len(path.answers) + 1):
             self.known.setdefault(path.answers[:length], path)
 
     def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
         """The outputs on the path that these leaves take, if it is known."""
-        path = self.latest
+        path, tried = self.latest, set[Path]()
         while path is not None:
             try:
                 outputs = path.program(*leaves)
             except GuardFailed as failed:
-                # A result of another shape, at no guard, is a path that nothing tells beforehand.
-                known = failed.position >= 0
-                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if known else None
+                tried.add(path)
+                told = failed.position >= 0
+                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if told else None
+                if path in tried or not told:
+                    # A result of another shape, at no guard, is a path that nothing tells beforehand.
+                    path = next((other for other in reversed(self.all) if other not in tried), None)
             else:
                 self.latest = path
                 return path, outputs
         return None
 
+    @property
+    def full(self) -> bool:
+        """Whether there are as many paths as are kept."""
+        return self.number >= MOST_PATHS
+
     def exhausted(self, names: Callable[[], Sequence[str]]) -> bool:
         """Whether there are too many paths; the first time, a warning says so, and by which of the inputs' names."""
-        if self.number < MOST_PATHS:
+        if not self.full:
             return False
         if self.number == MOST_PATHS:
             self.number += 1

@@ -210,14 +210,18 @@ class CallBack(Primitive):
         like = np.shape(result), np.result_type(result)
         if self.like is None:
             self.like = like
-        if like != self.like:
+        self._compare(like, self.like)
+        return result
+
+    def _compare(self, found: Any, expected: Any) -> None:
+        """See that a result has the shape (and the type) that the program around it was made for."""
+        if found != expected:
             if _surrounded(Batch):
                 raise NotBatched(
-                    f"{self.name} gives members of the batch results of different shapes, {self.like[0]} and "
-                    f"{like[0]}: ask for results of one shape (t_eval of solve_ivp, for one)"
+                    f"{self.name} gives members of the batch results of different shapes, {expected[0]} and "
+                    f"{found[0]}: ask for results of one shape (t_eval of solve_ivp, for one)"
                 )
-            raise GuardFailed(-1, like)  # a compiled program is staged again
-        return result
+            raise GuardFailed(-1, found)  # a compiled program is staged again
 
     def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
         return self.push_all([tangent if i == index else None for i in range(len(args))], result, list(args), params)
@@ -246,7 +250,9 @@ class CallBack(Primitive):
 
         def pulled(*leaves: Value) -> Value:
             *values, g = leaves
-            return joined(list(vjp(self._of(moving, values), *[values[i] for i in moving])[1](g)))
+            found, pull = vjp(self._of(moving, values), *[values[i] for i in moving])
+            self._compare((np.shape(plain(found)),), (np.shape(plain(g)),))
+            return joined(list(pull(g)))
 
         together = self._derived(("vjp", moving), pulled)(*args, cotangents.dense(cotangent))
         shapes = [np.shape(plain(args[i])) for i in moving]

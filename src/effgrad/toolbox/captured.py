@@ -9,6 +9,7 @@ This is closure conversion by tracing: Johnsson, Lambda lifting (1985); as JAX d
 """
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,15 +19,14 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 from effgrad import program
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import KINDS, depends, example, plain
-from effgrad.errors import EffgradError, EscapedValue
+from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
 from effgrad.stage.graph import GUARD, Graph, GuardFailed
 from effgrad.stage.loops import LoopStage, replay
+from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
 from effgrad.stage.stage import is_dynamic
 from effgrad.toolbox.frozen import Function, Value, gathered
 
-# A function that takes more paths than this for arguments of one type is not captured.
-MOST_PATHS = 32
 # The results of so many calls of a solver are kept, for the derivatives that ask for them again.
 KEPT = 256
 # Arguments of SciPy's functions that are called for what they do, or that say how to compute.
@@ -126,13 +126,29 @@ def _bytes(value: Value) -> bytes:
     return np.asarray(value).tobytes()
 
 
-class Path(NamedTuple):
-    """One path of a function: its graph, the graph as a function of plain numbers, and which closed values it reads."""
+class Program(NamedTuple):
+    """One path of a function, as a program of what it closes over and of its arguments.
+
+    `graph` has no guards; `run` is the function of plain numbers, which has them if it is `guarded`; `places` are those
+    of the closed values that it reads.
+    """
 
     graph: Graph
     run: Callable[..., list[Value]]
     guarded: bool
     places: list[int]
+
+    def outputs(self, values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
+        """The leaves of the result on this path."""
+        if any(place >= len(values) for place in self.places):
+            raise Grown
+        given = [*[values[place] for place in self.places], *inputs]
+        traced = any(map(depends, given))
+        if not traced or self.guarded:
+            outputs = self.run(*map(example, given))
+            if not traced:
+                return [value.copy() if isinstance(value, np.ndarray) else value for value in outputs]
+        return replay(self.graph, given)
 
 
 class Capture(LoopStage):
@@ -153,7 +169,7 @@ class Captured:
     def __init__(self, f: Function, closure: Closure) -> None:
         self.f, self.closure = f, closure
         self.read = program.read(f)
-        self.paths: dict[Any, list[Path]] = {}
+        self.paths: dict[Any, Paths] = {}
 
     def bound(self, values: Sequence[Value]) -> Function:
         """The function for some values of what it closes over."""
@@ -175,19 +191,27 @@ class Captured:
             if independent:
                 return self.f(*args, **kwargs) if any(map(depends, leaves)) else result
         inputs = [leaf for leaf in leaves if is_dynamic(example(leaf))]
-        for path in self.paths.get(key, ()):
-            if any(place >= len(values) for place in path.places):
-                raise Grown
-            outputs = _on_path(path, [*[values[place] for place in path.places], *inputs])
-            if outputs is not None:
-                return path.graph.tree.unflatten(outputs)
+        paths = self.paths.setdefault(key, Paths(self._name, frozenset()))
+        known = paths.run((values, inputs))
+        if known is not None:
+            path, outputs = known
+            return path.result(outputs)
+        if paths.full:
+            warn(
+                f"{self._name}, which a solver calls, takes more than {paths.number} paths for arguments of one type: "
+                "a compiled program is staged again for each other one (np.where selects without a path)",
+                StagingWarning,
+            )
+            raise NotCaptured
         try:
-            self.paths.setdefault(key, []).append(self.capture(values, leaves, tree))
+            paths.add(self.capture(values, leaves, tree), leaves)
         except (EffgradError, TypeError) as error:
             raise NotCaptured from error
-        if len(self.paths[key]) > MOST_PATHS:
-            raise NotCaptured
         return self.called(values, args, kwargs)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.f, "__name__", type(self.f).__name__)
 
     def _plainly(self, leaves: list[Value], tree: Any) -> tuple[bool, Value]:
         """Whether the function, on plain numbers, has nothing to do with the closed values, and its result."""
@@ -202,6 +226,7 @@ class Captured:
         """The path that the function takes for arguments with these leaves."""
         if not self.closure.alive:  # a compiled program runs: it is staged again for this path
             raise GuardFailed(-1, self.f)
+        start = time.perf_counter()
         with Capture(self.closure, values) as stage:
             given = [stage.variable(value) if is_dynamic(value) else value for value in map(example, leaves)]
             args, kwargs = optree.tree_unflatten(tree, given)
@@ -212,20 +237,8 @@ class Captured:
         graph = Graph([*lifted, *stage.inputs], stage.nodes, kept, structure)
         guarded = bool(graph.guards)
         unguarded = graph.with_nodes([node for node in graph if node.primitive is not GUARD], graph.outputs)
-        return Path(unguarded, executable(graph), guarded, places)
-
-
-def _on_path(path: Path, inputs: list[Value]) -> list[Value] | None:
-    """The leaves of the result on a path, or None if another path is taken."""
-    traced = any(map(depends, inputs))
-    if not traced or path.guarded:
-        try:
-            outputs = path.run(*map(example, inputs))
-        except GuardFailed:
-            return None
-        if not traced:
-            return [value.copy() if isinstance(value, np.ndarray) else value for value in outputs]
-    return replay(path.graph, inputs)
+        made = Program(unguarded, executable(graph), guarded, places)
+        return Path(graph, made.outputs, time.perf_counter() - start)
 
 
 def _type(leaf: Value) -> Any:
