@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effgrad.stage.loop.schedule import Schedule
+
 SIZE = 5
 
 
@@ -160,3 +162,10 @@ def copies(args: Any) -> Any:
 def seeds(first: int, few: int, many: int) -> list[Any]:
     """The seeds of random programs: a few, and many for exhaustive sweeps."""
     return [s if s < first + few else pytest.param(s, marks=pytest.mark.sweep) for s in range(first, first + many)]
+
+
+def in_pairs(loop):
+    """A schedule with a state for every two steps."""
+    if loop.start.terms or loop.stop.terms:
+        return None
+    return Schedule(1, len(range(loop.start.constant, loop.stop.constant, loop.step)) // 2, 2)

@@ -3,6 +3,7 @@
 What a reverse saves is measured by the executor of regions, which counts what lies on its stacks.
 """
 
+import collections
 import logging
 import math
 import pathlib
@@ -16,8 +17,10 @@ from effgrad import MemoryLimit, compile, grad, hvp, loop
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.execute import Execution
-from effgrad.stage.loop.program import reversal, segments
+from effgrad.stage.loop.ir import Repeat
+from effgrad.stage.loop.program import reversal
 from effgrad.stage.loop.regions import captured
+from effgrad.stage.loop.schedule import Schedule, schedule
 
 X = np.linspace(0.1, 0.9, 50)
 
@@ -80,7 +83,8 @@ def quiet(f, *args):
 @pytest.mark.parametrize(
     "f, x, memory",
     [
-        (waves, X, "100 kB"), (waves, X, 20_000), (number, 0.5, "10 kB"), (number, 0.5, 1000), (in_place, X, "1 MB"),
+        (waves, X, "100 kB"), (waves, X, 20_000), (waves, X, 6000), (number, 0.5, "10 kB"), (number, 0.5, 1000),
+        (number, 0.5, 130), (in_place, X, "1 MB"),
         (two_loops, X, "60 kB"),
     ],
 )  # fmt: skip
@@ -108,12 +112,12 @@ def deepest(reverse, wanted, args):
     return 8 * run.deepest
 
 
-@pytest.mark.parametrize("lengths", [(), (7,), (30, 4), (25, 9, 2), (50, 3)])
-def test_segments_of_segments_reverse_a_loop_of_any_length(lengths):
-    for count in (51, 60, 63):
+@pytest.mark.parametrize("plan", [(1, 8, 7), (2, 4, 5), (3, 3, 4), (2, 9, 2), (4, 2, 5), (5, 1, 13), (3, 20, 1)])
+def test_a_schedule_reverses_a_loop_of_any_length_that_it_reaches(plan):
+    for count in (4, 51, 60, 63):
         region = captured(_steps_of(count), X[:3].copy())
         free = Execution(Reversal(region, region.inputs).whole_region(region.inputs), [X[:3], 1.0]).run()
-        reverse = Reversal(region, region.inputs, lambda loop: lengths)
+        reverse = Reversal(region, region.inputs, lambda loop: Schedule(*plan))
         found = Execution(reverse.whole_region(region.inputs), [X[:3], 1.0]).run()
         np.testing.assert_array_equal(found[0], free[0])
 
@@ -166,13 +170,46 @@ def test_random_loops_have_the_same_gradient_however_little_room(seed):
 
 
 @pytest.mark.parametrize("count", [1000, 10_000, 1_000_000])
-def test_segments_stay_near_the_binomial_bound(count):
-    """With s states and t evaluations a loop may have C(s + t, t) steps (Griewank 1992): no schedule has more."""
-    for room, beside in ((8000, 0), (2000, 0), (800, 1), (480, 1), (400, 3)):
-        lengths, kept = segments(count, 8, 8.0, room)
-        states, evaluations = kept // 8, len(lengths) + 1
-        least = next(t for t in range(40) if math.comb(states + t, t) >= count)
-        assert least <= evaluations <= least + beside
+@pytest.mark.parametrize("record", [8, 800])
+def test_schedules_reach_the_binomial_bound(count, record):
+    """With s states and t evaluations a loop may have C(s + t, t) steps (Griewank 1992): no schedule has more.
+
+    One of the states is the record of a step, and one the state at the beginning.
+    """
+    for states in (1000, 250, 100, 60, 48, 30, 20, 10):
+        plan, kept = schedule(count, 8, record, states * 8 + record - 8)
+        if plan is None:
+            continue
+        assert plan.reach >= count and kept <= states * 8 + record - 8
+        bound, fewer = (_fewest_evaluations(count, s) for s in (states, states - 2))
+        assert bound - (record > 8) <= plan.levels + 1 <= fewer + 1
+        assert plan.levels + 1 <= bound + 1 or states < 30 or record > 8
+
+
+def _fewest_evaluations(count, states):
+    return next(t for t in range(200) if math.comb(states + t, t) >= count)
+
+
+class Counting(Execution):
+    """A run that counts how often each step of a region's loop is evaluated."""
+
+    def map(self, s, v):
+        super().map(s, v)
+        loop = next(s for s in self.primal.block if isinstance(s, Repeat))
+        if loop.variable in v and s.stores[0].buffer in self.primal.buffers():
+            self.evaluations[v[loop.variable]] += 1 / len(loop.body)
+
+
+def test_a_schedule_evaluates_each_step_as_often_as_it_says_and_keeps_no_more():
+    region = captured(_steps_of(300), X[:3].copy())
+    for plan in (Schedule(1, 19, 15), Schedule(2, 9, 6), Schedule(3, 6, 4), Schedule(6, 3, 4)):
+        reverse = Reversal(region, region.inputs, lambda loop, plan=plan: plan)
+        run = Counting(reverse.whole_region(region.inputs), [X[:3], 1.0])
+        run.primal, run.evaluations = region, collections.Counter()
+        run.run()
+        assert plan.reach >= 300 == len(run.evaluations)
+        assert max(run.evaluations.values()) == pytest.approx(plan.levels + 1)
+        assert 8 * run.deepest <= plan.bytes(24, 24) + 100
 
 
 def test_the_page_has_the_evaluations_of_a_million_steps():
@@ -183,9 +220,9 @@ def test_the_page_has_the_evaluations_of_a_million_steps():
         if name in ("states kept", "evaluations of each step", "fewest by the bound"):
             rows[name] = [int(cell) for cell in cells]
     found = {}
-    for room in range(16_000, 300, -8):
-        lengths, kept = segments(1_000_000, 8, 8.0, room)
-        found[kept // 8] = len(lengths) + 1
+    for room in range(16_000, 120, -8):
+        plan, kept = schedule(1_000_000, 8, 8.0, room)
+        found[kept // 8] = plan.levels + 1
     assert [found[states] for states in rows["states kept"]] == rows["evaluations of each step"]
     bound = [next(t for t in range(40) if math.comb(s + t, t) >= 1_000_000) for s in rows["states kept"]]
     assert bound == rows["fewest by the bound"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from loop_programs import arguments, compiled, copies, program, seeds
+from loop_programs import arguments, compiled, copies, in_pairs, program, seeds
 
 import effgrad
 from effgrad.stage.loop.affine import NotCaptured, Ranges, affine, variable
@@ -69,8 +69,7 @@ def test_second_derivatives_agree_between_both_nestings_and_differences(seed):
 @pytest.mark.parametrize("seed", seeds(500, 5, 60))
 def test_kept_states_give_the_same_bits(seed):
     _, args, region = region_of(seed)
-    known = lambda loop: () if loop.start.terms or loop.stop.terms else (2,)  # noqa: E731
-    segments = Reversal(region, region.inputs, known).whole_region(region.inputs)
+    segments = Reversal(region, region.inputs, in_pairs).whole_region(region.inputs)
     for a, b in zip(execute(segments, [*args, 1.0]), gradient(region, *args), strict=True):
         assert np.array_equal(a, b)
 
@@ -148,7 +147,7 @@ def test_state_that_a_loop_only_writes_is_kept_when_earlier_code_needs_it():
 
     x = np.array([1.5, 2.0, 0.5])
     region = captured(f, x)
-    segments = Reversal(region, region.inputs, lambda loop: (2,)).whole_region(region.inputs)
+    segments = Reversal(region, region.inputs, in_pairs).whole_region(region.inputs)
     close(execute(segments, [x, 1.0]), [effgrad.grad(f)(x.copy())])
 
 

@@ -12,11 +12,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from effgrad.api import vjp
 from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, rewritten, useful, varied, without_dead
 from effgrad.stage.loop.affine import Affine, NotCaptured, fresh, variable
-from effgrad.stage.loop.element import pull, replaced
+from effgrad.stage.loop.element import element, pull, replaced
 from effgrad.stage.loop.ir import (
+    INT,
     Apply,
     Block,
     Branch,
@@ -34,7 +37,9 @@ from effgrad.stage.loop.ir import (
     While,
     constant,
     duplicate,
+    index,
     index_loads,
+    integer,
     load,
     loads,
     parts,
@@ -43,6 +48,10 @@ from effgrad.stage.loop.ir import (
     walk,
     whole,
 )
+from effgrad.stage.loop.schedule import Schedule
+from effgrad.stage.stage import constant_primitive
+
+_MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
 
 
 def _pulled(function: Callable[..., Any], place: int, *values: Any) -> Any:
@@ -56,16 +65,15 @@ class Reversal:
     """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
 
     Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
-    `segment` says after how many steps of an outermost loop the state is kept: `(100, 10)` after each 100, and when
-    these run again after each 10; `()` to keep what every step needs.
+    `schedule` says where the state of an outermost loop is kept; None to keep what every step needs.
     """
 
     def __init__(
-        self, region: Region, wanted: Sequence[Buffer], segment: Callable[[Repeat], Sequence[int]] = lambda loop: ()
+        self, region: Region, wanted: Sequence[Buffer], schedule: Callable[[Repeat], Schedule | None] = lambda _: None
     ) -> None:
         seeds = [b for b in region.outputs if b.smooth]
         active = varied(region.block, wanted) & useful(region.block, seeds)
-        self.region, self.segment = region, segment
+        self.region, self.schedule = region, schedule
         self.cotangents = {
             b: Buffer(fresh(f"g_{b.name}_"), b.shape, b.dtype, cleared=b not in seeds)
             for b in region.buffers() if b in active
@@ -79,7 +87,7 @@ class Reversal:
             self._note(s)
         self._note_places()
         for s in region.block:
-            if isinstance(s, Repeat) and segment(s):  # its steps are run once more
+            if isinstance(s, Repeat) and schedule(s):  # its steps are run once more
                 self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x)])
                 self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs])
         # The bytes that are saved, about, and how often a step is run forward at the most.
@@ -237,9 +245,9 @@ class Reversal:
             return self.apply(s, top)
         if isinstance(s, Repeat):
             there, back = self.block(s.body, top or s)
-            lengths = self.segment(s) if top is None and back else ()
-            if lengths:
-                return self.segmented(s, s.start, _count(s), lengths, there, back)
+            schedule = self.schedule(s) if top is None and back else None
+            if schedule is not None:
+                return self.segmented(s, schedule, there, back)
             reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
             return [rebuilt(s, [there])], [reverse] if back else []
         if isinstance(s, Branch):
@@ -311,29 +319,31 @@ class Reversal:
 
     # Checkpoints
 
-    def segmented(
-        self, s: Repeat, start: Affine, count: int, lengths: Sequence[int], there: Block, back: Block
-    ) -> tuple[Block, Block]:
-        """So many steps of a loop with its state kept after every `lengths[0]`; when these run again, every
-        `lengths[1]`, and so on. The saves of the innermost ones are made when they run for the last time."""
-        if not lengths:
-            steps_of = s.variable, start, start + s.step * count, s.step
-            return [Repeat(*steps_of, duplicate(there))], [Repeat(*steps_of, duplicate(back), True)]
-        steps, *shorter = lengths
-        number = variable(fresh("segment"))
-        name, jump = number.terms[0][0], s.step * steps
-        first = start + number * jump
+    def segmented(self, s: Repeat, schedule: Schedule, there: Block, back: Block) -> tuple[Block, Block]:
+        """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save."""
         saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
-        run = Repeat(s.variable, first, first + jump, s.step, duplicate(s.body))
-        again, reverse = self.segmented(s, first, steps, shorter, there, back)
-        segments = Affine(count // steps)
-        forward: Block = [Repeat(name, Affine(0), segments, 1, [*saves, run])]
-        backward: Block = [Repeat(name, Affine(0), segments, 1, [*_restores(saves), *again, *reverse], True)]
-        if left := count % steps:
-            fewer = [length for length in shorter if length < left]
-            rest, rest_back = self.segmented(s, start + jump * (count // steps), left, fewer, there, back)
-            forward, backward = forward + rest, rest_back + backward
-        return forward, backward
+
+        def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
+            """The steps between two numbers; a schedule for more steps than there are begins before the first."""
+            start, stop = (s.start + s.step * integer(element(_MAXIMUM, index(n), _ZERO)) for n in (first, last))
+            return Repeat(s.variable, start, stop, s.step, duplicate(body), backwards)
+
+        def stretch(level: int, end: Affine, slots: Affine) -> tuple[Block, Block]:
+            """The steps before `end` that this level reverses with so many slots."""
+            table = schedule.remaining(level)
+            remaining = Buffer(fresh("remaining"), table.shape, INT, data=table, reach=(0, int(table[-1])))
+            name = fresh("left")
+            left = variable(name)
+            first, last = (end - integer(load(remaining, (n,))) for n in (left + 1, left))
+            if level > 1:
+                again, reverse = stretch(level - 1, last, left)
+            else:
+                again, reverse = [steps(first, last, there)], [steps(first, last, back, True)]
+            order = name, slots, Affine(-1), -1
+            forward: Block = [Repeat(*order, [*saves, steps(first, last, s.body)])]
+            return forward, [Repeat(*order, [*_restores(saves), *again, *reverse], True)]
+
+        return stretch(schedule.levels, Affine(_count(s)), Affine(schedule.slots))
 
     def state(self, s: Repeat) -> list[Buffer]:
         """The buffers that a segment must find as they were: written in the loop, and read in it or, by the adjoint of

@@ -27,6 +27,10 @@ FLOAT = np.dtype(float)
 INT = np.dtype(np.int64)
 BOOL = np.dtype(bool)
 
+# Between what an integer lies; None where that is not known.
+Bounds = tuple[int | None, int | None]
+EXTREMES: dict[str, Callable[..., float]] = {"maximum": max, "minimum": min}
+
 
 @dataclass(eq=False)
 class Buffer:
@@ -98,7 +102,7 @@ class Element:
                 found |= e.args[0].variables()
         return found
 
-    def bounds(self, ranges: Ranges) -> tuple[int | None, int | None]:
+    def bounds(self, ranges: Ranges) -> Bounds:
         """Between what an integer expression lies, as far as it is known."""
         if self.op == "constant":
             return int(self.args[0]), int(self.args[0])
@@ -106,6 +110,8 @@ class Element:
             return ranges.lower(self.args[0]), ranges.upper(self.args[0])
         if self.op == "load" and self.args[0].reach is not None:
             return self.args[0].reach  # type: ignore[no-any-return]
+        if self.op != "load" and self.op.name in EXTREMES:
+            return _extreme_bounds(EXTREMES[self.op.name], [a.bounds(ranges) for a in self.args])
         if self.op != "load" and self.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
             divisor = self.args[1]
             if divisor.op == "constant" and divisor.args[0] > 0:
@@ -122,6 +128,13 @@ class Element:
         if self.op in ("constant", "index"):
             return str(self.args[0])
         return f"{self.op.name}({', '.join(map(repr, self.args))})"
+
+
+def _extreme_bounds(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
+    """The bounds of the largest or smallest of integers, from theirs."""
+    low = extreme([-math.inf if low is None else low for low, _ in bounds])
+    high = extreme([math.inf if high is None else high for _, high in bounds])
+    return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
 
 
 _elements: "weakref.WeakValueDictionary[Any, Element]" = weakref.WeakValueDictionary()

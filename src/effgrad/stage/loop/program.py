@@ -20,6 +20,7 @@ from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.ir import Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
+from effgrad.stage.loop.schedule import schedule
 from effgrad.stage.loop.tangents import tangent
 
 # What reverse mode saves, in bytes, before it keeps states of the outermost loop instead.
@@ -93,50 +94,13 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     costs = {s: saved_bytes([x], _ranges([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
     heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _runs_again(s)}
     plans = {
-        loop: segments(_steps(loop), 8 * max(sum([b.size for b in plain.state(loop)]), 1), bytes_ / _steps(loop), room)
+        loop: schedule(_steps(loop), 8 * max(sum([b.size for b in plain.state(loop)]), 1), bytes_ / _steps(loop), room)
         for loop, bytes_ in heavy.items()
     }
-    found = Reversal(region, wanted, lambda loop: plans[loop][0] if loop in plans else ()) if plans else plain
+    found = Reversal(region, wanted, lambda loop: plans[loop][0] if loop in plans else None) if plans else plain
     kept = sum(bytes_ for s, bytes_ in costs.items() if s not in plans) + sum(bytes_ for _, bytes_ in plans.values())
-    found.cost = kept, 1 + max((len(lengths) for lengths, _ in plans.values()), default=0)
+    found.cost = kept, 1 + max((plan.levels for plan, _ in plans.values() if plan), default=0)
     return found
-
-
-# Deeper segments save little: with so many, a state is kept for each factor of two of the steps.
-MOST_LEVELS = 20
-
-
-def segments(count: int, state: int, record: float, room: int) -> tuple[tuple[int, ...], int]:
-    """The lengths of the segments of a loop, the longest first, and the bytes that they keep.
-
-    Each level of segments runs every step once more, and k levels keep about (k + 1) count**(1 / (k + 1)) states: the
-    fewest levels that fit into `room`, or those that keep the least. Segments of equal length on each level keep at
-    most a few times what the binomial schedule does (Griewank and Walther 2000), and are loops of a region.
-
-    Arguments:
-        count: the steps of the loop.
-        state: the bytes of what the loop carries.
-        record: the bytes that the reverse of a step needs.
-
-    >>> segments(10_000, 8, 8.0, 2_000)
-    ((100,), 1600)
-    >>> segments(10_000, 8, 8.0, 1_000)
-    ((469, 22), 528)
-    """
-    best: tuple[tuple[int, ...], int] = (), round(count * record)
-    for levels in range(1, MOST_LEVELS + 1):
-        last = max(2, min(count - 1, round((count * (max(state, 8) / max(record, 8)) ** levels) ** (1 / (levels + 1)))))
-        factor = (count / last) ** (1 / levels)
-        if factor < 2:
-            break
-        lengths = tuple(round(last * factor**k) for k in range(levels - 1, -1, -1))
-        counts = [-(-longer // shorter) for longer, shorter in itertools.pairwise((count, *lengths))]
-        kept = state * sum(counts) + round(record * last)
-        if kept < best[1]:
-            best = lengths, kept
-        if kept <= room:
-            break
-    return best
 
 
 def _forward(reversal: Reversal, region: Region) -> list[Statement]:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from effgrad.stage.loop.affine import Ranges
-from effgrad.stage.loop.ir import Block, Map, Pop, Push, Repeat, Statement, While, parts, topological
+from effgrad.stage.loop.ir import Map, Pop, Push, Repeat, Statement, While, parts, topological
 
 INTERRUPTED = 4
 # Operations, at about a nanosecond each, after which a loop asks.
@@ -75,28 +75,25 @@ done:
 
 def steps_between(s: Repeat | While, ranges: Ranges) -> int | None:
     """After how many steps, a power of two, a loop asks; None if it is short: then what is around it asks."""
-    step = sum(_work(part, ranges) for part in parts(s))
+    return _loop(s, ranges)[0]
+
+
+def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
+    """After how many steps a loop asks, and its operations, at most; those of a loop that asks count as none."""
+    step = sum(_work(x, ranges) for part in parts(s) for x in part)
     if isinstance(s, Repeat):
         span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
         if span is not None and step * span < PATIENCE:
-            return None
-    return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(step, 1.0), PATIENCE))))
+            return None, step * span
+    return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(step, 1.0), PATIENCE)))), 0.0
 
 
-def _work(block: Block, ranges: Ranges) -> float:
-    """The operations of statements, at most; a loop that asks counts as none."""
-    return sum(_work_of(s, ranges) for s in block)
-
-
-def _work_of(s: Statement, ranges: Ranges) -> float:
+def _work(s: Statement, ranges: Ranges) -> float:
+    """The operations of a statement, at most."""
     if isinstance(s, Map | Push | Pop):
         extents = [ranges.upper(n) for _, n in s.dims]
         points = math.prod(PATIENCE if n is None else max(n, 0) for n in extents)
         return points * (len(topological([t.value for t in s.stores])) if isinstance(s, Map) else 1)
-    if isinstance(s, Repeat | While) and steps_between(s, ranges) is not None:
-        return 0.0
-    inner = sum(_work(part, ranges) for part in parts(s))
-    if isinstance(s, Repeat):
-        span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
-        return inner * (span or 0)
-    return inner or 100.0
+    if isinstance(s, Repeat | While):
+        return _loop(s, ranges)[1]
+    return sum(_work(x, ranges) for part in parts(s) for x in part) or 100.0

@@ -1,0 +1,85 @@
+"""Binomial schedules: where the reverse of a loop keeps states, so that it runs the fewest steps again.
+
+Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation";
+Griewank and Walther 2000, algorithm 799.
+
+With `slots` states to keep besides the one at its start, and `levels` runs forward, a stretch of at most
+``C(slots + levels, levels)`` chunks is reversed. It is cut in segments, from the longest, which may use all slots while
+it is reversed, to the last, when all are taken; each segment has one run less. So a segment that begins when `left`
+slots are left ends where the next begins, and how much of the stretch remains there is a number in a table.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+# More levels save little: with so many, a state is kept for each factor of two of the steps.
+MOST_LEVELS = 20
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The reverse of a loop in `levels` of segments, of which the shortest have `chunk` steps and save for each of
+    them; `slots + 1` states are kept at a time."""
+
+    levels: int
+    slots: int
+    chunk: int
+
+    @property
+    def reach(self) -> int:
+        """The most steps that the schedule reverses."""
+        return self.chunk * math.comb(self.slots + self.levels, self.levels)
+
+    def remaining(self, level: int) -> np.ndarray:
+        """How many steps of a stretch remain where a segment begins; element ``left + 1`` for `left` slots.
+
+        >>> Schedule(levels=2, slots=3, chunk=1).remaining(2)
+        array([ 0,  1,  3,  6, 10])
+        """
+        return np.array([0, *[self.chunk * math.comb(left + level, level) for left in range(self.slots + 1)]])
+
+    def bytes(self, state: int, record: float) -> int:
+        """The bytes that are kept, from those of a state and of the record of a step."""
+        return state * (self.slots + 1) + round(record * self.chunk)
+
+
+def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule | None, int]:
+    """The schedule of a loop with the fewest runs of each step that keeps at most `room` bytes, and what it keeps.
+
+    If none does, the one that keeps the least; None if that is the record of all steps.
+
+    Arguments:
+        count: the steps of the loop.
+        state: the bytes of what the loop carries.
+        record: the bytes that the reverse of a step needs.
+
+    >>> schedule(10_000, 8, 8.0, 2_000)
+    (Schedule(levels=1, slots=99, chunk=100), 1600)
+    >>> schedule(10_000, 8, 8.0, 1_000)
+    (Schedule(levels=2, slots=25, chunk=29), 440)
+    """
+    best: tuple[Schedule | None, int] = None, round(count * record)
+    state = max(state, 8)
+    for levels in range(1, MOST_LEVELS + 1):
+        found = min(_balanced(count, levels, state, max(record, 8.0)), key=lambda s: s.bytes(state, record))
+        if found.bytes(state, record) < best[1]:
+            best = found, found.bytes(state, record)
+        if best[1] <= room or found.slots == 1:
+            break
+    return best
+
+
+def _balanced(count: int, levels: int, state: int, record: float) -> list[Schedule]:
+    """The schedules about where one state more costs what it saves of the record: C(s + t, t) is about
+    (s + (t + 1) / 2)**t / t!."""
+    best = (record / state * count * math.factorial(levels) * levels) ** (1 / (levels + 1)) - (levels + 1) / 2
+    few = [slots for slots in range(round(best) - 2, round(best) + 3) if slots >= 1] or [1]
+    found = []
+    for slots in few:
+        chunk = math.ceil(count / math.comb(slots + levels, levels))
+        while slots > 1 and chunk * math.comb(slots - 1 + levels, levels) >= count:
+            slots -= 1
+        found.append(Schedule(levels, slots, chunk))
+    return found
