@@ -116,7 +116,7 @@ class Mutant:
 CONTRACTS, REPRESENTS = "contracts", "represents"
 RANGE = "range(len(entries) - 1, first - 1, -1)"
 NAMES = "range(len(self.entries) - 1, first - 1, -1)"
-OWNS = "type(a) in KINDS and a.owner is self"
+OWNS = "isinstance(a, Tracer) and a.owner is self"
 YIELD = "yield self.value(self, operation.result, cell)  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
             for target, part in operation.pull(cell.cotangent):
@@ -131,7 +131,8 @@ MUTANTS = [
     Mutant("first operations forgotten", "tape", NAMES, "range(len(self.entries) - 1, first + 4, -1)", CONTRACTS),
     Mutant("one name for two values", "tape", "name = len(self.entries)", "name = max(0, len(self.entries) - 1)",
            CONTRACTS),
-    Mutant("confused perturbation", "tape", "if kind in KINDS and arg.owner is self", "if kind in KINDS", REPRESENTS),
+    Mutant("confused perturbation", "tape", "if isinstance(arg, Tracer) and arg.owner is self",
+           "if isinstance(arg, Tracer)", REPRESENTS),
     Mutant("only the first argument", "tape", "in zip(names, pulls, primals, strict=False)",
            "in zip(names[:1], pulls, primals)", CONTRACTS),
     Mutant("floats: dropped accumulation", "tape", "collected[source] = part if before is None else before + part",
@@ -148,7 +149,7 @@ MUTANTS = [
     Mutant("last operation forgotten", "taped", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS, MODE),
     Mutant("one name for two values", "taped", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
            CONTRACTS, MODE),
-    Mutant("confused perturbation", "taped", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("confused perturbation", "taped", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("only the first argument", "taped", "in enumerate(shadows) if", "in [*enumerate(shadows)][:1] if",
            CONTRACTS, MODE),
     Mutant("dropped accumulation", "reverse", "cotangents.add(self.cotangent, part)", "part", CONTRACTS),
@@ -164,7 +165,7 @@ MUTANTS = [
            "in dict(operation.pull(cell.cotangent)).items()", CONTRACTS),
     Mutant("passed on twice", "reverse", "                target.accumulate(part)\n",
            "                target.accumulate(part)\n" * 2, CONTRACTS),
-    Mutant("confused perturbation", "reverse", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("confused perturbation", "reverse", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("oldest first", "continuation", "self.age > other.age", "self.age < other.age", CONTRACTS),
     Mutant("dropped accumulation", "continuation", "cotangents.add(target.waiting, part)", "part", CONTRACTS),
     Mutant("lost sharing: called with every share", "continuation",
@@ -173,7 +174,7 @@ MUTANTS = [
     Mutant("passed on twice", "continuation", "                self.send(target, part)\n\n",
            "                self.send(target, part)\n                self.send(target, part)\n\n", CONTRACTS),
     Mutant("stops early", "continuation", "while self.pending:", "while len(self.pending) > 1:", CONTRACTS),
-    Mutant("confused perturbation", "continuation", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("confused perturbation", "continuation", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("dropped accumulation", "delta", "collected[target] = cotangents.add(collected[target], part)",
            "collected[target] = part", CONTRACTS, MODE),
     Mutant("first to last", "delta", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
@@ -189,7 +190,7 @@ MUTANTS = [
     Mutant("tangent of another value", "forward", "primitive(*primals, **params))",
            "primitive(*primals[::-1], **params))", CONTRACTS, MODE),
     Mutant("floats: sign of the second tangent", "dual", "s * {0} + t * {1}", "s * {0} - t * {1}", REPRESENTS),
-    Mutant("confused perturbation", "forward", OWNS, "type(a) in KINDS", REPRESENTS, MODE),
+    Mutant("confused perturbation", "forward", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("the thesis's listing: no square of the first derivative", "second_order",
            "bent if curved is None else curved + bent", "bent", REPRESENTS),
     Mutant("no second derivative of the argument", "second_order", "curved if bent is None else",

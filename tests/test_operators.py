@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effgrad.arrays.value import KINDS, Traced
+from effgrad.arrays.value import Traced, Tracer
 from effgrad.fast import FastForward, FastTaped
 from effgrad.modes import Forward, Taped
 from effgrad.primitives.cotangents import dense
@@ -90,7 +90,7 @@ def pulled(mode, program, x):
         variable = activation.variable(x)
         name = variable.shadow
         result = run(program, variable)
-        if type(result) not in KINDS:
+        if not isinstance(result, Tracer):
             return result, None
         ones = np.ones(np.shape(result.primal), np.result_type(result.primal))[()]
         activation.seed(result, float(ones) if type(result.primal) is float else ones.__array__())

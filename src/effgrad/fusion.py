@@ -17,7 +17,7 @@ from effgrad import program
 from effgrad.api.gradient import record_pullback
 from effgrad.api.results import directions, joined
 from effgrad.arrays.memory import Mutable, is_written
-from effgrad.arrays.value import KINDS, LAYERS, constant, perform, plain
+from effgrad.arrays.value import Traced, Tracer, constant, depends, perform, plain
 from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
 from effgrad.primitives.complexes import is_complex
@@ -46,12 +46,12 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def fused(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        leaves = [x.copy() if type(x) is Mutable and x.owner.serial >= 0 else x for x in leaves]
-        owners = [leaf.owner for leaf in leaves if type(leaf) in LAYERS and leaf.owner.serial >= 0]
+        leaves = [x.copy() if type(x) is Mutable and depends(x) else x for x in leaves]
+        owners = [leaf.owner for leaf in leaves if isinstance(leaf, Traced)]
         innermost = max(owners, key=lambda owner: owner.serial, default=None)
         if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
             return read(*args, **kwargs)
-        moving = [type(leaf) in LAYERS and leaf.owner is innermost for leaf in leaves]
+        moving = [isinstance(leaf, Traced) and leaf.owner is innermost for leaf in leaves]
         fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
         inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 
@@ -65,7 +65,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
             return result
 
         values, partials, output_tree = _accumulated(inner, [x.primal for x in inputs])
-        if any(type(v) in LAYERS and v.owner.serial >= innermost.serial for v in values):
+        if any(isinstance(v, Traced) and v.owner.serial >= innermost.serial for v in values):
             raise Detached("a fused function closes over a traced value, whose derivative would be lost: pass it in")
         at = [x.primal for x in inputs]
         calls = [Call(inner, place, at, value) for place, value in enumerate(values)]
@@ -76,7 +76,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def locked(value: Any) -> Any:
     """A constant argument as it may be read: what is written to the copy would not reach the caller."""
-    if isinstance(value, np.ndarray) and type(value) not in KINDS:
+    if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         value = value.view()
         value.flags.writeable = False
     return value

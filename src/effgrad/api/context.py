@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from effgrad.arrays.value import Traced, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives.kinks import Kinks
 
 
@@ -18,9 +18,9 @@ def stop_gradient(x: Any) -> Any:
 
     def constant_of(leaf: Any) -> Any:
         value = plain(leaf)
-        return value.copy() if isinstance(value, Traced) else np.copy(value)[()]
+        return value.copy() if isinstance(value, Tracer) else np.copy(value)[()]
 
-    return optree.tree_map(lambda leaf: constant_of(leaf) if isinstance(leaf, Traced) else leaf, x)
+    return optree.tree_map(lambda leaf: constant_of(leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 
 def kinks(choice: str) -> Kinks:

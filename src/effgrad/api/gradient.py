@@ -11,7 +11,7 @@ from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
-from effgrad.arrays.value import KINDS, Smooth, constant, plain
+from effgrad.arrays.value import Smooth, Tracer, constant, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
@@ -154,7 +154,7 @@ def _conjugated(tree: Any) -> Any:
 
 
 def _is_number(leaf: Any) -> bool:
-    return type(leaf) in KINDS or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
+    return isinstance(leaf, Tracer) or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
 
 
 def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from effgrad.api.explanation import Activation, Argument, Share, Step
 from effgrad.api.records import NOT_RECORDED, parameter, plain_value, record, shown
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import Tracer
 from effgrad.errors import user_frame
 from effgrad.modes.checkpoint import values_of
 from effgrad.modes.hessian import EdgePushing
@@ -97,7 +97,7 @@ class Listener:
 
     def name(self, value: Any) -> str | None:
         """The name of a value, if it has one."""
-        if type(value) not in KINDS or not hasattr(value.owner, "listener"):
+        if not isinstance(value, Tracer) or not hasattr(value.owner, "listener"):
             return None
         return self.names.get(_key(value.owner, value.primal, value.shadow))
 

@@ -23,7 +23,7 @@ from effgrad.api.run import run
 from effgrad.api.singular import completed
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import LibraryArray, given_back, of_another_library, taken
-from effgrad.arrays.value import Smooth, Traced, plain
+from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.modes.batched import Batch, run_batched
@@ -282,7 +282,7 @@ def _push_edges(f: Callable[[Any], Any], x: Any) -> Any:
 def _hessian_of(block: Any, value: Any, sparse: bool) -> Any:
     """Return a Hessian at a value as its caller wants it."""
     size, shape = np.size(value), np.shape(value)
-    if isinstance(block, Traced):
+    if isinstance(block, Tracer):
         if sparse:
             raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
         block = np.reshape(block, shape + shape)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.explanation import Shown
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.modes.checkpointed import Checkpointed
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Add, Delta
@@ -43,7 +43,7 @@ def plain_value(value: Any) -> Any:
     if type(value) is Scattered:
         return plain(Scattered(value.shape, [(i, plain_value(piece)) for i, piece in value.pieces]).total())
     value = plain(value)
-    return plain_value(value.primal) if type(value) in KINDS else value
+    return plain_value(value.primal) if isinstance(value, Tracer) else value
 
 
 @functools.singledispatch

@@ -7,7 +7,7 @@ import numpy as np
 
 from effgrad.api.checks import as_input
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
-from effgrad.arrays.value import LAYERS, Smooth, Traced, depends, evaluated, plain, released
+from effgrad.arrays.value import Smooth, Traced, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import typed
@@ -59,8 +59,8 @@ def like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
         if inner.owner.lazy:
             return inner.owner.like(derivative, value)
         derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
-    if isinstance(derivative, Traced):
-        if value.__class__ is float and type(derivative) not in LAYERS:
+    if isinstance(derivative, Tracer):
+        if value.__class__ is float and not isinstance(derivative, Traced):
             return evaluated(float, derivative)
         return derivative if derivative.dtype == np.result_type(value) else derivative.astype(np.result_type(value))
     if isinstance(value, np.ndarray):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, LAYERS, Smooth, depends
+from effgrad.arrays.value import Smooth, Traced, Tracer, depends
 from effgrad.effects import handled
 from effgrad.modes.nearby import Beside, Nearby
 from effgrad.primitives.kinks import Kink
@@ -78,12 +78,12 @@ def _note(inputs: list[Any], order: int) -> None:
     """Note the order of a derivative inside a limit, its own and that of those around it, or that there is one."""
     for value in inputs:
         around = 0
-        while type(value) in LAYERS and type(value) is not Beside:
+        while isinstance(value, Traced) and type(value) is not Beside:
             value, around = value.primal, around + 1
         if type(value) is Beside:
             value.owner.order = max(value.owner.order, around + order)
             return
-        if type(value) in KINDS and hasattr(value.owner, "differentiated"):  # a staged program
+        if isinstance(value, Tracer) and hasattr(value.owner, "differentiated"):  # a staged program
             value.owner.differentiated = True
 
 

@@ -6,13 +6,14 @@ import numpy as np
 
 import effgrad.primitives.move  # noqa: F401 (it enters the rule of full_like)
 from effgrad.arrays import reach
-from effgrad.arrays.value import FUNCTIONS, KINDS, plain
+from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 
 
 def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     """A vectorised function, called once for each element, or with a signature for each array of its dimensions."""
     given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-    mapped = {key: a if type(a) in KINDS else np.asarray(a) for key, a in given.items() if key not in self.excluded}
+    included = {key: a for key, a in given.items() if key not in self.excluded}
+    mapped = {key: a if isinstance(a, Tracer) else np.asarray(a) for key, a in included.items()}
     cores = [0] * len(mapped) if self.signature is None else map(len, self._in_and_out_core_dims[0])
     outer = {key: a.ndim - core for (key, a), core in zip(mapped.items(), cores, strict=True)}
     shape = np.broadcast_shapes(*[a.shape[: outer[key]] for key, a in mapped.items()])

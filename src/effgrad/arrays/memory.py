@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import (
-    KINDS,
-    LAYERS,
     OPERATORS,
-    Traced,
+    Evaluation,
+    Tracer,
     as_index,
     contiguous,
     getitem,
@@ -80,10 +79,9 @@ def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
     return again
 
 
-class Outermost:
+class Outermost(Evaluation):
     """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
 
-    alive = True
     serial = -2
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
@@ -138,7 +136,7 @@ class Storage:
         # For each address: which write was the last, and which of the written elements went there.
         self.writer: Any = None
         self.element: Any = None
-        self.unwritten: list[weakref.ref[Traced]] | None = []
+        self.unwritten: list[weakref.ref[Tracer]] | None = []
         # For each address, when it was last written to.
         self.written: Any = None
         # When it was made, and last settled; what it was before that, for parts that began before and run again.
@@ -162,7 +160,7 @@ class Storage:
             addresses = step(addresses)
         return addresses
 
-    def note(self, view: Traced) -> None:
+    def note(self, view: Tracer) -> None:
         """Remember an array of this memory, to be told of the first write."""
         if self.unwritten is None:
             become_mutable(view)
@@ -218,7 +216,7 @@ class Storage:
         if self.written is None:
             self.written = np.zeros(self.addresses.size, int)
         self.written[addresses] = self.version
-        if not self.writes and type(value) not in KINDS and type(self.base) is np.ndarray:
+        if not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray:
             if self.borrowed:
                 self.base, self.borrowed = self.base.copy(), False
             self.base.reshape(-1)[addresses] = value
@@ -298,7 +296,7 @@ class Storage:
         return getitem(self.base, index=np.unravel_index(addresses, self.addresses.shape))
 
     def _cast(self, value: Any) -> Any:
-        if type(value) in KINDS:
+        if isinstance(value, Tracer):
             kind = plain(value)
             # A Python float in an array of doubles stays one: its operations are faster.
             return value if np.result_type(kind) == self.dtype else value.astype(self.dtype)
@@ -384,7 +382,7 @@ class Handle:
             value = self.half.combine(self.storage.read(addresses), value)
         self.storage.write(addresses, value)
 
-    def attach(self, value: Traced) -> None:
+    def attach(self, value: Tracer) -> None:
         value.handle = self
 
     def located(self) -> Any:
@@ -422,7 +420,7 @@ class Handle:
         return value
 
 
-_OWNER, _PRIMAL, _SHADOW = (Traced.__dict__[name] for name in ("owner", "primal", "shadow"))
+_OWNER, _PRIMAL, _SHADOW = (Tracer.__dict__[name] for name in ("owner", "primal", "shadow"))
 _CLASS: Any = object.__dict__["__class__"]
 
 
@@ -436,17 +434,16 @@ def _current(descriptor: Any) -> Any:
         if handle.version != handle.storage.version:
             value = handle.read()
             handle.version = handle.storage.version
-            if type(value) not in KINDS:
-                value = Traced(OUTERMOST, value, None)
-            _OWNER.__set__(self, value.owner)
-            _PRIMAL.__set__(self, value.primal)
-            _SHADOW.__set__(self, value.shadow)
+            traced = isinstance(value, Tracer)
+            _OWNER.__set__(self, value.owner if traced else OUTERMOST)
+            _PRIMAL.__set__(self, value.primal if traced else value)
+            _SHADOW.__set__(self, value.shadow if traced else None)
         return descriptor.__get__(self)
 
     return property(get, descriptor.__set__)
 
 
-class Mutable(Traced):
+class Mutable(Tracer):
     """An array whose memory has been written to, or may absorb traced values."""
 
     __slots__ = ()
@@ -496,10 +493,9 @@ class Mutable(Traced):
         return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
 
 
-LAYERS.discard(Mutable)
 
 
-def memory(array: Traced) -> Any:
+def memory(array: Tracer) -> Any:
     """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
@@ -516,7 +512,7 @@ def is_written(array: Any) -> bool:
     return handle is not None and handle.storage.written is not None
 
 
-def become_mutable(array: Traced) -> None:
+def become_mutable(array: Tracer) -> None:
     """From now on the array is read through its memory."""
     array.handle.version = -1
     _CLASS.__set__(array, Mutable)
@@ -524,11 +520,11 @@ def become_mutable(array: Traced) -> None:
 
 def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
-    if type(source) not in KINDS or not (type(result) in KINDS or type(source) is Mutable):
+    if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
     handle = _handle(source)
     half = step if type(step) is Half else handle.half
-    if type(result) not in KINDS:  # all that the array holds now is plain
+    if not isinstance(result, Tracer):  # all that the array holds now is plain
         view: Any = Mutable(None, None, None)
         Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
         return view
@@ -548,10 +544,10 @@ def _handle(array: Any) -> Handle:
 
 def _asked(item: Any) -> Any:
     """A truth value of another library in an index, which NumPy would take for a number."""
-    return bool(item) if type(item) in KINDS and item.dtype.kind == "b" and item.ndim == 0 else item
+    return bool(item) if isinstance(item, Tracer) and item.dtype.kind == "b" and item.ndim == 0 else item
 
 
-def write(array: Traced, index: Any, value: Any) -> None:
+def write(array: Tracer, index: Any, value: Any) -> None:
     """`array[index] = value`."""
     if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
         value = np.array(value) if type(value) in (list, tuple) else value
@@ -560,7 +556,7 @@ def write(array: Traced, index: Any, value: Any) -> None:
         _write(array, index, value)
 
 
-def _write(array: Traced, index: Any, value: Any) -> None:
+def _write(array: Tracer, index: Any, value: Any) -> None:
     """`array[index] = value`, in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
@@ -582,20 +578,20 @@ def _write(array: Traced, index: Any, value: Any) -> None:
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if isinstance(plain(value), np.ndarray):
         # It may be written to later, as a view without axes, too.
-        value = value.__copy__() if type(value) in KINDS else value.copy("K")
+        value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
     handle.write(addresses, value)
 
 
-def assign(array: Traced, value: Any) -> None:
+def assign(array: Tracer, value: Any) -> None:
     """`array[...] = value`, for augmented assignment and `out=`."""
-    fits = type(value) in KINDS and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
+    fits = isinstance(value, Tracer) and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
     if fits and type(array) is type(value) and getattr(array, "handle", None) is None:
         _replace(array, value)
     else:
         write(array, ..., value)
 
 
-def _replace(array: Traced, value: Traced) -> None:
+def _replace(array: Tracer, value: Tracer) -> None:
     array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
     if type(array) is not type(value):
         _CLASS.__set__(array, type(value))

@@ -19,11 +19,10 @@ import numpy as np
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
-    KINDS,
-    LAYERS,
     OPERATORS,
     UFUNCS,
-    Traced,
+    Evaluation,
+    Tracer,
     asked_by_dask,
     depends,
     foreign,
@@ -41,7 +40,7 @@ _PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
 COUNTERPARTS: dict[Any, Any] = {}
 
 
-class LibraryArray(Traced):
+class LibraryArray(Tracer):
     """An array of another library; its primal is that array, and its owner the library."""
 
     __slots__ = ()
@@ -147,14 +146,11 @@ for _name, _function in {
     if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
 
-LAYERS.discard(LibraryArray)
 
 
-class Library:
+class Library(Evaluation):
     """Evaluation over the arrays of one library on one device."""
 
-    alive = True
-    serial = -1
     holder = LibraryArray
     # Whether its arrays are graphs, whose numbers nobody may ask for while a derivative runs.
     lazy = False
@@ -261,7 +257,7 @@ class Library:
 
     def beside(self, direction: Any, value: Any) -> Any:
         """A tangent or cotangent as an array of the library; a number takes the dtype of its value."""
-        if type(direction) in KINDS:
+        if isinstance(direction, Tracer):
             return direction
         dtype = np.result_type(value.dtype, direction) if isinstance(direction, int | WEAK) else None
         return self.result(self.array(direction, dtype))
@@ -431,7 +427,7 @@ def numpy_dtype(dtype: Any) -> Any:
 def of_another_library(value: Any) -> bool:
     """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
     kind = type(value)
-    return foreign(kind) and kind not in KINDS and not isinstance(value, np.ndarray | np.generic)
+    return foreign(kind) and not isinstance(value, Tracer) and not isinstance(value, np.ndarray | np.generic)
 
 
 def taken(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.value import KINDS, nested, outline, traced_inside
+from effgrad.arrays.value import Tracer, nested, outline, traced_inside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,7 @@ __all__ = ["np"]
 
 def array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
-    if type(value) in KINDS:
+    if isinstance(value, Tracer):
         result = value.copy(order) if copy in (True, numpy._CopyMode.ALWAYS) else value
     else:
         result = nested(value)

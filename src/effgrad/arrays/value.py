@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,24 +36,11 @@ COMPOSED: set[Any] = set()
 OPERATORS: dict[str, Any] = {}
 
 
-# The class of traced values and its subclasses: asking for the exact type does not go through `__class__`.
-KINDS: set[type] = set()
-# Those that `plain` looks through: all but the values of a staged program, which stand for plain ones.
-LAYERS: set[type] = set()
-# The classes of arguments that operations take as they are.
-ORDINARY: set[type] = {float, int, np.ndarray, np.float64}
-# Those whose operators are Python's or ours, and that hold no memory; and with the others that no program defines.
-NUMBERS: set[type] = {float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128}
-BUILTIN: set[type] = {*NUMBERS, np.ndarray, list, tuple, dict, set, range, type(None)}
+# The classes of plain arguments that operations meet most.
+PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))
 
-# The classes that a traced value passes for.
+# The classes that a value passes for.
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
-
-
-def enter(kind: type) -> None:
-    """Enter a class of traced values in the tables of classes."""
-    for table in (KINDS, LAYERS, ORDINARY, NUMBERS, BUILTIN):
-        table.add(kind)
 
 
 def asked_by_dask() -> bool:
@@ -66,18 +53,51 @@ def foreign(kind: Any) -> bool:
     return hasattr(kind, "__dlpack__") or kind.__module__ == "dask.array.core"
 
 
-class Traced:
-    """A value under a derivative: its `primal`, the activation that owns it, and what the mode keeps with it.
+class Evaluation:
+    """The owner of values that no derivative looks at: what evaluates operations below every handler of `Smooth`."""
 
-    `shadow` is the mode's: the tangent in forward mode, the cell of a cotangent in reverse mode.
+    alive = True
+    # The innermost of several owners, which performs an operation, has the largest; activations count from 0.
+    serial = -1
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        """Evaluate a primitive, as the clause of a handler does."""
+        raise NotImplementedError
+
+    def constant(self, value: Any) -> Any:
+        """Return a value for somebody who keeps it, and whom the program's later writes must not reach."""
+        raise NotImplementedError
+
+    def released(self, value: Any) -> Any:
+        """Return a value as it is outside of all derivatives."""
+        raise NotImplementedError
+
+    def exposed(self, value: Any) -> Any:
+        """Return a plain array for code that could write to it."""
+        raise NotImplementedError
+
+
+class Tracer:
+    """The interface of all values that stand for plain ones: under a derivative, staged, written to, of a library.
+
+    `owner` performs the operations on a value, `primal` is what the value stands for in the handlers below, and
+    `shadow` is what the owner keeps with it. To NumPy and to programs a tracer is an array or a number. The rest of
+    effgrad asks it for `shape`, `ndim`, `size`, `dtype`, and by the methods `plain`, `inside`, `addresses`, `beside`
+    and `contiguous`.
     """
+
+    # The exact classes of numbers and tracers, whose operators no program defines. A set of all derived classes, since
+    # each operator of a program asks for both operands: with `isinstance`, loops of floats took 5 to 9 % longer.
+    operands: ClassVar[set[type]] = {
+        float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128,
+    }  # fmt: skip
 
     __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
     __hash__ = object.__hash__
     handle: Any
 
     def __init_subclass__(cls) -> None:
-        enter(cls)
+        cls.operands.add(cls)
 
     def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
@@ -93,7 +113,9 @@ class Traced:
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
-                return primitive(*[x if type(x) in ORDINARY else ordinary(x) for x in inputs])
+                return primitive(*[
+                    x if isinstance(x, Tracer) or type(x) in PLAIN_TYPES else ordinary(x) for x in inputs
+                ])
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
@@ -103,8 +125,8 @@ class Traced:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
                 return _written(out, function(*args, **kwargs), function)
-        if len(args) > 1 and any(type(a) not in ORDINARY and foreign(type(a)) for a in args):
-            args = [ordinary(a) if foreign(type(a)) else a for a in args]
+        if len(args) > 1 and any(map(is_foreign, args)):
+            args = [ordinary(a) if is_foreign(a) else a for a in args]
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
@@ -140,10 +162,6 @@ class Traced:
     def __int__(self) -> int:
         return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
 
-    def beside(self, array: Any) -> Any:
-        """A plain array, as it is where this value is an index into it."""
-        return array
-
     def __index__(self) -> int:
         return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
 
@@ -166,16 +184,25 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["write"](self, index, value)
 
+    def plain(self) -> Any:
+        """Return the value that rules take for plain: below the derivatives, this one where it is staged."""
+        return self
+
     def inside(self) -> Any:
-        """The value that this one stands for."""
+        """Return the value that this one stands for, or an example of it."""
         return self.primal
 
-    def contiguous(self) -> bool:
-        return contiguous(self.primal)
-
     def addresses(self) -> Any:
-        """Where the elements lie, of an array that was written to."""
+        """Return the places of the elements in their memory if the array was written to, else None."""
         return None
+
+    def beside(self, array: Any) -> Any:
+        """Return a plain array that this value is an index into, where indices are part of a program as a tracer."""
+        return array
+
+    def contiguous(self) -> bool:
+        """Return whether the elements lie in memory one after the other, as NumPy would have them."""
+        return contiguous(self.primal)
 
     def __neg__(self) -> Any:
         return OPERATORS["negative"](self)
@@ -186,13 +213,13 @@ class Traced:
     def __abs__(self) -> Any:
         return OPERATORS["absolute"](self)
 
-    def __copy__(self) -> "Traced":
+    def __copy__(self) -> "Tracer":
         return type(self)(self.owner, self.primal, self.shadow)
 
-    def __deepcopy__(self, memo: Any) -> "Traced":
+    def __deepcopy__(self, memo: Any) -> "Tracer":
         return self.__copy__()
 
-    def copy(self, order: str = "C") -> "Traced":
+    def copy(self, order: str = "C") -> "Tracer":
         """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
         result = self.__copy__()
         if not self.ndim or (order != "F" and contiguous(result)):
@@ -202,7 +229,7 @@ class Traced:
             order = "F" if laid.flags.f_contiguous else "C"
         # A copy in any order has the axes in theirs, but goes forward, and each of its elements is one of its own.
         there = laid.flags.f_contiguous if order == "F" else order == "K" and is_dense(laid)
-        return result if there or type(example(result)) in KINDS else OPERATORS["laid_out"](result, order=order)
+        return result if there or isinstance(example(result), Tracer) else OPERATORS["laid_out"](result, order=order)
 
     def __reduce__(self) -> Any:
         return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
@@ -214,7 +241,7 @@ class Traced:
         return format(plain(self), spec) if spec else repr(self)
 
     # Whether only an array of its shape can say which values share memory.
-    by_outline = property(lambda self: self.owner.serial < 0)
+    by_outline = property(lambda self: isinstance(self.owner, Evaluation))
     shape = property(lambda self: np.shape(plain(self)), lambda self, shape: take_shape(self, shape))
     ndim = property(lambda self: np.ndim(plain(self)))
     size = property(lambda self: np.size(plain(self)))
@@ -333,7 +360,13 @@ class Traced:
     __pandas_priority__ = 10000
 
 
-enter(Traced)
+class Traced(Tracer):
+    """A value under a derivative; `shadow` is the tangent in forward mode, in reverse mode the cell of a cotangent."""
+
+    __slots__ = ()
+
+    def plain(self) -> Any:
+        return plain(self.primal)
 
 
 class NotJax:
@@ -370,13 +403,26 @@ class Flat:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value is an array of another library, as the user has it."""
+    return type(value) not in PLAIN_TYPES and not isinstance(value, Tracer) and foreign(type(value))
+
+
+def any_traced(values: Any) -> bool:
+    """Whether one of some values is a tracer."""
+    for value in values:  # a loop: `any` would make a generator at each call of a compiled function
+        if isinstance(value, Tracer):
+            return True
+    return False
+
+
 def traced_inside(value: Any) -> bool:
     """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
     if type(value) in (list, tuple):
         return any(map(traced_inside, value))
     if type(value) is dict:
         return any(map(traced_inside, value.values()))
-    return type(value) in KINDS or getattr(type(value), "holds_traced", False)
+    return isinstance(value, Tracer) or getattr(type(value), "holds_traced", False)
 
 
 def nested(value: Any) -> Any:
@@ -394,13 +440,13 @@ def ordinary(value: Any) -> Any:
 
     An array of another library as the value that stands for it (`effgrad.arrays.namespace`).
     """
-    if type(value) in ORDINARY:
+    if isinstance(value, Tracer) or type(value) in PLAIN_TYPES:
         return value
     if foreign(type(value)):
         value = OPERATORS["taken"](value)
-    if type(value) not in KINDS and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, Tracer) and hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         inside = getattr(value, "data", None)
-        return inside if type(inside) in KINDS else np.asarray(value)
+        return inside if isinstance(inside, Tracer) else np.asarray(value)
     if isinstance(value, np.matrix | np.ma.MaskedArray):
         raise _no_subclass(type(value))
     return listed(value) if type(value) in (list, tuple) else value
@@ -426,23 +472,23 @@ def getitem(value: Any, index: Any) -> Any:
 def is_lazy(value: Any) -> bool:
     """Whether a value is, under derivatives, a graph that nothing has computed: it has no memory that views share."""
     value = plain(value)
-    return type(value) in KINDS and getattr(value.owner, "lazy", False)
+    return isinstance(value, Tracer) and getattr(value.owner, "lazy", False)
 
 
 def view(result: Any, source: Any, step: Any) -> Any:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
     whole: Any = plain(source)
-    if type(source) in KINDS and (addresses := source.addresses()) is not None:
+    if isinstance(source, Tracer) and (addresses := source.addresses()) is not None:
         # The value of an array that was written to may lie in another order than its memory.
         whole, memory = addresses, step(addresses)
-    elif type(memory) in KINDS and memory.by_outline and memory.ndim and not is_lazy(memory):
+    elif isinstance(memory, Tracer) and memory.by_outline and memory.ndim and not is_lazy(memory):
         # Of another library's array, or of a batch, what NumPy would share of one array of its shape.
         whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
     if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
         return OPERATORS["alias"](result, source, step)
-    if type(result) is np.ndarray and type(source) in KINDS and np.may_share_memory(result, plain(source)):
+    if type(result) is np.ndarray and isinstance(source, Tracer) and np.may_share_memory(result, plain(source)):
         return result.copy("K")  # plain numbers in memory of ours
     return result
 
@@ -473,21 +519,21 @@ def decides(other: Any) -> bool:
 
 
 def _binary(name: str) -> Any:
-    def forward(self: Traced, other: Any) -> Any:
+    def forward(self: Tracer, other: Any) -> Any:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
-        if type(other) not in ORDINARY:
+        if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
             if decides(other):
                 return NotImplemented
             other = ordinary(other)
-        if owner.alive and (type(other) not in KINDS or other.owner is owner):
+        if owner.alive and (not isinstance(other, Tracer) or other.owner is owner):
             return owner.apply(OPERATORS[name], self, other)
         return perform(OPERATORS[name], self, other)
 
-    def backward(self: Traced, other: Any) -> Any:
+    def backward(self: Tracer, other: Any) -> Any:
         return OPERATORS[name](ordinary(other), self)
 
-    def inplace(self: Traced, other: Any) -> Any:
+    def inplace(self: Tracer, other: Any) -> Any:
         result = OPERATORS[name](self, other)
         if self.ndim == 0 and self.addresses() is None and not isinstance(plain(self), np.ndarray):
             return result  # a number is not changed in place
@@ -504,9 +550,9 @@ for _name, _dunder in [
     ("mod", "mod"), ("matmul", "matmul"),
 ]:  # fmt: skip
     _forward, _backward, _inplace = _binary(_name)
-    setattr(Traced, f"__{_dunder}__", _forward)
-    setattr(Traced, f"__r{_dunder}__", _backward)
-    setattr(Traced, f"__i{_dunder}__", _inplace)
+    setattr(Tracer, f"__{_dunder}__", _forward)
+    setattr(Tracer, f"__r{_dunder}__", _backward)
+    setattr(Tracer, f"__i{_dunder}__", _inplace)
 
 
 def _comparison(compare: Any) -> Any:
@@ -514,15 +560,15 @@ def _comparison(compare: Any) -> Any:
 
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
-    setattr(Traced, f"__{_name}__", _comparison(getattr(operator, _name)))
-setattr(Traced, "__rfloordiv__", lambda self, other: plain(ordinary(other)) // plain(self))  # noqa: B010 (as the others)
+    setattr(Tracer, f"__{_name}__", _comparison(getattr(operator, _name)))
+setattr(Tracer, "__rfloordiv__", lambda self, other: plain(ordinary(other)) // plain(self))  # noqa: B010 (as the others)
 
 
 def _as_method(name: str) -> Any:
     """A method that is NumPy's function of that name; libraries of units look at what it is called."""
     function = getattr(np, name)
 
-    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
@@ -534,7 +580,7 @@ for _name in (
     "diagonal", "swapaxes", "repeat", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero",
     "all", "any", "round", "cumprod", "choose", "take",
 ):  # fmt: skip
-    setattr(Traced, _name, _as_method(_name))
+    setattr(Tracer, _name, _as_method(_name))
 
 
 def composed(rules: dict[Any, Any]) -> None:
@@ -558,11 +604,11 @@ def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any
     not contiguous, and where an order is named. A view has the order of its memory.
     """
     if type(result) in (tuple, list) and not hasattr(result, "_fields"):
-        parts = [part for part in result if type(part) in KINDS]
+        parts = [part for part in result if isinstance(part, Tracer)]
     else:
-        parts = [result] if type(result) in KINDS else []
+        parts = [result] if isinstance(result, Tracer) else []
     usual = "order" not in kwargs and all(map(contiguous, parts))
-    if function in VIEWING or (usual and all(contiguous(a) for a in args if type(a) in KINDS)):
+    if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
         return result
     if not parts or all(part.ndim < 2 for part in parts):
         return result
@@ -574,7 +620,7 @@ def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any
 
 
 def _in_order(value: Any, array: Any, given: Any) -> Any:
-    if type(value) not in KINDS or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
+    if not isinstance(value, Tracer) or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
         return value
     if array.size < 2 or any(isinstance(a, np.ndarray) and np.may_share_memory(array, a) for a in given):
         return value
@@ -597,7 +643,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
     owner: Any = None
     for arg in args:
-        if type(arg) in KINDS:
+        if isinstance(arg, Tracer):
             candidate = arg.owner
             if not candidate.alive:
                 raise EscapedValue(
@@ -606,7 +652,7 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-        elif type(arg) not in ORDINARY and foreign(type(arg)):
+        elif is_foreign(arg):
             return perform(primitive, *map(ordinary, args), **params)
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
@@ -620,16 +666,14 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
 
 def owned(value: Any, activation: Any) -> Any:
     """The value, which must be one of the activation's."""
-    if type(value) not in KINDS or value.owner is not activation:
+    if not isinstance(value, Tracer) or value.owner is not activation:
         raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
     return value
 
 
 def plain(value: Any) -> Any:
     """The number or array under any nesting of derivatives: plain, or staged where the program is."""
-    while type(value) in LAYERS:
-        value = value.primal
-    return value.plain() if type(value) in KINDS else value
+    return value.plain() if isinstance(value, Tracer) else value
 
 
 def example(value: Any) -> Any:
@@ -641,22 +685,22 @@ def example(value: Any) -> Any:
 
 def outline(value: Any) -> Any:
     """A plain array of the value's shape, in its order in memory."""
-    if type(value) in KINDS and (addresses := value.addresses()) is not None:
+    if isinstance(value, Tracer) and (addresses := value.addresses()) is not None:
         return addresses
     value = example(value)
-    return np.empty(value.shape, value.dtype) if type(value) in KINDS else value
+    return np.empty(value.shape, value.dtype) if isinstance(value, Tracer) else value
 
 
 def contiguous(value: Any) -> bool:
     """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
-    if type(value) in KINDS:
+    if isinstance(value, Tracer):
         return bool(value.contiguous())
     return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def decided(condition: Any) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
-    return type(condition) is bool or (type(condition) not in KINDS and np.ndim(condition) == 0)
+    return type(condition) is bool or (not isinstance(condition, Tracer) and np.ndim(condition) == 0)
 
 
 def staging(values: Any) -> Any:
@@ -665,9 +709,9 @@ def staging(values: Any) -> Any:
         owner = None
         if type(value) is tuple:
             owner = staging(value)
-        elif type(value) in KINDS:
+        elif isinstance(value, Tracer):
             value = plain(value)
-            owner = value.owner if type(value) in KINDS else None
+            owner = value.owner if isinstance(value, Tracer) else None
         if owner is not None:
             return owner
     return None
@@ -676,7 +720,7 @@ def staging(values: Any) -> Any:
 def evaluated(function: Any, *args: Any) -> Any:
     """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
     values = [plain(a) for a in args]
-    owners = [value.owner for value in values if type(value) in KINDS]
+    owners = [value.owner for value in values if isinstance(value, Tracer)]
     if owners:  # the innermost
         return max(owners, key=lambda owner: int(owner.serial)).evaluated(function, *values)
     return function(*values)
@@ -687,7 +731,7 @@ def as_index(index: Any) -> Any:
     index = plain_tree(index)
     if type(index) is tuple:
         return tuple(map(as_index, index))
-    return index.copy("K") if type(index) is np.ndarray or type(index) in KINDS else index
+    return index.copy("K") if type(index) is np.ndarray or isinstance(index, Tracer) else index
 
 
 def plain_tree(tree: Any) -> Any:
@@ -697,12 +741,12 @@ def plain_tree(tree: Any) -> Any:
     if kind is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
     tree = plain(tree)
-    return ordinary(tree) if type(tree) not in ORDINARY and foreign(type(tree)) else tree
+    return ordinary(tree) if is_foreign(tree) else tree
 
 
 def depends(value: Any) -> bool:
     """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
-    return type(value) in KINDS and value.owner.serial >= 0
+    return isinstance(value, Tracer) and not isinstance(value.owner, Evaluation)
 
 
 def _leaves(tree: Any) -> Any:
@@ -717,7 +761,7 @@ def _leaves(tree: Any) -> Any:
 
 def constant(value: Any) -> Any:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
-    if type(value) in KINDS:
+    if isinstance(value, Tracer):
         return value.__copy__() if depends(value) else value.owner.constant(value)
     if marking:
         refuse_marked(value)
@@ -763,9 +807,9 @@ def held(owner: Any, primal: Any, shadow: Any) -> Any:
 
 def released(value: Any) -> Any:
     """A value as it is outside the derivatives that have ended."""
-    while type(value) in KINDS and not value.owner.alive:
+    while isinstance(value, Tracer) and not value.owner.alive:
         value = value.primal
-    return value if type(value) not in KINDS or depends(value) else value.owner.released(value)
+    return value if not isinstance(value, Tracer) or depends(value) else value.owner.released(value)
 
 
 def _released(value: Any, what: str, instead: str) -> Any:
@@ -849,7 +893,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             axis = kwargs.pop("axis")
             inputs = [np.moveaxis(x, axis, -1) for x in inputs]
         if dtype is not None:
-            inputs = [x.astype(dtype) if type(x) in KINDS else np.asarray(x, dtype)[()] for x in inputs]
+            inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
         if kwargs or type(target) is tuple:
             raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(kwargs) or 'several outputs'} has no derivative rule")
         result = ufunc(*inputs)
@@ -869,7 +913,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
 
 def _written(target: Any, result: Any, function: Any) -> Any:
     """The array given as `out`, which now holds the result."""
-    if type(target) not in KINDS:
+    if not isinstance(target, Tracer):
         raise Detached(
             f"numpy.{function.__name__} would write a traced value into a plain array (out= or an augmented "
             "assignment); write a = a + x instead of a += x"

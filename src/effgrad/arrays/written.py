@@ -20,7 +20,7 @@ from effgrad.arrays.marks import mark, marking
 from effgrad.arrays.memory import OUTERMOST, PARTS, Half, Handle, Mutable, Part, Storage, clock
 from effgrad.arrays.namespace import LibraryArray
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import KINDS, example, plain_tree
+from effgrad.arrays.value import Tracer, example, plain_tree
 from effgrad.errors import Detached
 
 Array = np.ndarray[Any, Any]
@@ -169,7 +169,7 @@ class Memory:
 
     def wrote(self, at: Any, value: Any) -> None:
         """Put the plain numbers that were written into the memory itself, and marks in the place of traced ones."""
-        traced = type(value) in KINDS
+        traced = isinstance(value, Tracer)
         if traced:
             marking.add(self.token)
             self.storage.base = beside(self.storage.base, example(value))
@@ -239,7 +239,7 @@ def memory_of(array: Array) -> Memory | None:
 
 def read(value: Any) -> Any:
     """A value as it is now: of a plain array that was written to with traced values, what its memory holds."""
-    if isinstance(value, np.ndarray) and type(value) not in KINDS:
+    if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         memory = memory_of(value)
         return value if memory is None else memory.value(value)
     if type(value) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in value):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import KEPT, Protected
-from effgrad.arrays.value import KINDS, Smooth, Traced, constant, staging
+from effgrad.arrays.value import Smooth, Traced, Tracer, constant, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
 from effgrad.modes.checkpoint import Checkpoint, leaked
@@ -66,7 +66,7 @@ class FastTaped(Taped):
         simple, large = not params, False
         for arg in args:
             kind = type(arg)
-            if kind in KINDS and arg.owner is self:
+            if isinstance(arg, Tracer) and arg.owner is self:
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
@@ -74,7 +74,7 @@ class FastTaped(Taped):
                 names.append(None)
             if type(primal) is np.ndarray:
                 large = large or primal.nbytes >= LARGE
-            elif type(primal) in KINDS:
+            elif isinstance(primal, Tracer):
                 simple = simple and (below is None or below is primal.owner)
                 below = primal.owner
             primals.append(primal)

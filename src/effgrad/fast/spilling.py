@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from effgrad.arrays.value import LAYERS, Traced, staging
+from effgrad.arrays.value import Traced, staging
 from effgrad.errors import EffgradError, MemoryLimit
 from effgrad.fast.recording import FastTaped
 
@@ -237,7 +237,7 @@ class SpilledTape:
         size = _ENTRY
         _, _, result, primals, _ = entry
         for value in (result, *primals):
-            while type(value) in LAYERS:
+            while isinstance(value, Traced):
                 size += _ENTRY
                 value = value.primal
             if type(value) is np.ndarray and value.nbytes > 64 and id(value) not in self.counted:
@@ -314,7 +314,7 @@ class _Pickler(pickle.Pickler):
         kind = type(value)
         if kind in _WRITTEN or issubclass(kind, np.generic) or (kind is np.ndarray and self._spills(value)):
             return None
-        if kind in LAYERS and not hasattr(value, "handle"):
+        if isinstance(value, Traced) and not hasattr(value, "handle"):
             return None
         self.kept[id(value)] = value
         return id(value)
@@ -323,7 +323,7 @@ class _Pickler(pickle.Pickler):
         return not array.dtype.hasobject and 0 not in array.strides and not self.stays(array)
 
     def reducer_override(self, value: Any) -> Any:
-        if type(value) in LAYERS:
+        if isinstance(value, Traced):
             return type(value), (value.owner, value.primal, value.shadow)
         return NotImplemented
 

@@ -12,7 +12,7 @@ from pandas.core.groupby.groupby import GroupBy
 from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_value import product
 from effgrad.functions.scipy.tables import Method
@@ -21,11 +21,11 @@ Value: TypeAlias = Any
 
 
 def _holds(self: Value) -> bool:
-    return type(getattr(self.obj, "_values", None)) in KINDS
+    return isinstance(getattr(self.obj, "_values", None), Tracer)
 
 
 def _traced(self: Value) -> bool:
-    return type(self._values) in KINDS
+    return isinstance(self._values, Tracer)
 
 
 def _series(obj: Value) -> Value:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 
 from effgrad.arrays.reach import as_array
-from effgrad.arrays.value import KINDS, plain, plain_tree
+from effgrad.arrays.value import Tracer, plain, plain_tree
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
@@ -69,7 +69,7 @@ def _numeric(original: Any, same: Any) -> Any:
     """NumPy's function in the place of one of numbers; of integers, which no derivative is about, the original."""
 
     def rule(*args: Any) -> Any:
-        whole = all(_is_whole(plain(a)) for a in args if type(a) in KINDS)
+        whole = all(_is_whole(plain(a)) for a in args if isinstance(a, Tracer))
         return original(*args) if whole else same(*args)
 
     return rule

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from effgrad.arrays import value as traced
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, Traced, outline, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
 from effgrad.primitives import batching, move
@@ -24,7 +24,7 @@ SHAPE_ONLY = frozenset((
 ))  # fmt: skip
 
 
-class Batched(Traced):
+class Batched(Tracer):
     """A value for each member; its primal has a first axis for the members, and it has no shadow."""
 
     __slots__ = ()
@@ -131,14 +131,13 @@ for _name, _function in {
     setattr(Batched, f"__{_name}__", _recording(_function))
     setattr(Batched, f"__r{_name}__", _recording(_function, reflected=True))
 
-traced.LAYERS.discard(Batched)
 
 
 def _is_plain(tree: Value) -> bool:
     """Whether no derivative looks at any argument: then a function needs no rule."""
     if type(tree) in (tuple, list):
         return all(map(_is_plain, tree))
-    return type(tree) not in KINDS or plain(tree) is tree or not traced.depends(tree)
+    return not isinstance(tree, Tracer) or plain(tree) is tree or not traced.depends(tree)
 
 
 def _is_integer(part: Value) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.memory import PARTS, Part, memory
-from effgrad.arrays.value import KINDS, constant, example, plain
+from effgrad.arrays.value import Tracer, constant, example, plain
 from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
@@ -126,8 +126,8 @@ def values_of(activation: Any, result: Any) -> list[Any]:
 
 def _values_of(activation: Any, value: Any) -> Iterator[Any]:
     # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
-    value = memory(value) if type(value) in KINDS else whole(value)
-    if type(value) in KINDS:
+    value = memory(value) if isinstance(value, Tracer) else whole(value)
+    if isinstance(value, Tracer):
         if value.owner is activation:
             yield value
         else:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from effgrad.arrays.memory import as_plain
-from effgrad.arrays.value import KINDS, Smooth, Traced, constant, owned
+from effgrad.arrays.value import Smooth, Traced, Tracer, constant, owned
 from effgrad.effects import Handler
 from effgrad.modes.checkpoint import Checkpoint, CheckpointRun, leaked
 from effgrad.primitives import cotangents
@@ -50,13 +50,13 @@ class Mode(Handler[Smooth]):
     constant: Callable[[Any], Any] = staticmethod(as_plain)
 
     def owns(self, value: Any) -> bool:
-        return type(value) in KINDS and value.owner is self
+        return isinstance(value, Tracer) and value.owner is self
 
     def primal(self, value: Any) -> Any:
         """Return a value as it is in the handlers below; what this activation does not own is a constant."""
         return value.primal if self.owns(value) else self.constant(value)
 
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+    def variable(self, primal: Any, shadow: Any = None) -> Tracer:
         """Return an input of the program."""
         return self.value(self, primal, shadow)
 
@@ -64,7 +64,7 @@ class Mode(Handler[Smooth]):
         """Perform an operation in the handlers below."""
         primals, shadows = [], []
         for a in args:
-            mine = type(a) in KINDS and a.owner is self  # as `owns`, which costs a call for every argument
+            mine = isinstance(a, Tracer) and a.owner is self  # as `owns`, which costs a call for every argument
             primals.append(a.primal if mine else self.constant(a))
             # The shadow as it is now: an array that is written to later names a new value, with a new shadow.
             shadows.append(a.shadow if mine else None)

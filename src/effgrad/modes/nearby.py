@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.laurent import TERMS, Laurent, bilinear, constant, linear
-from effgrad.arrays.value import KINDS, Smooth, Traced, plain
+from effgrad.arrays.value import Smooth, Traced, Tracer, plain
 from effgrad.effects import Handler
 from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive
@@ -112,7 +112,7 @@ def _by_derivative(primitive: Primitive, series: list[Any], primals: list[Any], 
             lead = np.zeros((s.start, *s.coefficients.shape[1:]), s.coefficients.dtype)
             inputs.append(taylor.variable(list(np.concatenate([lead, s.coefficients])[:end])))
         result = primitive(*inputs, **params)
-        if type(result) not in KINDS:
+        if not isinstance(result, Tracer):
             return constant(result)
         rows = [np.asarray(plain(result.shadow[k])) for k in range(end)]
     shape = np.broadcast_shapes(*[row.shape for row in rows])

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, outline, plain
+from effgrad.arrays.value import Tracer, outline, plain
 from effgrad.primitives import decomposition, move, product
 from effgrad.primitives.primitive import Primitive
 
@@ -89,7 +89,7 @@ def by_members(function: Function, batch: Arguments) -> Value:
 
 
 def _together(results: Sequence[Value]) -> Value:
-    return np.stack([r if type(r) in KINDS else np.asarray(r) for r in results])
+    return np.stack([r if isinstance(r, Tracer) else np.asarray(r) for r in results])
 
 
 def _stacked(primitive: Primitive, batch: Arguments, params: Params) -> Value:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.move import scatter_add
 
@@ -153,7 +153,7 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
         return columns[0][0]
     matrix = np.stack(columns, axis=1) if columns else np.zeros(shape)
     matrix = matrix.T if transposed else matrix
-    return matrix if type(matrix) in KINDS else scipy.sparse.csr_array(matrix)
+    return matrix if isinstance(matrix, Tracer) else scipy.sparse.csr_array(matrix)
 
 
 def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
@@ -161,7 +161,7 @@ def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], bro
     if shape == (1, 1):
         return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
     values = np.ravel(np.broadcast_to(values, broadcast))
-    if type(values) in KINDS:
+    if isinstance(values, Tracer):
         return scatter_add(values, shape=shape, indices=((rows, columns),))
     return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
 
@@ -170,12 +170,12 @@ def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], bro
 
 
 def is_number(block: Any) -> bool:
-    return np.ndim(plain(block)) == 0 if type(block) in KINDS else not scipy.sparse.issparse(block)
+    return np.ndim(plain(block)) == 0 if isinstance(block, Tracer) else not scipy.sparse.issparse(block)
 
 
 def is_undefined(block: Any) -> bool:
     """Whether an element of a block is NaN: of second derivatives, at a point where there are none."""
-    if type(block) in KINDS:  # a run beside the point, or under another derivative, has its own answer
+    if isinstance(block, Tracer):  # a run beside the point, or under another derivative, has its own answer
         return False
     return bool(np.any(np.isnan(block.data if scipy.sparse.issparse(block) else block)))
 
@@ -189,7 +189,7 @@ def halved(block: Any) -> Any:
 
 
 def plus(a: Any, b: Any) -> Any:
-    return a + b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) + _dense(b)
+    return a + b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) + _dense(b)
 
 
 def pushed(jacobian: Any, block: Any) -> Any:
@@ -210,8 +210,8 @@ def pushed(jacobian: Any, block: Any) -> Any:
 
 def _times(a: Any, b: Any) -> Any:
     if is_number(a) or is_number(b):
-        return a * b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) * _dense(b)
-    product = a @ b if type(a) not in KINDS and type(b) not in KINDS else _dense(a) @ _dense(b)
+        return a * b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) * _dense(b)
+    product = a @ b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) @ _dense(b)
     return product if product.shape != (1, 1) else _dense(product)[0, 0]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.memory import Half
-from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, always_view, decided, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, Tracer, always_view, decided, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
 from effgrad.primitives.given import given
@@ -61,7 +61,7 @@ def _absolute(x: Any) -> Any:
     if not is_complex(x):
         return absolute(x)
     size, value = np.hypot(real(x), imag(x)), plain(x)
-    return size if type(value) in KINDS else given(size, np.abs(value))  # which NumPy rounds in another way
+    return size if isinstance(value, Tracer) else given(size, np.abs(value))  # which NumPy rounds in another way
 
 
 def _sign(x: Any) -> Any:

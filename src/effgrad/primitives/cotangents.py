@@ -12,7 +12,7 @@ from sys import getrefcount
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, OPERATORS, decided, plain, staging
+from effgrad.arrays.value import OPERATORS, Tracer, decided, plain, staging
 
 # A number, an array, a traced value, or one of the forms below; and what a cotangent belongs to.
 Cotangent = Any
@@ -29,7 +29,7 @@ class Masked:
 
 def masked(value: Any, mask: Any) -> Any:
     """A cotangent with a mask; that of a number is zero as a whole (None), or not at all."""
-    if np.ndim(mask) == 0 and not (type(mask) in KINDS and mask.by_outline):
+    if np.ndim(mask) == 0 and not (isinstance(mask, Tracer) and mask.by_outline):
         return value if mask else None
     return Masked(value, mask)  # also of a number whose mask differs among the members of a batch
 
@@ -103,7 +103,7 @@ class Scattered:
     def known(self) -> Any:
         mask: Any = _zeros(self.shape, bool)
         for index, _ in self.pieces:
-            if staging((index,)) is None and type(mask) not in KINDS:
+            if staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
                 mask = OPERATORS["setitem"](mask, True, index=index)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from effgrad.arrays import laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, KINDS, composed, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import eigenseries
 from effgrad.primitives.complexes import conj, is_complex
@@ -195,7 +195,7 @@ def _eigvals(a: Any) -> Any:
     """The eigenvalues of `eig` in the order of `np.linalg.eigvals`, which may be another one."""
     w = _eig(a)[0]
     value = plain(a)
-    if type(value) in KINDS and value.owner.serial < 0:
+    if isinstance(value, Tracer) and isinstance(value.owner, Evaluation):
         return w  # of another library, which has one order
     return np.take_along_axis(w, evaluated(_eigvals_order, a, w), axis=-1)
 

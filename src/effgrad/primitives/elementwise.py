@@ -12,7 +12,7 @@ import scipy.special as sp
 from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, OPERATORS, UFUNCS, decided, ordinary, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, Tracer, decided, ordinary, plain
 from effgrad.primitives.kinks import differentiated, kink, nested, over, reciprocal_root, step, stepped
 from effgrad.primitives.primitive import elementwise
 
@@ -64,7 +64,7 @@ def _extreme(name: str, left: float, own: Any, other: Any, larger: bool) -> Any:
     weight = _weight(name, x > z if larger else x < z, x == z, left, ahead, behind)
     if type(x) is np.ndarray and (total := _sum(x, axis=None)) == total:
         return weight
-    if type(x) not in KINDS and np.ndim(x) == 0:
+    if not isinstance(x, Tracer) and np.ndim(x) == 0:
         return weight if x == x else np.nan
     return np.where(x != x, np.nan, weight)
 

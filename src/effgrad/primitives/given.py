@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, Smooth, depends, example, plain, plain_tree
+from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import elementwise
@@ -28,7 +28,7 @@ def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) ->
 
     @functools.wraps(definition)
     def rule(*args: Any, **kwargs: Any) -> Any:
-        if any(type(plain(leaf)) in KINDS for leaf in leaves((args, kwargs))):
+        if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
             derived = definition(*args, **kwargs)
             return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
@@ -54,7 +54,7 @@ def _in_single(args: object, kwargs: object) -> bool:
     """Whether arguments of a staged or batched call are in single precision."""
     values = [plain(leaf) for leaf in leaves((args, kwargs))]
     single = any(getattr(value, "dtype", None) in _SINGLE for value in values)
-    return single and all(depends(value) for value in values if type(value) in KINDS)  # and of no other library
+    return single and all(depends(value) for value in values if isinstance(value, Tracer))  # and of no other library
 
 
 _SINGLE = frozenset(map(np.dtype, "efF"))
@@ -71,7 +71,7 @@ def _with_dtypes(derived: Tree, value: Tree) -> Tree:
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
         parts = list(map(_with_dtypes, derived, value))
         return type(derived)(*parts) if hasattr(derived, "_fields") else type(derived)(parts)
-    if type(derived) in KINDS or isinstance(derived, np.ndarray):
+    if isinstance(derived, Tracer) or isinstance(derived, np.ndarray):
         dtype = np.result_type(value)
         return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
     return derived
@@ -79,7 +79,7 @@ def _with_dtypes(derived: Tree, value: Tree) -> Tree:
 
 def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
     """The results of a definition with the values that the function itself has computed."""
-    if type(derived) in KINDS:
+    if isinstance(derived, Tracer):
         if np.shape(plain(derived)) != np.shape(value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
         if not agree(plain(derived), value):
@@ -93,7 +93,7 @@ def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
         return type(derived)(*parts) if hasattr(value, "_extra_fields") else type(value)(*parts)
     if isinstance(derived, tuple) and len(derived) == 1:
         return with_value(derived[0], value, name)
-    if any(type(leaf) in KINDS for leaf in leaves(derived)):
+    if any(isinstance(leaf, Tracer) for leaf in leaves(derived)):
         raise NoRule(f"{name} called like this has no derivative rule: its definition has results of another form")
     return value
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, depends, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, plain
 from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
 
@@ -29,7 +29,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if dtype.kind != "c" and np.iscomplexobj(plain(values)):
         np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
         values = np.real(values)
-    values = values.astype(dtype) if type(values) in KINDS else np.asarray(values, dtype)
+    values = values.astype(dtype) if isinstance(values, Tracer) else np.asarray(values, dtype)
     old = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
     fresh = -1 - np.arange(np.size(plain(values))).reshape(shape_of(values))
     places = np.insert(old, obj, fresh, axis)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import laurent
-from effgrad.arrays.value import KINDS, LAYERS, plain
+from effgrad.arrays.value import Traced, Tracer, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
 from effgrad.primitives.primitive import Primitive, elementwise
@@ -84,12 +84,12 @@ reciprocal_root = elementwise(
 
 def differentiated(value: Any) -> bool:
     """Whether a derivative looks at the value that a rule is given."""
-    return type(value) in LAYERS and value.owner.serial >= 0
+    return isinstance(value, Traced)
 
 
 def nested(distance: Any, at: Any) -> bool:
     """Whether a weight at a kink is itself differentiated, at a place where `at` holds: then it is an operation."""
-    return differentiated(distance) and (type(at) in KINDS or bool(np.any(at))) and not handled(Kink)
+    return differentiated(distance) and (isinstance(at, Tracer) or bool(np.any(at))) and not handled(Kink)
 
 
 def stepped(weight: Any, at: Any, distance: Any, at_zero: Any) -> Any:

@@ -7,9 +7,8 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
-    KINDS,
     OPERATORS,
-    Traced,
+    Tracer,
     always_view,
     contiguous,
     is_lazy,
@@ -80,7 +79,7 @@ def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
 
 def _cast_back(g: Any, dtype: Any) -> Any:
     # A complex cotangent of a real value stays as it is: its real part is taken at the end.
-    if isinstance(g, Traced) or (np.iscomplexobj(g) and dtype.kind != "c"):
+    if isinstance(g, Tracer) or (np.iscomplexobj(g) and dtype.kind != "c"):
         return g
     return np.astype(np.asarray(g), dtype)[()]
 
@@ -291,7 +290,7 @@ def _at_least(function: Any) -> Any:
 
 def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
     indices = plain(indices)
-    if type(indices) not in KINDS:
+    if not isinstance(indices, Tracer):
         return _moved(np.take_along_axis)(a, indices, axis)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
@@ -302,7 +301,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
 
 def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     indices = plain(indices)
-    if type(indices) not in KINDS or options:
+    if not isinstance(indices, Tracer) or options:
         return _moved(np.take)(a, indices, axis, **options)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
@@ -400,7 +399,7 @@ def _put_at(target: Any, places: Any, values: Any) -> None:
 
 
 def _written(target: Any, name: str) -> Any:
-    if type(target) not in KINDS:
+    if not isinstance(target, Tracer):
         raise Detached(
             f"{name} would write a traced value into an array made outside the differentiated function; make the "
             "array inside it"

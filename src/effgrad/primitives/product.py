@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import FUNCTIONS, KINDS, OPERATORS, UFUNCS, evaluated, ordinary, plain, view
+from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, Tracer, evaluated, ordinary, plain, view
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
@@ -18,7 +18,7 @@ from effgrad.primitives.primitive import general, linear
 
 def mT(x: Any) -> Any:
     """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
-    if type(x) not in KINDS:
+    if not isinstance(x, Tracer):
         return np.swapaxes(x, -1, -2)
     n = np.ndim(plain(x))
     return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
@@ -196,7 +196,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         names_b[j] = names_a[i]
     if [np.shape(plain(a))[i] for i in left] != [np.shape(plain(b))[j] for j in right]:
         raise ValueError("shape-mismatch for sum")
-    if type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+    if not isinstance(plain(a), Tracer) and not isinstance(plain(b), Tracer):
         return _tensordot_by_matrices(a, b, left, right)
     kept = [names_a[i] for i in range(na) if i not in left] + [names_b[j] for j in range(nb) if j not in right]
     return _einsum(a, names_a, b, names_b, kept)

@@ -5,7 +5,7 @@ from typing import Any
 
 from effgrad.arrays import laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, KINDS, decided, depends, is_lazy, plain
+from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
@@ -167,7 +167,7 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
             result = result.astype(dtype)
         if initial is not None:
             kind = np.result_type(plain(result))
-            result = combine(result, initial.astype(kind) if type(initial) in KINDS else kind.type(initial))
+            result = combine(result, initial.astype(kind) if isinstance(initial, Tracer) else kind.type(initial))
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
@@ -283,7 +283,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 
 def _below(a: Any, top: Any) -> Any:
     """The distance from the largest element, also where that is infinite."""
-    if type(plain(a)) in KINDS or not np.any(np.isposinf(top)):
+    if isinstance(plain(a), Tracer) or not np.any(np.isposinf(top)):
         return a - np.where(np.isfinite(top), top, 0.0)
     with np.errstate(invalid="ignore"):
         from_infinity = np.where(plain(a) == np.inf, 0.0, -np.inf)

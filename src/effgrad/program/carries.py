@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, traced_inside
+from effgrad.arrays.value import Tracer, traced_inside
 from effgrad.arrays.written import memories, memory_of
 
 
@@ -23,7 +23,7 @@ TABLES = frozenset(("pandas", "xarray"))
 
 def _carries(arg: Any) -> bool:
     kind = type(arg)
-    if kind in KINDS or kind in CODE:
+    if isinstance(arg, Tracer) or kind in CODE:
         return True
     if kind in PLAIN:
         return False

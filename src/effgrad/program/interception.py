@@ -2,10 +2,11 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from traceback import walk_tb
 from typing import Any
 
-from effgrad.arrays.value import KINDS, example, refusal, traced_inside
+from effgrad.arrays.value import Tracer, example, refusal, traced_inside
 from effgrad.arrays.written import session
 from effgrad.errors import (
     Detached,
@@ -38,7 +39,7 @@ def explain(error: BaseException) -> None:
     swallowed = said_at(line)
     if swallowed is not None:
         raise swallowed from error
-    if isinstance(error, AttributeError) and type(error.obj) in KINDS and hasattr(example(error.obj), str(error.name)):
+    if type(error) is AttributeError and isinstance(error.obj, Tracer) and hasattr(example(error.obj), str(error.name)):
         raise Detached(f"a traced value has no {error.name}; effgrad.stop_gradient(x).{error.name} is a constant", line)
     if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
         raise Detached(
@@ -65,8 +66,15 @@ def explain(error: BaseException) -> None:
 
 def _names_traced(error: BaseException, text: str) -> bool:
     """Whether an error of compiled code, or of JAX, says that it met a traced value."""
-    kinds = any(re.search(rf"\b{kind.__name__}\b", text) for kind in KINDS) and not isinstance(error, AttributeError)
-    return kinds or "__jax_array__" in text
+    named = any(re.search(rf"\b{kind.__name__}\b", text) for kind in subclasses(Tracer))
+    return (named and not isinstance(error, AttributeError)) or "__jax_array__" in text
+
+
+def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    """Go through a class and all classes derived from it."""
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from subclasses(derived)
 
 
 def _of_python(name: str | None) -> bool:

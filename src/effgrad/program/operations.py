@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import BUILTIN, KINDS, NUMBERS, decides, nested, plain, plain_tree, traced_inside
+from effgrad.arrays.value import Tracer, any_traced, decides, nested, plain, plain_tree, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read
+from effgrad.program.classes import OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.resolve import call, call_inside
 from effgrad.program.rewritten import SOURCES
@@ -54,11 +55,11 @@ def _binary(name: str, other_way: str = "") -> Any:
     reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
 
     def operation(a: Any, b: Any) -> Any:
-        if type(a) in NUMBERS and type(b) in NUMBERS:
+        if type(a) in OPERANDS and type(b) in OPERANDS:
             return operate(a, b)
         if memories:
             a, b = read(a), read(b)
-        if type(a) in BUILTIN and type(b) in BUILTIN:
+        if is_builtin(a) and is_builtin(b):
             return operate(a, b)
         return by_methods(operate, a, b, method, reflected)
 
@@ -69,9 +70,9 @@ def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any
     """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
     called = False
     for one, other, name in asked(operate, a, b, method, reflected):
-        if type(one) in KINDS and not decides(other):
+        if isinstance(one, Tracer) and not decides(other):
             break  # a traced value knows what it does with most others
-        if type(one) in BUILTIN:
+        if is_builtin(one):
             continue
         found = method_of(type(one), name)
         if found is None:
@@ -81,7 +82,7 @@ def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
-    known = not called or type(a) in KINDS or type(b) in KINDS  # methods of ours may be asked twice
+    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # methods of ours may be asked twice
     return operate(a, b) if known else unanswered(operate, a, b)
 
 
@@ -95,7 +96,7 @@ def asked(operate: Any, a: Any, b: Any, method: str, reflected: str) -> list[tup
     steps = [(a, b, method), (b, a, reflected)]
     if type(b) is type(a):
         return steps if compares else steps[:1]
-    if type(a) not in KINDS and issubclass(type(b), type(a)):
+    if not isinstance(a, Tracer) and issubclass(type(b), type(a)):
         if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
             steps.reverse()
     return steps
@@ -117,7 +118,7 @@ def _unary(name: str) -> Any:
     def operation(a: Any) -> Any:
         if memories:
             a = read(a)
-        found = None if type(a) in BUILTIN else method_of(type(a), method)
+        found = None if is_builtin(a) else method_of(type(a), method)
         return operate(a) if found is None else found(a)
 
     return operation
@@ -139,7 +140,7 @@ eq, ne = _binary("eq", "eq"), _binary("ne", "ne")
 
 def getitem(a: Any, key: Any) -> Any:
     kind = type(a)
-    if kind not in BUILTIN:
+    if not is_builtin(a):
         found = method_of(kind, "__getitem__")
         if found is not None:
             return found(a, key)
@@ -147,11 +148,11 @@ def getitem(a: Any, key: Any) -> Any:
             a = with_items(a)
     if memories:
         key = read_key(key)
-        if isinstance(a, np.ndarray) and kind not in KINDS:
+        if isinstance(a, np.ndarray) and not isinstance(a, Tracer):
             memory = memory_of(a)
             if memory is not None:
                 return item_of(memory, a, key)
-    if kind is np.ndarray and (type(key) in KINDS or type(key) is tuple and not KINDS.isdisjoint(map(type, key))):
+    if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
     return a[key]
 
@@ -159,7 +160,7 @@ def getitem(a: Any, key: Any) -> Any:
 def by_traced_index(array: np.ndarray, key: Any) -> Any:
     """A plain array as one that takes a traced index, where such an index is part of a program."""
     for part in key if type(key) is tuple else (key,):
-        if type(part) in KINDS:
+        if isinstance(part, Tracer):
             return part.beside(array)
 
 
@@ -176,7 +177,7 @@ def read_key(key: Any) -> Any:
 def takes(array: Any, value: Any) -> bool:
     """Whether a write to a plain array goes to the table: of traced values, of any once there is one, and of any in a
     part of the program that will run again."""
-    if type(value) in KINDS or (type(value) in (list, tuple) and traced_inside(value)):
+    if isinstance(value, Tracer) or (type(value) in (list, tuple) and traced_inside(value)):
         return bool(array.dtype.kind != "O")
     if memories and memory_of(array) is not None:
         return True
@@ -194,11 +195,11 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
             preserve(holder)
             holder[key] = value
         return
-    if memories and kind in KINDS:
+    if memories and isinstance(holder, Tracer):
         value, key = read(value), read_key(key)
     elif kind is np.flatiter and takes(holder.base, read(value)):
         holder, value, key = handle(holder.base).flat, read(value), read_key(key)
-    found = None if kind in BUILTIN else method_of(kind, "__setitem__")
+    found = None if is_builtin(holder) else method_of(kind, "__setitem__")
     if found is not None:
         found(holder, key, value)
     else:
@@ -215,7 +216,7 @@ def write(array: Any, key: Any, value: Any) -> None:
             setitem(part, array[name], key)
         return
     before = memory_of(array)
-    if before is not None and type(value) in KINDS and is_same(array, key, value, before):
+    if before is not None and isinstance(value, Tracer) and is_same(array, key, value, before):
         return
     handle(array)[key] = value
 
@@ -234,7 +235,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
     otherwise = globals()[name[1:] if name[1:] in globals() else f"{name[1:]}_"]
 
     def inplace(a: Any, b: Any) -> Any:
-        if type(a) in NUMBERS and type(b) in NUMBERS:
+        if type(a) in OPERANDS and type(b) in OPERANDS:
             return operate(a, b)
         if memories:
             b = read(b)
@@ -249,7 +250,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
             if result is not memory:  # it was not done in place
                 write(a, ..., result)
             return a
-        if type(a) in BUILTIN:
+        if is_builtin(a):
             return operate(a, b)
         found = method_of(type(a), method)
         result = NotImplemented if found is None else found(a, b)
@@ -280,7 +281,7 @@ def attribute(owner: Any, name: str) -> Any:
     if kind is np.ndarray:
         memory = memory_of(owner) if memories else None
         return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
-    if kind in BUILTIN:
+    if is_builtin(owner):
         return getattr(owner, name)
     found = getattr(kind, name, None)
     if type(found) is property and type(found.fget) is FunctionType:
@@ -325,14 +326,14 @@ def iterate(values: Any) -> Any:
     kind = type(values)
     if kind is np.ndarray:
         return each_item(values) if values.ndim else iter(values)
-    if kind in BUILTIN:
+    if is_builtin(values):
         return values
     found = method_of(kind, "__iter__")
     if found is None:
         found = method_of(kind, "__getitem__") if not hasattr(kind, "__iter__") else None
         return values if found is None else by_items(found, values)
     result = found(values)
-    following = None if type(result) in BUILTIN else method_of(type(result), "__next__")
+    following = None if is_builtin(result) else method_of(type(result), "__next__")
     return result if following is None else stepping(following, result)
 
 

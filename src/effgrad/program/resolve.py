@@ -24,7 +24,7 @@ import numpy as np
 
 from effgrad.arrays.marks import marking
 from effgrad.arrays.memory import as_plain
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import each_item, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import policy
@@ -184,7 +184,7 @@ RULES = Rules(prepared, running)
 
 
 def method(f: MethodType) -> Any:
-    if type(f.__self__) in KINDS:
+    if isinstance(f.__self__, Tracer):
         return reading_callbacks(f)
     rule = RULES.bound(f)
     if rule is not None:
@@ -195,7 +195,7 @@ def method(f: MethodType) -> Any:
 
 def builtin(f: Any) -> Any:
     owner = f.__self__
-    if isinstance(owner, np.ndarray) and type(owner) not in KINDS:
+    if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
         return functools.partial(array_method, owner, f)
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":

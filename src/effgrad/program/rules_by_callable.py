@@ -15,7 +15,7 @@ from effgrad.arrays import makers
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import FUNCTIONS, KINDS, Smooth, composed, nested, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Smooth, Tracer, composed, nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
@@ -241,7 +241,7 @@ def holds_traced(tree: Any) -> bool:
         return any(map(holds_traced, tree))
     if type(tree) is dict:
         return any(map(holds_traced, tree.values()))
-    return isinstance(tree, np.ndarray) and type(tree) not in KINDS and memory_of(tree) is not None
+    return isinstance(tree, np.ndarray) and not isinstance(tree, Tracer) and memory_of(tree) is not None
 
 
 def viewing(f: Any, target: Any) -> Any:

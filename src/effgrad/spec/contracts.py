@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, Smooth, Traced, plain
+from effgrad.arrays.value import Smooth, Traced, Tracer, plain
 from effgrad.effects import Handler, observed
 from effgrad.errors import EffgradError
 from effgrad.modes.checkpoint import values_of
@@ -179,7 +179,7 @@ def name(shadow: Any) -> Any:
 
 
 def _below(activation: Any, value: Any) -> Any:
-    return value.primal if type(value) in KINDS and value.owner is activation else value
+    return value.primal if isinstance(value, Tracer) and value.owner is activation else value
 
 
 def _number(value: Any) -> Any:
@@ -199,7 +199,7 @@ def _copied(value: Any) -> Any:
 
 def _same(what: str, expected: Any, actual: Any) -> None:
     expected, actual = _settled(expected), _settled(actual)
-    if expected is None and actual is None or type(expected) in KINDS or type(actual) in KINDS:  # or staged
+    if expected is None and actual is None or isinstance(expected, Tracer) or isinstance(actual, Tracer):  # or staged
         return
     number = actual if expected is None else expected
     if isinstance(number, Number):
@@ -233,11 +233,11 @@ class _Checked(Handler[Smooth]):
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         # As they are now: an array that is written to later names another value.
-        shadows = [a.shadow if type(a) in KINDS and a.owner is self else None for a in args]
+        shadows = [a.shadow if isinstance(a, Tracer) and a.owner is self else None for a in args]
         result = super().apply(primitive, *args, **params)  # type: ignore[misc]
-        if type(result) not in KINDS or result.owner is not self:
+        if not isinstance(result, Tracer) or result.owner is not self:
             raise ContractBroken(f"protocol: {primitive.name} was answered with a value of no or another derivative")
-        if type(plain(result)) not in KINDS:
+        if not isinstance(plain(result), Tracer):
             self.answered(primitive, args, params, shadows, result)
         # The class without operators of its own, whose operations all come here.
         return Traced(self, result.primal, result.shadow)
@@ -298,7 +298,7 @@ def _first(shadow: Any) -> Any:
     """The tangent, in a mode of first or second order; a series has coefficients of its own."""
     if type(shadow) is tuple:
         return shadow[0]
-    return shadow if shadow is None or type(shadow) in KINDS or hasattr(shadow, "__mul__") else NotImplemented
+    return shadow if shadow is None or isinstance(shadow, Tracer) or hasattr(shadow, "__mul__") else NotImplemented
 
 
 class _Reverse(_Checked):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from effgrad import fast
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import Tracer
 from effgrad.effects import Handler
 from effgrad.fast import FastForward
 from effgrad.modes import REVERSE
@@ -80,7 +80,7 @@ def diff(e: Expression, mode: Any = "taped") -> Expression:
 def _forward(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
     with handler() as activation:
         y = e(dictionary, activation.variable(x, dictionary.one))
-    if type(y) not in KINDS or y.owner is not activation:
+    if not isinstance(y, Tracer) or y.owner is not activation:
         return dictionary.zero
     tangent = y.shadow[0] if type(y.shadow) is tuple else y.shadow  # the first of two derivatives
     return dictionary.zero if tangent is None else tangent
@@ -91,7 +91,7 @@ def _reverse(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
         variable = activation.variable(x)
         shadow = variable.shadow
         y = e(dictionary, variable)
-        if type(y) in KINDS and y.owner is activation:
+        if isinstance(y, Tracer) and y.owner is activation:
             activation.seed(y, dictionary.one)
     (cotangent,) = activation.cotangents([shadow])
     return dictionary.zero if cotangent is None else cotangents.dense(cotangent)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import EffgradError
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.mode import Operation
@@ -178,5 +178,5 @@ def _run(derivative: Callable[..., list[Any]], numbers: Sequence[Any]) -> list[A
     with Stated() as stated:
         zero, one, *rest = [stated.variable(x) for x in (mpf(0), mpf(1), *numbers)]
         results = derivative(Dictionary(zero, one, operator.add, operator.mul), *rest)
-        found = [y.primal if type(y) in KINDS else y for y in results]
+        found = [y.primal if isinstance(y, Tracer) else y for y in results]
     return [real(y) for y in found]

@@ -19,7 +19,7 @@ import optree
 from effgrad import forks
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import any_traced
 from effgrad.effects.collector import count_as_old
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
@@ -128,7 +128,7 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
-        if self.off or not (tree is None or KINDS.isdisjoint(map(type, leaves))):
+        if self.off or (tree is not None and any_traced(leaves)):
             return self.function(*args, **kwargs)
         with self.lock:
             return self._run(leaves, tree)

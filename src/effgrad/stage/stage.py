@@ -21,7 +21,7 @@ import optree
 from effgrad import program
 from effgrad.arrays import value as traced
 from effgrad.arrays.namespace import LibraryArray, of_another_library
-from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, KINDS, UFUNCS, Smooth, Traced
+from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Smooth, Tracer
 from effgrad.effects import Handler
 from effgrad.effects.confined import confined
 from effgrad.errors import EscapedValue, NoRule, NotStaged
@@ -79,10 +79,10 @@ def _under_derivative(tree: Any) -> bool:
     """Whether a derivative looks at an argument: then a function needs a rule."""
     if type(tree) in (tuple, list):
         return any(map(_under_derivative, tree))
-    return type(tree) in KINDS and type(tree) is not Staged and type(traced.plain(tree)) is Staged
+    return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
 
 
-class Staged(Traced):
+class Staged(Tracer):
     """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
 
     __slots__ = ()
@@ -198,7 +198,6 @@ for _name, _function in (
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
 Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
 
-traced.LAYERS.discard(Staged)
 _new: Any = object.__new__
 
 
@@ -353,7 +352,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def is_outer(self, value: Any) -> bool:
         """Whether a value belongs to a derivative, or a program, around this one."""
-        return type(value) in KINDS and 0 <= value.owner.serial < self.serial
+        return traced.depends(value) and value.owner.serial < self.serial
 
     def outer(self, value: Any) -> Staged:
         """A value from around this program, which would be taken as a constant."""

@@ -11,7 +11,7 @@ from effgrad.api import vjp
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, Smooth, constant, plain, released
+from effgrad.arrays.value import Smooth, Tracer, constant, plain, released
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
 from effgrad.modes.batched import Batch, run_batched
@@ -130,7 +130,7 @@ def _axis_first(leaf: Value, axis: int) -> Value:
     """An argument as the batch keeps it: nobody's later write can reach it, and members are contiguous."""
     leaf = constant(leaf)
     moved = np.moveaxis(leaf, axis, 0)
-    return moved if type(moved) in KINDS else np.ascontiguousarray(moved)
+    return moved if isinstance(moved, Tracer) else np.ascontiguousarray(moved)
 
 
 def _result(batch: Batch, output: Value, axis: int | None) -> Value:

@@ -18,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad import program
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, depends, example, plain
+from effgrad.arrays.value import Tracer, depends, example, plain
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
 from effgrad.stage.graph import GUARD, Graph, GuardFailed
 from effgrad.stage.loops import LoopStage, replay
@@ -52,12 +52,12 @@ class Closure:
     @property
     def alive(self) -> bool:
         """Whether the program or the batch that the values belong to still runs."""
-        return all(value.owner.alive for value in map(plain, self.values) if type(value) in KINDS)
+        return all(value.owner.alive for value in map(plain, self.values) if isinstance(value, Tracer))
 
     @property
     def opaque(self) -> bool:
         """Whether a value belongs to a staged program or a batch, which cannot look into a solver."""
-        return any(type(plain(value)) in KINDS for value in self.values)
+        return any(isinstance(plain(value), Tracer) for value in self.values)
 
     def place(self, value: Value) -> int:
         """The number of a value among those of the closure, where it is entered if it is new."""
@@ -80,7 +80,7 @@ class Closure:
             return Bounds(self.converted(tree.lb, values), self.converted(tree.ub, values), tree.keep_feasible)
         if isinstance(tree, LinearConstraint | NonlinearConstraint):
             return self._constraint(tree, values)
-        if type(tree) in KINDS:
+        if isinstance(tree, Tracer):
             return self.current(tree, values) if depends(tree) else gathered(tree)
         if isinstance(tree, dict):
             return {key: item if key in LEFT else self.converted(item, values) for key, item in tree.items()}

@@ -16,7 +16,7 @@ from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
 from effgrad.api.tracebacks import Transformed
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, Smooth, plain
+from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.program import read
@@ -214,7 +214,7 @@ class SparseJacobian(Transformed[..., Value]):
         return self._latest
 
     def _at_point(self, *args: Value, **kwargs: Value) -> Value:
-        if handled(Smooth) and any(type(leaf) in KINDS for leaf in flatten((args, kwargs))[0]):
+        if handled(Smooth) and any(isinstance(leaf, Tracer) for leaf in flatten((args, kwargs))[0]):
             raise NotDifferentiable("a sparse Jacobian has no derivative; leave out sparse=True inside a derivative")
         leaves, _ = flatten((args, kwargs))
         key = tuple((np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves)

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from effgrad.api import vjp as pullback
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import Detached, NoRule, NotDifferentiable
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, elementwise, linear
@@ -145,7 +145,7 @@ def _native(given: Any, name: str, own: bool, count: int) -> Native | None:
 
 
 def _traced(tree: Value) -> bool:
-    return any(type(leaf) in KINDS for leaf in flatten(tree)[0])
+    return any(isinstance(leaf, Tracer) for leaf in flatten(tree)[0])
 
 
 def _by_position(f: Function, name: str, args: Sequence[Value], kwargs: dict[str, Value]) -> tuple[Value, ...]:

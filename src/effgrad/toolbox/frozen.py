@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from effgrad.arrays.memory import Mutable
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, LAYERS, depends, nested, perform, plain
+from effgrad.arrays.value import Traced, Tracer, depends, nested, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch
@@ -31,7 +31,7 @@ WIDTH = 32
 def number(value: Value) -> Value:
     """The number or array under all derivatives; of a staged program the example's, which the program is guarded by."""
     value = plain(value)
-    return value.__array__()[()] if type(value) in KINDS else value
+    return value.__array__()[()] if isinstance(value, Tracer) else value
 
 
 class Frozen(Evaluate):
@@ -81,7 +81,7 @@ def order(value: Value) -> int:
     A handler takes as many as its attribute `order` says, and one if it has none; `counted` finds one that takes more.
     """
     total, value = 0, gathered(value)
-    while type(value) in LAYERS:
+    while isinstance(value, Traced):
         total += getattr(value.owner, "order", 1)
         value = gathered(value.primal)
     return total
@@ -89,7 +89,7 @@ def order(value: Value) -> int:
 
 def counted(value: Value) -> Value:
     """The value, after an operation whose derivative is an error where `order` has counted too few."""
-    if type(value) not in LAYERS:
+    if not isinstance(value, Traced):
         return value
     owner = value.owner
     most = math.inf if hasattr(owner, "order") else order(value)

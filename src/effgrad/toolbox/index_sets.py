@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from scipy import sparse
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, Traced
+from effgrad.arrays.value import Traced, Tracer
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_value import product as sparse_product
 from effgrad.modes.mode import Mode, Operation
@@ -90,7 +90,7 @@ def _chosen(operation: Operation, index: int) -> Value:
     primitive, _, primals, sets, result = operation
     if not primitive.selects or any(place == 0 or sets[place - 1] is not None for place in primitive.read[index]):
         return True
-    if any(type(primals[place - 1]) in KINDS for place in primitive.read[index]):
+    if any(isinstance(primals[place - 1], Tracer) for place in primitive.read[index]):
         return True
     return np.ravel(np.broadcast_to(primitive.partials[index](result, *primals) != 0, np.shape(result)))
 
@@ -145,13 +145,13 @@ def _local(primitive: Primitive, index: int, primals: list[Value], shape: tuple[
 
 
 def _traced(primals: list[Value]) -> bool:
-    return any(type(p) in KINDS for p in primals)
+    return any(isinstance(p, Tracer) for p in primals)
 
 
 def _of_matrices(index: int, primals: list[Value]) -> Sets:
     """A product of two matrices or vectors: a constant's zeros exclude what they meet."""
     other = primals[1 - index]
-    known = np.ones(np.shape(other), bool) if type(other) in KINDS else np.asarray(other) != 0
+    known = np.ones(np.shape(other), bool) if isinstance(other, Tracer) else np.asarray(other) != 0
     shape = np.shape(primals[index])
     if index == 0:
         known = known.reshape(len(known), -1)

@@ -17,7 +17,7 @@ import optree
 from effgrad.api import stop_gradient
 from effgrad.api.tracebacks import derivative
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, example, plain
+from effgrad.arrays.value import Tracer, example, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotBatched, NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take
@@ -224,7 +224,7 @@ def draw(distribution: Distribution, original: Function, seed: Function, *args: 
             f"the parameters of a draw of {distribution.name} differ among the members of a batch, and whether these "
             "share their noise is not said: draw the noise outside of vmap, and give it as an argument"
         )
-    if distribution.name in STEADY and any(type(plain(p)) in KINDS for p in traced.values()):
+    if distribution.name in STEADY and any(isinstance(plain(p), Tracer) for p in traced.values()):
         plain_parameters, value = _drawn_again(distribution, original, traced, size)
     else:
         plain_parameters = {name: plain_tree(value) for name, value in parameters.items()}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, KINDS, composed, evaluated, outline, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, outline, plain
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.decomposition import pinv_of
 from effgrad.primitives.factors import adjoint
@@ -159,7 +159,7 @@ def _norm_of_all(x: Any, ord: Any) -> Any:
     """The norm of all elements, in the order in which they lie; NumPy multiplies them with themselves."""
     x = np.ravel(np.transpose(x) if outline(x).flags.fnc else x)
     value = plain(x)
-    if ord not in (None, 2) or type(value) in KINDS or value.dtype.kind == "c":
+    if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
         return _vector_norm(x, ord, 0, False)
     return root(given(np.sum(squared(x)), np.dot(value, value)))
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, KINDS, plain
+from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
@@ -26,10 +26,10 @@ def _pad_with(array: Any, pad_width: Any, value: Any) -> Any:
     numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
     places, dtype = np.pad(numbers, pad_width, constant_values=-1), np.result_type(plain(array))
     if np.ndim(plain(value)):
-        if type(value) in KINDS or any(type(v) in KINDS for v in np.ravel(value)):
+        if isinstance(value, Tracer) or any(isinstance(v, Tracer) for v in np.ravel(value)):
             raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
         value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
-    value = value.astype(dtype) if type(value) in KINDS else np.asarray(value, dtype)
+    value = value.astype(dtype) if isinstance(value, Tracer) else np.asarray(value, dtype)
     return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
 
 

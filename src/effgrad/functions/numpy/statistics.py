@@ -4,7 +4,7 @@ import math
 from typing import Any, cast
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, composed, depends, is_lazy, plain
+from effgrad.arrays.value import any_traced, composed, depends, is_lazy, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents, move
 from effgrad.primitives.given import all_as_computed
@@ -97,7 +97,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
-    if shape_of(a)[-1] == shape_of(b)[-1] == 3 and type(plain(a)) not in KINDS and type(plain(b)) not in KINDS:
+    if shape_of(a)[-1] == shape_of(b)[-1] == 3 and not any_traced((plain(a), plain(b))):
         # Of a staged program, the components are operations of one kernel.
         result = cross(a, b)
         return result if axisc == -1 else np.moveaxis(result, -1, axisc)

@@ -12,7 +12,7 @@ from typing import Any
 import scipy.integrate
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, depends, plain, plain_tree
+from effgrad.arrays.value import Tracer, depends, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside
 
@@ -74,7 +74,7 @@ def _smooth_parts(term: Any, intervals: list[tuple[float, float]]) -> Iterator[t
             yield start, end, terms
             continue
         short = abs(end - start) <= 1e-12 * whole
-        of_second_order = any(type(t) in KINDS and depends(t.primal) for t in terms)
+        of_second_order = any(isinstance(t, Tracer) and depends(t.primal) for t in terms)
         if (short and np.ptp(fine) > 1e-4 * usual) or (halved > SMOOTH and of_second_order):
             raise NoRule(
                 "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "

@@ -26,7 +26,7 @@ from scipy.interpolate import (
 from scipy.interpolate._interpolate import _PPolyBase
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain, plain_tree
+from effgrad.arrays.value import Tracer, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
@@ -49,7 +49,7 @@ def _hold(self: Any, name: str, value: Any) -> None:
 def _keep(self: Any, **arrays: Any) -> None:
     """Give an interpolant with plain arrays the traced ones that they are the values of."""
     for name, array in arrays.items():
-        if type(array) in KINDS:
+        if isinstance(array, Tracer):
             _hold(self, name, with_value(array, _array(self, name)))
 
 
@@ -57,7 +57,7 @@ def _plain_twin(self: Any) -> Any:
     """The interpolant with the plain values of its arrays."""
     twin = copy.copy(self)
     for name in ("_x", "_t", "_c", "x", "t", "c"):
-        if type(vars_of(self).get(name)) in KINDS:
+        if isinstance(vars_of(self).get(name), Tracer):
             setattr(twin, name, plain(getattr(self, name)))
     return twin
 
@@ -69,7 +69,7 @@ def vars_of(self: Any) -> dict[str, Any]:
 
 
 def _holds(*names: str) -> Any:
-    return lambda self: any(type(value) in KINDS for name, value in vars_of(self).items() if name in names)
+    return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
 
 
 def _called(owner: Any, rule: Any) -> tuple[Any, str, Any]:
@@ -80,7 +80,7 @@ def _called(owner: Any, rule: Any) -> tuple[Any, str, Any]:
         return original(_plain_twin(self) if holds(self) else self, *args, **options)
 
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        if any(type(plain(leaf)) in KINDS for leaf in vars_of(self).values()):
+        if any(isinstance(plain(leaf), Tracer) for leaf in vars_of(self).values()):
             return rule(self, *args, **options)
         return as_computed(value, rule)(self, *args, **options)
 
@@ -327,7 +327,7 @@ def _points(points: Any, ndim: Any = None) -> Any:
 
 
 def _grid_holds(self: Any) -> bool:
-    return any(type(leaf) in KINDS for leaf in leaves((_array(self, "grid"), _array(self, "values"))))
+    return any(isinstance(leaf, Tracer) for leaf in leaves((_array(self, "grid"), _array(self, "values"))))
 
 
 RULES: list[tuple[Any, str, Any]] = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
 from effgrad.functions.scipy.tables import Method, Running, traced_inside
 
@@ -46,7 +46,7 @@ def _from_matrix(matrix: Any, assume_valid: bool = False) -> Any:
 def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Any, copy: Any, xp: Any) -> Any:
     """`at(x)[index].set(y)` and its relatives, as a new array."""
     x, index = np.asarray(self._x), plain(self._idx)
-    result = x.copy() if type(x) in KINDS else buffer(np.array(x))
+    result = x.copy() if isinstance(x, Tracer) else buffer(np.array(x))
     result[index] = y if out_of_place is None else out_of_place(x[index], y)
     return result
 

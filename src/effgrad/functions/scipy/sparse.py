@@ -5,7 +5,7 @@ from collections.abc import Callable
 from scipy import sparse
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, REASONS, depends, plain
+from effgrad.arrays.value import REASONS, Tracer, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, Value, is_number, lifted, moved
 from effgrad.functions.scipy.tables import Calling, traced_inside
@@ -80,7 +80,8 @@ def _moving(function: Value, *arguments: int) -> Value:
             if part is None:
                 return None
             if type(part) in (list, tuple) and any(
-                p is None or sparse.issparse(p) or type(p) in (list, tuple, *KINDS) or np.ndim(p) for p in part
+                p is None or sparse.issparse(p) or type(p) in (list, tuple) or isinstance(p, Tracer) or np.ndim(p)
+                for p in part
             ):
                 return [numbers(p) for p in part]
             if sparse.issparse(part):

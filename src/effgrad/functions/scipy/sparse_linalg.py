@@ -10,7 +10,7 @@ import scipy.sparse.linalg
 from scipy import sparse
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
 from effgrad.functions.scipy.tables import Calling, reals, traced_inside
@@ -143,7 +143,7 @@ def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None
     if follow is not None:
         system._follow = System(rows, columns, n, follow)
         system._follow._follow = system._follow
-    return solution(b if type(b) in KINDS else np.asarray(b), data, system=system)
+    return solution(b if isinstance(b, Tracer) else np.asarray(b), data, system=system)
 
 
 def _dense(b: Value) -> Value:
@@ -228,7 +228,7 @@ def _as_sparse(matrix: Matrix, name: str) -> Matrix:
             f"scipy.sparse.linalg.{name} with a {type(matrix).__name__} has no derivative rule: assemble the matrix, "
             "or use effgrad.implicit.root for the equation that it solves"
         )
-    return sparse.coo_array(matrix) if type(matrix) not in KINDS else _traced_dense(matrix)
+    return sparse.coo_array(matrix) if not isinstance(matrix, Tracer) else _traced_dense(matrix)
 
 
 def _traced_dense(matrix: Value) -> TracedSparse:

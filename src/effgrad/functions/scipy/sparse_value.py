@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from scipy import sparse
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import Primitive, linear
 
@@ -183,7 +183,7 @@ class TracedSparse:
             numbers.data = numbers.data + self._count * (numbers.data > 0)
             self._append(other.values)
         else:
-            numbers = self._append(value if type(value) in KINDS else np.asarray(value))
+            numbers = self._append(value if isinstance(value, Tracer) else np.asarray(value))
         self.places[key] = numbers
 
     def setdiag(self, values: Value, k: int = 0) -> None:
@@ -248,7 +248,7 @@ class TracedSparse:
 
     def _plus_dense(self, other: Value, sign: int) -> Value:
         if is_number(other):
-            if type(other) not in KINDS and other == 0:
+            if not isinstance(other, Tracer) and other == 0:
                 return self.copy()
             raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
         return self.toarray() + sign * other
@@ -265,7 +265,7 @@ class TracedSparse:
     def __matmul__(self, other: Value) -> Value:
         if sparse.issparse(other):
             return self._like(_sparse_product(self, lifted(other)))
-        other = other if type(other) in KINDS else np.asarray(other)
+        other = other if isinstance(other, Tracer) else np.asarray(other)
         if np.ndim(plain(other)) not in (1, 2) or np.shape(plain(other))[0] != self.shape[1]:
             raise ValueError(f"matmul: dimension mismatch: {self.shape} and {np.shape(plain(other))}")
         values, rows, columns = self.entries()
@@ -274,7 +274,7 @@ class TracedSparse:
     def __rmatmul__(self, other: Value) -> Value:
         if sparse.issparse(other):
             return lifted(other) @ self
-        other = other if type(other) in KINDS else np.asarray(other)
+        other = other if isinstance(other, Tracer) else np.asarray(other)
         return (self.T @ other.T).T
 
     def dot(self, other: Value) -> Value:

@@ -5,7 +5,7 @@ import inspect
 from typing import Any, NamedTuple
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import KINDS, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
@@ -39,7 +39,7 @@ def _settled(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(_settled, value))
     value = plain(value)
-    return value.__array__() if type(value) in KINDS else value
+    return value.__array__() if isinstance(value, Tracer) else value
 
 
 def along(matrix: Any, x: Any, axis: int) -> Any:

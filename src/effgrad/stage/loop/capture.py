@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS, example
+from effgrad.arrays.value import Tracer, example
 from effgrad.stage.loop import derivatives, evaluator, fancy, library, lists, masks, planes, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
@@ -67,10 +67,10 @@ class Capture(Iteration):
         if type(value) in (tuple, list):
             return type(value)(self.lift(v) for v in value)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
-        if type(value) not in KINDS and not is_array:
+        if not isinstance(value, Tracer) and not is_array:
             return value  # a complex number, too
         if id(value) not in self.lifted:
-            if type(value) not in KINDS and value.dtype.kind not in "fc":
+            if not isinstance(value, Tracer) and value.dtype.kind not in "fc":
                 found: Any = value if value.dtype.kind not in "iub" else self.table_view(value)
             else:
                 found = self.input(value)

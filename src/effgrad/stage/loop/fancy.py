@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import KINDS
+from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
@@ -139,7 +139,7 @@ def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *va
     filled = list(args)
     for place, value in zip(places, values, strict=True):
         filled[place] = value
-    if not KINDS.isdisjoint(map(type, values)):
+    if any_traced(values):
         f = call(f)
     return f(*filled, **dict(kwargs))
 
