@@ -647,6 +647,13 @@ SPECIAL = {
     "logsumexp": lambda x: special.logsumexp(x, axis=1),
     "softmax": lambda x: special.softmax(x, axis=0),
     "log_softmax": lambda x: special.log_softmax(x, axis=1),
+    "assoc_laguerre": lambda x: special.assoc_laguerre(x, 3, 0.5),
+    "jvp": lambda x: special.jvp(1, x),
+    "yvp": lambda x: special.yvp(1, x),
+    "ivp": lambda x: special.ivp(1, x, 2),
+    "kvp": lambda x: special.kvp(1, x),
+    "h1vp": lambda x: np.real(special.h1vp(1, x)),
+    "h2vp": lambda x: np.imag(special.h2vp(1, x)),
 }
 
 NAMESPACES = {

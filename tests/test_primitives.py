@@ -3,10 +3,13 @@
 The cases are generated from the tables that the primitives fill, so a new primitive is tested by being added.
 """
 
+import math
+
 import numpy as np
 import pytest
 
 from effgrad import check_grad, grad
+from effgrad.functions import python
 from effgrad.primitives.elementwise import BINARY, UNARY
 
 # Where a function is not defined on all of (0.2, 0.8), a map into its domain.
@@ -50,3 +53,10 @@ def test_derivatives_keep_the_dtype_of_their_input(function, dtype):
     x = draw((3,), dtype=dtype) + np.asarray(SHIFTS.get(function, 0.0), dtype)
     assert grad(lambda x: np.sum(function(x)))(x).dtype == dtype
     assert grad(lambda x: np.sum(function(x * np.ones(3))))(x).dtype == dtype
+
+
+def test_sums_of_products_of_the_math_module():
+    """`math.sumprod` came with Python 3.12 and `math.fma` with 3.13; their rules are those of any Python."""
+    rules = {name: rule for owner, name, rule in python.RULES if owner is math}
+    assert grad(lambda x: rules["sumprod"]([x, 2.0], [x, 3.0]))(1.5) == 3.0
+    assert grad(lambda x: rules["fma"](x, x, 1.0))(1.5) == 3.0

@@ -10,7 +10,8 @@ from scipy_cases import CASES, LONG, X
 
 from effgrad import check_grad, grad, value_and_grad
 from effgrad.errors import Detached, NoRule
-from effgrad.functions import scipy as scipy_rules
+from effgrad.functions.rows import NAMESPACES, public, row, rows, stated
+from effgrad.functions.scipy.names import WRITTEN_IN_NUMPY
 
 # Steep functions: differences of gradients have larger errors there.
 STEEP: dict[str, float] = {}
@@ -86,7 +87,7 @@ def test_a_distribution_of_scipy_has_its_derivative_or_says_that_it_has_no_rule(
     try:
         derivative = grad(f)(x)
     except (NoRule, Detached):
-        smooth = scipy_rules.status(f"scipy.stats.{name}")[0] == "differentiable"
+        smooth = row(f"scipy.stats.{name}").status == "differentiable"
         assert method != "logpdf" or not smooth
         return
     differences = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
@@ -104,7 +105,7 @@ def test_an_integrand_with_a_kink_that_moves_is_differentiated_once():
         grad(grad(of_kink))(0.3)
 
 
-@pytest.mark.parametrize("name", [n for names in scipy_rules.WRITTEN_IN_NUMPY.items() for n in [
+@pytest.mark.parametrize("name", [n for names in WRITTEN_IN_NUMPY.items() for n in [
     f"{names[0]}.{leaf}" for leaf in names[1].split()] if n != "interpolate.BPoly"])  # fmt: skip
 def test_what_is_listed_as_written_in_numpy_has_a_case(name):
     assert any(case == name or case.startswith(name + " ") for case in [*CASES, *LONG])
@@ -116,17 +117,26 @@ def test_gradients_of_long_programs(name):
 
 
 def test_every_function_has_a_status():
-    statuses = {name: scipy_rules.status(name) for name in scipy_rules.functions()}
-    assert len(statuses) > 900
-    assert all(word in ("differentiable", "constant") or reason for word, reason in statuses.values())
-    counted = [word for word, _ in statuses.values()]
-    assert counted.count("differentiable") > 400
+    found = [each for space in NAMESPACES if space.startswith("scipy") for each in rows(space)]
+    assert len(found) > 900
+    assert all(each.status in ("differentiable", "constant") or each.reason for each in found)
+    assert [each.status for each in found].count("differentiable") > 400
 
 
-@pytest.mark.parametrize("space", scipy_rules.NAMESPACES)
+@pytest.mark.parametrize("space", NAMESPACES)
+def test_no_function_is_stated_twice(space):
+    assert [name for name in public(space) if len(list(stated(f"{space}.{name}"))) > 1] == []
+
+
+@pytest.mark.parametrize("space", [space for space in NAMESPACES if not space.startswith("scipy")])
+def test_every_function_of_numpy_and_math_is_stated(space):
+    assert [name for name in public(space) if not list(stated(f"{space}.{name}"))] == []
+
+
+@pytest.mark.parametrize("space", NAMESPACES)
 def test_a_case_is_of_a_function_listed_as_differentiable(space):
-    listed = {name: word for name, (word, _) in ((n, scipy_rules.status(n)) for n in scipy_rules.functions())}
+    listed = {each.name: each.status for each in rows(space)}
     for case in CASES:
         name = "scipy." + case.split(" ")[0]
-        if case.startswith(space + ".") and name in listed:
+        if name.startswith(space + ".") and name in listed:
             assert listed[name] in ("differentiable", "constant"), case

@@ -6,6 +6,7 @@ Importing this package registers every rule.
 from effgrad.arrays import namespace  # noqa: F401
 from effgrad.functions import dask, torch  # noqa: F401
 from effgrad.functions.numpy import emath, linalg, padding, signals, statistics  # noqa: F401
+from effgrad.functions.scipy import names  # noqa: F401
 from effgrad.primitives import (  # noqa: F401
     complexes,
     decomposition,

@@ -23,7 +23,12 @@ SAME = {
 
 def _constant(f: Any) -> Any:
     """A function whose result is constant almost everywhere."""
-    return lambda *args, **kwargs: f(*plain_tree(args), **plain_tree(kwargs))
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        return f(*plain_tree(args), **plain_tree(kwargs))
+
+    rule.constant = True  # type: ignore[attr-defined]
+    return rule
 
 
 def _log(x: Any, *base: Any) -> Any:
@@ -90,6 +95,8 @@ RULES: list[tuple[Any, str, Any]] = [
     (math, "hypot", _numeric(math.hypot, _hypot)),
     (math, "fsum", sum),
     (math, "dist", lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))),
+    (math, "sumprod", lambda p, q: sum(a * b for a, b in zip(p, q, strict=True))),
+    (math, "fma", lambda x, y, z: x * y + z),
     (math, "erf", _numeric(math.erf, scipy.special.erf)),
     (math, "erfc", _numeric(math.erfc, scipy.special.erfc)),
     (math, "gamma", _numeric(math.gamma, scipy.special.gamma)),

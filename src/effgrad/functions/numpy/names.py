@@ -1,0 +1,35 @@
+"""The functions of NumPy and `math` without a rule, by name: why they need none, or have none."""
+
+# Functions that NumPy's own Python computes with functions that have rules.
+WRITTEN_IN_NUMPY = {"numpy": "fromfunction row_stack"}
+# Functions whose results no derivative goes through, and why.
+CONSTANTS = {
+    "numpy": {
+        "of integers": """bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or
+            bitwise_right_shift bitwise_xor diag_indices gcd indices invert lcm left_shift mask_indices packbits
+            ravel_multi_index right_shift tril_indices triu_indices unpackbits unravel_index""",
+        "made from integers": "bartlett blackman hamming hanning tri",
+    },
+    "numpy.fft": {"made from integers": "fftfreq rfftfreq"},
+    "math": {"of integers": "comb factorial gcd isqrt lcm perm", "constant in steps": "ulp"},
+}
+NO_RULE = {
+    "numpy": {
+        "makes a numpy.matrix: use np.block": "asmatrix bmat",
+        "text and files": """base_repr binary_repr format_float_positional format_float_scientific frombuffer fromfile
+            fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed""",
+        "of dates": "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
+        "reads memory": "from_dlpack nested_iters",
+        "use np.array of a list": "fromiter",
+        "an array of objects: use np.vectorize": "frompyfunc",
+    },
+    "math": {
+        "of the bits of a number": "frexp ldexp nextafter",
+        "its parts are x - np.trunc(x) and np.trunc(x)": "modf",
+        "write x - y * round(x / y)": "remainder",
+    },
+}
+# Functions about NumPy and not of arrays.
+ASIDE = """broadcast_shapes get_include get_printoptions getbufsize geterr geterrcall info isdtype isfortran isscalar
+    issubdtype iterable mintypecode printoptions promote_types set_printoptions setbufsize seterr seterrcall show_config
+    show_runtime test typename"""

@@ -1,0 +1,93 @@
+"""One row for each public function of NumPy, SciPy and `math`: what a derivative makes of it, and why.
+
+A row is stated once, by a rule (`FUNCTIONS`, `UFUNCS`, or the table of a module of rules), as a constant, or by name in
+`functions/numpy/names.py` or `functions/scipy/names.py`. The page of coverage and the tests walk the rows.
+"""
+
+import functools
+import importlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS
+from effgrad.functions.numpy import names as numpy_names
+from effgrad.functions.scipy import names as scipy_names
+from effgrad.program.rules_by_callable import CREATORS, FIRST, MODULES
+
+NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "math", *(f"scipy.{space}" for space in (
+    "special", "linalg", "signal", "ndimage", "fft", "stats", "interpolate", "integrate", "optimize", "sparse",
+    "sparse.linalg")))  # fmt: skip
+
+
+class Row(NamedTuple):
+    """A public function by its full name, its status ("differentiable", "constant" or "no rule"), and the reason."""
+
+    name: str
+    status: str
+    reason: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return self.name.rpartition(".")[0]
+
+
+def rows(namespace: str) -> list[Row]:
+    """The rows of a namespace, in the order of the names.
+
+    >>> [row.status for row in rows("numpy.fft") if row.name.endswith("freq")]
+    ['constant', 'constant']
+    """
+    return [row(f"{namespace}.{name}") for name in public(namespace)]
+
+
+def row(name: str) -> Row:
+    """The row of a public function by its full name; of a distribution of SciPy, the row is about its density.
+
+    >>> row("scipy.linalg.null_space").reason
+    'a basis of a subspace is not a smooth function of the matrix; use svd or a projection'
+    """
+    return next(stated(name), Row(name, "no rule", "no rule has been written for it"))
+
+
+def public(namespace: str) -> list[str]:
+    """The names of the functions, ufuncs and, in SciPy, classes of a namespace that are about arrays or numbers."""
+    module = importlib.import_module(namespace)
+    names = {name for name in getattr(module, "__all__", dir(module)) if name[0] != "_" and name not in _ASIDE}
+    return sorted(name for name in names if _counts(namespace, getattr(module, name)))
+
+
+_ASIDE = frozenset((*numpy_names.ASIDE.split(), *scipy_names.ASIDE.split()))
+
+
+def _counts(namespace: str, value: Any) -> bool:
+    if isinstance(value, type):
+        return namespace.startswith("scipy") and not issubclass(value, BaseException)
+    return callable(value) and getattr(value, "__hash__", None) is not None
+
+
+def stated(name: str) -> Iterator[Row]:
+    """The places that state the row of a function: at most one."""
+    namespace, _, leaf = name.rpartition(".")
+    value, rule = getattr(importlib.import_module(namespace), leaf), _rules(namespace).get(leaf)
+    names: Any = scipy_names if namespace.startswith("scipy") else numpy_names
+    key = namespace.removeprefix("scipy.")
+    if rule is not None or value in UFUNCS or value in FUNCTIONS or value in CREATORS or _smooth_density(leaf, value):
+        yield Row(name, "constant" if getattr(rule, "constant", False) else "differentiable")
+    elif value in CONSTANT:
+        yield Row(name, "constant")
+    if leaf in names.WRITTEN_IN_NUMPY.get(key, "").split():
+        yield Row(name, "differentiable")
+    for status, named in (("constant", names.CONSTANTS), ("no rule", names.NO_RULE)):
+        yield from (Row(name, status, why) for why, all_ in named.get(key, {}).items() if leaf in all_.split())
+
+
+@functools.cache
+def _rules(namespace: str) -> dict[str, Any]:
+    """The rules of the functions of a namespace that no protocol of NumPy reaches."""
+    owner = importlib.import_module(namespace)
+    table = importlib.import_module(MODULES[namespace]).RULES if namespace in MODULES else FIRST
+    return {name: rule for at, name, rule in table if at is owner}
+
+
+def _smooth_density(name: str, value: Any) -> bool:
+    return hasattr(value, "logpdf") and hasattr(value, "_logpdf") and name not in scipy_names.ROUGH

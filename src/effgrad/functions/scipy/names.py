@@ -1,0 +1,128 @@
+"""The functions of SciPy without a rule of ours, by name: why they need none, or have none."""
+
+from effgrad.arrays.value import REASONS
+
+# Differentiable by SciPy's own code; the coverage tests have a case for each.
+WRITTEN_IN_NUMPY = {
+    "special": "assoc_laguerre jvp yvp ivp kvp h1vp h2vp",
+    "linalg": "diagsvd fiedler",
+    "signal": """coherence cont2discrete csd detrend envelope freqs freqz freqz_sos freqz_zpk gauss_spline gausspulse
+        group_delay hilbert2 invres lombscargle lp2hp lp2lp normalize periodogram sos2tf sosfreqz spectrogram stft
+        sweep_poly tf2zpk vectorstrength welch zpk2tf""",
+    "ndimage": "center_of_mass mean standard_deviation sum sum_labels variance",
+    "fft": "fftshift ifftshift",
+    "stats": """Normal bartlett bernoulli betabinom betanbinom binom boltzmann boxcox chisquare circmean circstd
+        circvar combine_pvalues describe differential_entropy directional_stats dlaplace energy_distance
+        entropy geom gmean gstd gzscore gaussian_kde hmean iqr jarque_bera kstat kstatvar kurtosis
+        kurtosistest levene linregress lmoment logser median_abs_deviation moment multinomial
+        nbinom normaltest planck pmean poisson power_divergence quantile
+        scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1 trim_mean trimboth tsem tstd
+        ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation
+        wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
+    "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CubicHermiteSpline CubicSpline PPoly
+        PchipInterpolator BSpline LinearNDInterpolator NearestNDInterpolator RBFInterpolator Rbf
+        RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
+        pchip_interpolate""",
+    "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
+    "sparse": "permute_dims swapaxes",
+    "sparse.linalg": "aslinearoperator expm_multiply lobpcg lsmr lsqr matrix_power onenormest",
+    "integrate": "cumulative_trapezoid dblquad fixed_quad nquad romb simpson tplquad trapezoid",
+}
+# Functions of no number that a derivative could be taken by, or constant in steps.
+CONSTANTS = {
+    "special": {"made from integers": """stirling2 euler bernoulli factorial2 factorialk ai_zeros
+        bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros
+        fresnels_zeros jn_zeros jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros
+        y0_zeros y1_zeros y1p_zeros yn_zeros ynp_zeros c_roots cg_roots h_roots he_roots j_roots js_roots l_roots
+        la_roots p_roots ps_roots s_roots t_roots ts_roots u_roots us_roots roots_chebyc roots_chebys roots_chebyt
+        roots_chebyu roots_hermite roots_hermitenorm roots_laguerre roots_legendre roots_sh_chebyt roots_sh_chebyu
+        roots_sh_legendre"""},
+    "linalg": {"": """dft find_best_blas_type get_blas_funcs get_lapack_funcs hadamard helmert hilbert invhilbert
+        invpascal pascal"""},
+    "signal": {"": "choose_conv_method correlation_lags get_window max_len_seq unit_impulse"},
+    "ndimage": {"": "generate_binary_structure iterate_structure"},
+    "fft": {"": """fftfreq get_workers register_backend rfftfreq set_backend set_global_backend set_workers skip_backend
+        fhtoffset"""},
+    "stats": {"": "kendalltau spearmanr ortho_group special_ortho_group unitary_group uniform_direction"},
+    "integrate": {"": "lebedev_rule newton_cotes"},
+    "optimize": {"": "linear_sum_assignment quadratic_assignment show_options linprog_verbose_callback"},
+    "sparse": {"": """eye eye_array identity rand random random_array issparse isspmatrix isspmatrix_bsr isspmatrix_coo
+        isspmatrix_csc isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil get_index_dtype load_npz
+        safely_cast_index_arrays"""},
+    "sparse.linalg": {"": "is_sptriangular spbandwidth use_solver"},
+}
+# Why others have no rule, where there is more to say than that nobody has written one.
+NO_RULE = {
+    "special": {
+        "makes a polynomial object: use eval_ and the name": """chebyc chebys chebyt chebyu gegenbauer genlaguerre
+            hermite hermitenorm jacobi laguerre legendre sh_chebyt sh_chebyu sh_jacobi sh_legendre""",
+        "no derivative is known in closed form": """chndtridf mathieu_a mathieu_b mathieu_even_coef mathieu_odd_coef
+            ncfdtridfd ncfdtridfn nctdtr nctdtridf nctdtrinc nctdtrit obl_cv obl_cv_seq obl_rad2_cv pro_cv pro_cv_seq
+            roots_gegenbauer roots_genlaguerre roots_jacobi roots_sh_jacobi""",
+    },
+    "linalg": {
+        "its vectors are not unique where eigenvalues meet, and its form depends on their order; use eig or eigh":
+            "qz ordqz hessenberg cdf2rdf rsf2csf cossin",
+        "a basis of a subspace is not a smooth function of the matrix; use svd or a projection": "null_space orth",
+        "an update of factors in place; factor the new matrix": "qr_delete qr_insert qr_update",
+    },
+    "signal": {
+        "where the peaks are is a constant: effgrad.stop_gradient(x) before it":
+            "argrelextrema argrelmax argrelmin find_peaks find_peaks_cwt peak_prominences peak_widths",
+        "it designs a filter from plain numbers": """bessel butter buttord cheb1ord cheb2ord cheby1 cheby2 ellip
+            ellipord firls firwin firwin2 firwin_2d iircomb iirdesign iirfilter iirnotch iirpeak remez gammatone""",
+        "a linear system as an object; use lfilter": """StateSpace TransferFunction ZerosPolesGain bode dbode dfreqresp
+            dimpulse dlsim dlti dstep freqresp impulse lsim lti step""",
+    },
+    "ndimage": {
+        "of truth values": """binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss
+            binary_opening binary_propagation""",
+        "it calls a Python function from compiled code":
+            "generic_filter generic_filter1d geometric_transform labeled_comprehension",
+    },
+    "stats": {
+        "a test's p-value or a ranking in steps; it is not smooth in the data": """ansari brunnermunzel kruskal ks_1samp
+            ks_2samp kstest mannwhitneyu median_test mood ranksums wilcoxon weightedtau somersd""",
+        "it finds parameters by optimisation; differentiate the likelihood":
+            "fit boxcox_normmax yeojohnson_normmax",
+        "it calls the statistic from a loop of random draws":
+            "bootstrap monte_carlo_test permutation_test power goodness_of_fit",
+    },
+    "interpolate": {
+        "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
+            InterpolatedUnivariateSpline LSQUnivariateSpline SmoothBivariateSpline RectBivariateSpline bisplrep bisplev
+            splrep splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
+        "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
+            "CloughTocher2DInterpolator",
+        "in compiled code": "NdBSpline NdPPoly",
+    },
+    "integrate": {
+        "it evaluates the integrand on plain numbers; use quad or fixed_quad":
+            "cubature tanhsinh",
+        "its steps are taken from outside; use solve_ivp, which has a rule for every method":
+            "ode complex_ode RK23 RK45 DOP853 Radau BDF LSODA OdeSolver",
+    },
+    "optimize": {
+        "an old form; use minimize, which has a rule for every method": "fmin_cobyla fmin_slsqp fmin_tnc",
+        "its unknowns change in steps": "brute milp",
+        "a part of an algorithm that is run by plain Python; give minimize or root its name": """BFGS SR1
+            HessianUpdateStrategy InverseJacobian KrylovJacobian BroydenFirst LbfgsInvHessProduct bracket
+            line_search""",
+        "it takes differences; use effgrad.grad and effgrad.check_grad": "approx_fprime check_grad",
+    },
+    "sparse.linalg": {
+        "the result is dense; use scipy.linalg.expm of A.toarray()": "expm funm_multiply_krylov",
+        "an approximation of factors, to be used as a constant preconditioner: effgrad.stop_gradient(A) before it":
+            "spilu",
+        "use eigsh of a symmetric matrix, or numpy.linalg.eig of A.toarray()": "eigs",
+    },
+}  # fmt: skip
+# Results and descriptions of problems, which hold numbers and compute nothing.
+ASIDE = "errstate OptimizeResult RootResults Bounds LinearConstraint NonlinearConstraint SuperLU sparray spmatrix"
+# Distributions whose density SciPy computes with functions that have no rule.
+ROUGH = """genhyperbolic geninvgauss ksone kstwo kstwobign landau levy_stable ncf nct pearson3
+    studentized_range""".split()
+REASONS.update({
+    f"scipy.{space}.{name}": reason
+    for space, reasons in NO_RULE.items() for reason, names in reasons.items() for name in names.split()
+})  # fmt: skip
