@@ -9,7 +9,8 @@ import scipy.integrate as si
 import scipy.linalg
 
 from effgrad import NoRule, NotDifferentiable, checkpoint, differential, grad, jacobian, jvp, second_order, taylor, vjp
-from effgrad.modes import REVERSE
+from effgrad.modes import REVERSE, Forward
+from effgrad.toolbox import slopes
 
 pytestmark = pytest.mark.eager
 TIGHT = {"rtol": 1e-12, "atol": 1e-13, "method": "DOP853"}
@@ -250,3 +251,57 @@ def test_plain_equations_run_as_they_are():
     assert grad(lambda a: a * si.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0]).y[0, -1])(1.0) == pytest.approx(
         np.exp(-1), rel=1e-3
     )
+
+
+# The right-hand side on plain numbers.
+
+
+def stiff(p, calls):
+    """Robertson's reaction, which counts its evaluations."""
+
+    def slope(t, y):
+        calls.append(t)
+        a, b, c = p[0] * y[0], p[1] * y[1] ** 2, p[2] * y[1] * y[2]
+        return [-a + c, a - b - c, b]
+
+    return si.solve_ivp(slope, (0.0, 1.0), [1.0, 0.0, 0.0], method="Radau", rtol=1e-8, atol=1e-10).y[0, -1]
+
+
+def test_a_right_hand_side_is_compiled_once():
+    """Each of its evaluations was one of Python, of which a derivative needs thousands."""
+    p, calls = np.array([0.04, 3e7, 1e4]), []
+    slopes._programs.cache_clear()
+    first = grad(lambda p: stiff(p, calls))(p)
+    number = len(calls)
+    again = grad(lambda p: stiff(p, calls))(2 * p)
+    assert slopes._programs.cache_info().misses == 1 and slopes._programs.cache_info().hits == 1
+    plain = []
+    stiff(p, plain)
+    assert number < 3 * len(plain) + 2000
+    for i, scale in enumerate(p):
+        step = np.zeros(3)
+        step[i] = 1e-4 * scale
+        for found, at in ((first, p), (again, 2 * p)):
+            difference = stiff(at + step, plain) - stiff(at - step, plain)
+            assert found[i] == pytest.approx(difference / (2 * step[i]), rel=1e-3)
+
+
+def decaying(t, y):
+    return -2.0 * y * np.sin(t)
+
+
+def branching(t, y):
+    return -y if t < 0.5 else -2.0 * y
+
+
+@pytest.mark.parametrize("f", [decaying, branching])
+def test_the_compiled_right_hand_side_is_the_plain_one(f):
+    with Forward() as forward:
+        rate = forward.variable(1.5, 1.0)
+        slope, y = slopes.Slope(lambda t, y: rate * f(t, y)), np.array([1.0, 2.0])
+        for t in np.linspace(0, 1, 2 * slopes.OFTEN):
+            np.testing.assert_allclose(slope(t, y), 1.5 * f(t, y), rtol=1e-14)
+            np.testing.assert_allclose(slope.jacobian(t, y), 1.5 * np.diag(f(t, np.ones(2))), rtol=1e-13)
+            both = slope.variation(t, np.array([1.0, 2.0, 1.0, 0.5]))
+            np.testing.assert_allclose(both, 1.5 * f(t, np.array([1.0, 2.0, 1.0, 0.5])), rtol=1e-13)
+        assert (slope.programs is None) == (f is branching)

@@ -24,17 +24,14 @@ from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
 from effgrad.functions.scipy.tables import reals, traced_inside
-from effgrad.modes.forward import Forward
 from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import (
-    Frozen,
     Function,
     Observed,
     Value,
     frozen,
     gathered,
-    jacobian_at,
     joined,
     number,
     plain_tree,
@@ -43,6 +40,7 @@ from effgrad.toolbox.frozen import (
 from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
 from effgrad.toolbox.quadrature import quad_rule, quad_vec_rule
+from effgrad.toolbox.slopes import Slope
 from effgrad.toolbox.solutions import Constant, Solution, with_value
 
 # The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
@@ -100,44 +98,37 @@ class Problem(NamedTuple):
     y: Value
     name: str
 
-    def at_primals(self) -> Function:
+    @property
+    def slope(self) -> Slope:
         """The right-hand side of plain numbers."""
-
-        def slope(t: Value, y: Value) -> Value:
-            with Frozen() as activation:
-                return activation.primal(self.f(t, activation.variable(y)))
-
-        return slope
+        return Slope(self.f)
 
 
 def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
     """The exact solution, by steps that are fine enough; `scale` is the size of each component."""
-    f, y = problem.at_primals(), np.asarray(number(problem.y), float)
+    slope, y = problem.slope, np.asarray(number(problem.y), float)
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0
     n = len(y)
     direction = np.random.default_rng(0).normal(size=n) * scale
 
-    def with_variation(t: float, both: Value) -> Value:
-        with Forward() as forward:
-            slope = f(t, forward.variable(both[:n], both[n:]))
-        tangent = slope.shadow if depends(slope) and slope.shadow is not None else np.zeros(n)
-        return np.concatenate([np.asarray(number(slope)), tangent])
-
     def done(t: float) -> bool:
         return sign * (t - until) >= 0
 
     atol = TOLERANCE[DOP853] * scale
-    kind = Radau if _is_stiff(f, DOP853(f, start, y, end, rtol=TOLERANCE[DOP853], atol=atol), done) else DOP853
+    with np.errstate(all="ignore"):  # an explicit method may try steps that are far too long
+        explicit = DOP853(slope, start, y, end, rtol=TOLERANCE[DOP853], atol=atol)
+        kind = Radau if _is_stiff(slope, explicit, done) else DOP853
     both, atol = np.concatenate([y, direction]), TOLERANCE[kind] * np.tile(scale, 2)
-    grid = chosen_steps(kind, with_variation, start, both, end, done, rtol=TOLERANCE[kind], atol=atol)
+    jac = {"jac": slope.variation_jacobian()} if kind is Radau else {}
+    grid = chosen_steps(kind, slope.variation, start, both, end, done, rtol=TOLERANCE[kind], atol=atol, **jac)
     if grid is None:
         raise NotDifferentiable(f"{problem.name}: the solution for the derivative fails: its steps become too small")
     halved = [None if z is None else z.reshape(3, -1)[:, :n].reshape(-1) for z in grid.stages]
-    return _followed(problem, Grid(grid.kind, grid.times, halved))
+    return _followed(problem, slope, Grid(grid.kind, grid.times, halved))
 
 
-def _is_stiff(f: Function, solver: Value, done: Callable[[float], bool]) -> bool:
+def _is_stiff(slope: Slope, solver: Value, done: Callable[[float], bool]) -> bool:
     """Whether stability and not accuracy bounds the steps of an explicit method, on plain numbers.
 
     It does where the step times the largest eigenvalue of the Jacobian stays at the bound of the region of stability.
@@ -148,20 +139,20 @@ def _is_stiff(f: Function, solver: Value, done: Callable[[float], bool]) -> bool
             return bool(solver.status == "failed")
         solver.step()
         if count % CHECKED == 0 and count and solver.n <= LARGEST:
-            matrix = jacobian_at(lambda y: f(solver.t, y), solver.y)
+            matrix = slope.jacobian(solver.t, solver.y)
             limited += bool(solver.step_size * np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0) > 3.5)
             if limited == 3:
                 return True
     return True
 
 
-def _followed(problem: Problem, grid: Grid) -> Trajectory:
+def _followed(problem: Problem, slope: Slope, grid: Grid) -> Trajectory:
     """The steps of a grid on traced values: the ends of the interval are traced, what is between is not."""
     times: Times = list(grid.times)
     times[0] = problem.start
     if times[-1] == number(problem.end):
         times[-1] = problem.end
-    return Trajectory(problem.f, times, problem.y, grid)
+    return Trajectory(slope, times, problem.y, grid)
 
 
 def own_steps(problem: Problem, method: Value, until: float, options: dict[str, Value]) -> Trajectory:
@@ -176,10 +167,11 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0
     y = np.asarray(number(problem.y), float)
-    grid = chosen_steps(kind, problem.at_primals(), start, y, end, lambda t: sign * (t - until) >= 0, **options)
+    slope = problem.slope
+    grid = chosen_steps(kind, slope, start, y, end, lambda t: sign * (t - until) >= 0, **options)
     if grid is None:
         raise NotDifferentiable(f"{problem.name} has failed: the required step is smaller than the spacing of numbers")
-    return _followed(problem, grid)
+    return _followed(problem, slope, grid)
 
 
 def _vector(value: Value) -> Value:

@@ -172,8 +172,13 @@ def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value
     return z + change
 
 
-def polished(f: Function, z: Value, name: str, near: float = NEAR) -> Value:
-    """The root near `z`, by Newton's method on plain numbers, as exactly as the residual tells."""
+def polished(
+    f: Function, z: Value, name: str, near: float = NEAR, inverse_of: Callable[[Value], Solve] | None = None
+) -> Value:
+    """The root near `z`, by Newton's method on plain numbers, as exactly as the residual tells.
+
+    `inverse_of` makes the solver of linear systems with the Jacobian at a point, which is found by `f` otherwise.
+    """
     point, before, moved = z, np.inf, 0.0
     inverse: Solve | None = None
     for _ in range(STEPS):
@@ -181,7 +186,7 @@ def polished(f: Function, z: Value, name: str, near: float = NEAR) -> Value:
         if not np.all(np.isfinite(value)):
             raise NotDifferentiable(f"{name}: the residual is not finite at the solution, which has no derivative")
         if inverse is None:
-            inverse = inverse_at(f, point, name)
+            inverse = inverse_at(f, point, name) if inverse_of is None else inverse_of(point)
         step = inverse(value)
         moved = float(np.linalg.norm(step))
         if moved > 0.3 * before:

@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
-from effgrad.toolbox.frozen import Function, Value, frozen, jacobian_at
+from effgrad.toolbox.frozen import Function, Value, number
 from effgrad.toolbox.implicit import corrected, inverted, polished
+from effgrad.toolbox.slopes import Slope
 
 Times: TypeAlias = list[Value]
 Kind: TypeAlias = Value  # a class of SciPy
@@ -37,7 +38,7 @@ class Step(NamedTuple):
 class Method(Protocol):
     """A one-step method."""
 
-    def step(self, f: Function, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
         """The step of length `h` from `y` at `t`; `stages` are SciPy's own, for a method that solves for them."""
 
 
@@ -47,9 +48,9 @@ class Explicit:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
-    def step(self, f: Function, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
         """Take one step; the interpolant of order 7 of DOP853 evaluates three more stages, when it is asked for."""
-        kind = self.kind
+        kind, f = self.kind, slope.f
         slopes = [f(t, y)]
         for row, c in zip(kind.A[1:], kind.C[1:], strict=True):
             slopes.append(f(t + c * h, y + h * _combined(row, slopes)))
@@ -92,8 +93,8 @@ def _order_seven(f: Function, t: Value, y: Value, h: Value, end: Value, slopes: 
     terms = [change, h * first - change, 2 * change - h * (last + first)]
     terms += [h * _combined(row, slopes) for row in DOP853.D]
     total: Value = 0.0
-    for number, term in enumerate(reversed(terms)):
-        total = (total + (term[:, None] if np.ndim(x) else term)) * (x if number % 2 == 0 else 1 - x)
+    for place, term in enumerate(reversed(terms)):
+        total = (total + (term[:, None] if np.ndim(x) else term)) * (x if place % 2 == 0 else 1 - x)
     return _shifted(y, total, x)
 
 
@@ -108,19 +109,26 @@ INTERPOLATION = np.linalg.inv(POINTS[:, None] ** (POWERS + 1)).T
 class Implicit:
     """Radau's method of order 5: Hairer and Wanner, Solving Ordinary Differential Equations II (1996), section IV.8."""
 
-    def step(self, f: Function, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
         """Take one step, near SciPy's stages."""
-        n = len(y)
+        n, name = len(y), "scipy.integrate: a step of Radau's method"
+        start, state, length = number(t), number(y), number(h)
 
-        def residual(z: Value) -> Value:
+        def residual(z: Value, f: Function, t: Value, y: Value, h: Value) -> Value:
             changes = np.reshape(z, (3, n))
             slopes = np.stack([f(t + c * h, y + changes[i]) for i, c in enumerate(POINTS)])
             return z - h * np.reshape(np.matmul(COLLOCATION, slopes), (-1,))
 
-        at_primals = frozen(residual)
-        point = polished(at_primals, stages, "scipy.integrate: a step of Radau's method", near=1.0)
-        inverse = inverted(jacobian_at(at_primals, point), "scipy.integrate: a step of Radau's method")
-        changes = np.reshape(corrected(residual, point, point, lambda b: inverse @ b), (3, n))
+        def solver(z: Value) -> Function:
+            changes = np.reshape(z, (3, n))
+            blocks = np.stack([slope.jacobian(start + c * length, state + changes[i]) for i, c in enumerate(POINTS)])
+            coupled = np.einsum("ij,jkl->ikjl", COLLOCATION, blocks)
+            inverse = inverted(np.eye(3 * n) - length * np.reshape(coupled, (3 * n, 3 * n)), name)
+            return lambda b: inverse @ b
+
+        point = polished(lambda z: residual(z, slope, start, state, length), stages, name, 1.0, solver)
+        moved = corrected(lambda z: residual(z, slope.f, t, y, h), point, point, solver(point))
+        changes = np.reshape(moved, (3, n))
         matrix = np.matmul(np.transpose(changes), INTERPOLATION)
         return Step(t, h, y + changes[2], lambda x: _shifted(y, _polynomial(matrix, x), x))
 
@@ -154,13 +162,13 @@ def chosen_steps(
 class Trajectory:
     """The solution of a differential equation as a function of what it depends on, by the steps of a grid."""
 
-    def __init__(self, f: Function, times: Times, y: Value, grid: Grid) -> None:
-        self.f, self.times, self.grid = f, times, grid
+    def __init__(self, slope: Slope, times: Times, y: Value, grid: Grid) -> None:
+        self.slope, self.times, self.grid = slope, times, grid
         self.steps: list[Step] = []
         self.start = y
         self.method = METHODS[grid.kind]
         for start, end, stages in zip(times[:-1], times[1:], grid.stages, strict=True):
-            step = self.method.step(f, start, y, end - start, stages)
+            step = self.method.step(slope, start, y, end - start, stages)
             self.steps.append(step)
             y = step.end
         self.end = y
@@ -171,9 +179,9 @@ class Trajectory:
             return self.at(t, plain_t)
         ends = np.asarray(self.grid.times)
         sign = 1.0 if ends[-1] >= ends[0] else -1.0
-        number = int(np.clip(np.searchsorted(sign * ends, sign * plain_t, side="left") - 1, 0, len(ends) - 2))
-        y = self.steps[number - 1].end if number else self.start
-        return self.method.step(self.f, self.times[number], y, t - self.times[number], None).end
+        place = int(np.clip(np.searchsorted(sign * ends, sign * plain_t, side="left") - 1, 0, len(ends) - 2))
+        y = self.steps[place - 1].end if place else self.start
+        return self.method.step(self.slope, self.times[place], y, t - self.times[place], None).end
 
     def at(self, t: Value, plain_t: Value) -> Value:
         """The states at some times, as columns; `plain_t` are their plain values."""
@@ -183,9 +191,9 @@ class Trajectory:
         if np.ndim(plain_t) == 0:
             return self.steps[int(place)].at(t)
         columns, order = [], []
-        for number in np.unique(place):
-            chosen = np.flatnonzero(place == number)
-            columns.append(self.steps[number].at(t[chosen]))
+        for step in np.unique(place):
+            chosen = np.flatnonzero(place == step)
+            columns.append(self.steps[step].at(t[chosen]))
             order.append(chosen)
         back = np.argsort(np.concatenate(order))
         return np.concatenate(columns, axis=1)[:, back]
