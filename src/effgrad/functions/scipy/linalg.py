@@ -297,5 +297,4 @@ RULES: list[tuple[Any, str, Any]] = rules_of(scipy.linalg, {
     "solve_continuous_are": _continuous_riccati, "solve_discrete_are": _discrete_riccati,
     "bandwidth": constant(scipy.linalg.bandwidth), "issymmetric": constant(scipy.linalg.issymmetric),
     "ishermitian": constant(scipy.linalg.ishermitian),
-    "norm": lambda a, ord=None, axis=None, keepdims=False: np.linalg.norm(a, ord, axis, keepdims),
 })  # fmt: skip

@@ -57,13 +57,6 @@ def _correlate1d(
     return _correlate(input, weights, output, mode, cval, origin, axes=axis)
 
 
-def _convolve1d(
-    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:  # fmt: skip
-    return _convolve(input, weights, output, mode, cval, origin, axes=axis)
-
-
 def _gaussian_filter1d(
     input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None,
@@ -318,7 +311,7 @@ def _fourier(name: str) -> Any:
 
 
 RULES: list[tuple[Any, str, Any]] = rules_of(scipy.ndimage, {
-    "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d, "convolve1d": _convolve1d,
+    "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d,
     "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
     "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
     "prewitt": _edges([1, 1, 1]), "laplace": _laplace, "gaussian_laplace": _gaussian_laplace,

@@ -113,40 +113,18 @@ def _grey(dilates: bool) -> Any:
 _dilation, _erosion = _grey(True), _grey(False)
 
 
-def _opening(input: Any, *args: Any, **options: Any) -> Any:
-    return _dilation(_erosion(input, *args, **options), *args, **options)
-
-
-def _closing(input: Any, *args: Any, **options: Any) -> Any:
-    return _erosion(_dilation(input, *args, **options), *args, **options)
-
-
 def _laplace(input: Any, *args: Any, **options: Any) -> Any:
     return _dilation(input, *args, **options) + _erosion(input, *args, **options) - 2 * input
-
-
-def _order_filter(a: Any, domain: Any, rank: int) -> Any:
-    return _ranked(_windows(a, None, domain, mode="constant"), rank)
 
 
 def _medfilt2d(input: Any, kernel_size: Any = 3) -> Any:
     return _median_filter(input, kernel_size, mode="constant")
 
 
-def _medfilt(volume: Any, kernel_size: Any = None) -> Any:
-    return _median_filter(volume, 3 if kernel_size is None else kernel_size, mode="constant")
-
-
 RULES: list[tuple[Any, str, Any]] = rules_of(scipy.ndimage, {
     "maximum_filter": _maximum, "minimum_filter": _minimum, "maximum_filter1d": _along_one(_maximum),
     "minimum_filter1d": _along_one(_minimum), "rank_filter": _rank_filter, "median_filter": _median_filter,
     "percentile_filter": _percentile_filter, "grey_dilation": _dilation, "grey_erosion": _erosion,
-    "grey_opening": _opening, "grey_closing": _closing, "morphological_laplace": _laplace,
-    "morphological_gradient": lambda input, *args, **options: (
-        _dilation(input, *args, **options) - _erosion(input, *args, **options)),
-    "white_tophat": lambda input, *args, **options: input - _opening(input, *args, **options),
-    "black_tophat": lambda input, *args, **options: _closing(input, *args, **options) - input,
+    "morphological_laplace": _laplace,
 })  # fmt: skip
-SIGNAL_RULES: list[tuple[Any, str, Any]] = rules_of(
-    scipy.signal, {"order_filter": _order_filter, "medfilt": _medfilt, "medfilt2d": _medfilt2d}
-)
+SIGNAL_RULES: list[tuple[Any, str, Any]] = rules_of(scipy.signal, {"medfilt2d": _medfilt2d})

@@ -55,12 +55,6 @@ def _toeplitz_of(c_or_cr: Any) -> Any:
     return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
 
 
-def _khatri_rao(a: Any, b: Any) -> Any:
-    product = a[..., :, None, :] * b[..., None, :, :]
-    *batch, rows, others, count = np.shape(plain(product))
-    return np.reshape(product, (*batch, rows * others, count))
-
-
 def _block_diag(*arrays: Any) -> Any:
     blocks = [np.atleast_2d(a) for a in arrays]
     widths = [np.shape(plain(b))[1] for b in blocks]
@@ -75,7 +69,7 @@ def _block_diag(*arrays: Any) -> Any:
 
 RULES = {
     "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "companion": _companion, "leslie": _leslie,
-    "convolution_matrix": _convolution_matrix, "block_diag": _block_diag, "khatri_rao": _khatri_rao,
+    "convolution_matrix": _convolution_matrix, "block_diag": _block_diag,
     "solve_toeplitz": lambda c_or_cr, b: np.linalg.solve(_toeplitz_of(c_or_cr), b),
     "matmul_toeplitz": lambda c_or_cr, x: np.matmul(_toeplitz_of(c_or_cr), x),
     "solve_circulant": lambda c, b: np.linalg.solve(_circulant(c), b),
