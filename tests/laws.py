@@ -4,7 +4,7 @@ import numpy as np
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
 from effgrad.api import directional
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.errors import Detached, NoRule
 from effgrad.fast import REVERSE, FastTaped, recording
 from effgrad.modes.forward import Forward

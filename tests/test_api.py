@@ -28,7 +28,7 @@ from effgrad import (
     value_and_grad,
     vjp,
 )
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

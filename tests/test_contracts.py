@@ -17,7 +17,8 @@ from test_spec import PROGRAMS, denotation
 
 import effgrad
 from effgrad import checkpoint, grad, hessian, jacobian, jvp, modes, program, second_order, vjp
-from effgrad.arrays.value import Smooth, Traced
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler, ResumedTwice, clauses, control, handle, handler
 from effgrad.fast import REVERSE
 from effgrad.program.interception import intercepted

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effgrad.arrays.value import Traced, Tracer
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Tracer
 from effgrad.fast import FastForward, FastTaped
 from effgrad.modes import Forward, Taped
 from effgrad.primitives.cotangents import dense

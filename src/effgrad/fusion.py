@@ -16,8 +16,8 @@ import numpy as np
 from effgrad import program
 from effgrad.api.gradient import record_pullback
 from effgrad.api.results import directions, joined
-from effgrad.arrays.memory import Mutable, is_written
-from effgrad.arrays.value import Traced, Tracer, constant, depends, perform, plain
+from effgrad.arrays.traced import Mutable, Traced, is_written
+from effgrad.arrays.value import Tracer, constant, depends, perform, plain
 from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
 from effgrad.primitives.complexes import is_complex

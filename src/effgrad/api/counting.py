@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.modes.evaluate import Evaluate
 
 

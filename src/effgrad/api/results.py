@@ -7,7 +7,8 @@ import numpy as np
 
 from effgrad.api.checks import as_input
 from effgrad.arrays.namespace import LibraryArray, given_back, taken
-from effgrad.arrays.value import Smooth, Traced, Tracer, depends, evaluated, plain, released
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import typed

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Smooth, Traced, Tracer, depends
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
 from effgrad.modes.nearby import Beside, Nearby
 from effgrad.primitives.kinks import Kink

@@ -13,10 +13,19 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays import memory  # fmt: skip
 from effgrad.arrays.namespace import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype, of_another_library
 from effgrad.arrays.value import UFUNCS
-from effgrad.primitives import complexes, decomposition, elementwise, fourier, kinks, move, product, reduction
+from effgrad.primitives import (
+    complexes,
+    decomposition,
+    elementwise,
+    fourier,
+    kinks,
+    move,
+    overwrite,
+    product,
+    reduction,
+)
 
 # Elementwise functions of the standard by their names there; the result of integers is a floating point number.
 _FLOATING = {
@@ -548,7 +557,7 @@ COUNTERPARTS.update({
     move.broadcast_to: lambda lib, x, shape: lib.xp.broadcast_to(lib.array(x), shape),
     move.astype: lambda lib, x, dtype: LibraryArray(lib, lib.array(x, dtype), None),
     move.getitem: _getitem, move.setitem: _setitem, move.scatter_add: _scatter_add,
-    memory.overwrite: _overwrite, move.concatenate: _joining("concat"), move.stack: _joining("stack"),
+    overwrite.overwrite: _overwrite, move.concatenate: _joining("concat"), move.stack: _joining("stack"),
     move.tril: lambda lib, x, k: lib.xp.tril(lib.array(x), k=k),
     move.triu: lambda lib, x, k: lib.xp.triu(lib.array(x), k=k),
     product.matmul: _matmul, product.einsum: _einsum, product.inv: _linalg("inv"), product.det: _linalg("det"),

@@ -1,12 +1,10 @@
-"""Arrays that are written to: `a[i] = v`, views written through, and arrays made empty and filled in a loop.
+"""The memory of arrays that are written to.
 
 A traced value never changes; an array that the program writes to is a *variable* whose value does. Its memory is a
 `Storage`: a base value and a log of writes. The array and its views are handles on the storage, each with the
 addresses of its elements. The addresses are themselves a NumPy array, indexed, reshaped and transposed as the program
 does with the handle, so which elements two handles share is NumPy's own answer. A read takes each element from its
 last writer; a loop that fills an array therefore takes linear time, and leaves one operation (`overwrite`).
-
-Until something is written, arrays are ordinary traced values: `alias` only notes which ones are views of which.
 """
 
 import itertools
@@ -18,22 +16,14 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import (
-    OPERATORS,
-    Evaluation,
     Tracer,
-    as_index,
     contiguous,
     getitem,
-    held,
-    is_lazy,
+    operations,
     outline,
     plain,
-    plain_tree,
-    take_shape,
 )
-from effgrad.errors import Detached, Irreproducible
-from effgrad.primitives import cotangents
-from effgrad.primitives.primitive import moving
+from effgrad.errors import Irreproducible
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -77,40 +67,6 @@ def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
             innermost.rewound[storage] = storage.state()
             storage.rewind(min(part.again.begun for part in again if part.again is not None))
     return again
-
-
-class Outermost(Evaluation):
-    """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
-
-    serial = -2
-
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
-        return primitive.function(*[plain(a) for a in args], **params)
-
-    def constant(self, value: Any) -> Any:
-        return value.handle.shared(value.primal)
-
-    def released(self, value: Any) -> Any:
-        return value.primal
-
-    def exposed(self, value: Any) -> Any:
-        return value.handle.exposed(value.primal)
-
-
-OUTERMOST = Outermost()
-
-
-def buffer(array: Any) -> Any:
-    """A fresh array as one of ours: code whose writes are not seen can write traced values into it."""
-    result: Any = Mutable(OUTERMOST, array, None)
-    # np.ascontiguousarray would give a number an axis.
-    Handle(Storage(np.asarray(array, order="C"), PARTS.get())).attach(result)
-    return result
-
-
-def as_plain(value: Any) -> Any:
-    """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
-    return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
 
 
 # A read of more writes than this settles them, if a write stands for no more elements than this.
@@ -163,7 +119,7 @@ class Storage:
     def note(self, view: Tracer) -> None:
         """Remember an array of this memory, to be told of the first write."""
         if self.unwritten is None:
-            become_mutable(view)
+            view.become_mutable()
             return
         self.unwritten.append(weakref.ref(view))
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
@@ -208,7 +164,7 @@ class Storage:
         for ref in self.unwritten or ():
             view = ref()
             if view is not None:
-                become_mutable(view)
+                view.become_mutable()
         self.unwritten = None
         self.version = next(clock)
         if self.raw is not None:
@@ -276,7 +232,7 @@ class Storage:
         values = [v if np.ndim(plain(v)) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
         kept = [int(at[0]) if len(at) == 1 and np.ndim(plain(v)) == 0 else at for v, at in written]
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
-        return overwrite(start, *values, places=tuple(kept))
+        return operations.overwrite(start, *values, places=tuple(kept))
 
     def settles(self, writers: Any, parts: Any) -> bool:
         """Whether a read settles all writes: one of many writers in a memory that is not much larger.
@@ -418,206 +374,3 @@ class Handle:
         for step in self.path:
             value = step(value)
         return value
-
-
-_OWNER, _PRIMAL, _SHADOW = (Tracer.__dict__[name] for name in ("owner", "primal", "shadow"))
-_CLASS: Any = object.__dict__["__class__"]
-
-
-def _current(descriptor: Any) -> Any:
-    """A slot of a mutable array, brought up to date with its memory."""
-
-    def get(self: Any) -> Any:
-        handle = self.handle
-        if parts := PARTS.get():
-            rewind(handle.storage, parts)
-        if handle.version != handle.storage.version:
-            value = handle.read()
-            handle.version = handle.storage.version
-            traced = isinstance(value, Tracer)
-            _OWNER.__set__(self, value.owner if traced else OUTERMOST)
-            _PRIMAL.__set__(self, value.primal if traced else value)
-            _SHADOW.__set__(self, value.shadow if traced else None)
-        return descriptor.__get__(self)
-
-    return property(get, descriptor.__set__)
-
-
-class Mutable(Tracer):
-    """An array whose memory has been written to, or may absorb traced values."""
-
-    __slots__ = ()
-    owner = _current(_OWNER)
-    primal = _current(_PRIMAL)
-    shadow = _current(_SHADOW)
-    shape = property(lambda self: self.handle.outline().shape, lambda self, shape: take_shape(self, shape))
-    ndim = property(lambda self: self.handle.outline().ndim)
-    size = property(lambda self: self.handle.outline().size)
-    dtype = property(lambda self: self.handle.dtype)
-
-    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
-        _OWNER.__set__(self, owner)
-        _PRIMAL.__set__(self, primal)
-        _SHADOW.__set__(self, shadow)
-
-    def __len__(self) -> int:
-        return len(self.handle.outline())
-
-    def __getitem__(self, index: Any) -> Any:
-        index = as_index(index)
-        handle = self.handle
-        addresses = handle.located()[index]
-        if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
-            result: Any = Mutable(None, None, None)
-            path = (*handle.path, lambda value: getitem(value, index=index))
-            Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
-            return result
-        value = handle.elements(addresses)
-        if np.ndim(addresses):
-            value = value.copy("K")  # of what was written, where all is from one write
-        return value
-
-    def plain(self) -> Any:
-        """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
-        owner, primal, shadow = self.owner, self.primal, self.shadow
-        return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
-
-    def contiguous(self) -> bool:
-        return contiguous(self.handle.outline())
-
-    def addresses(self) -> Any:
-        return self.handle.located()
-
-    def __copy__(self) -> Any:
-        owner, primal, shadow = self.owner, self.primal, self.shadow
-        return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
-
-
-
-
-def memory(array: Tracer) -> Any:
-    """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
-    handle: Handle | None = getattr(array, "handle", None)
-    if handle is None:
-        return array
-    become_mutable(array)
-    handle.located()
-    storage = handle.storage
-    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
-
-
-def is_written(array: Any) -> bool:
-    """Whether an array, or one that shares its memory, has been written to."""
-    handle: Handle | None = getattr(array, "handle", None)
-    return handle is not None and handle.storage.written is not None
-
-
-def become_mutable(array: Tracer) -> None:
-    """From now on the array is read through its memory."""
-    array.handle.version = -1
-    _CLASS.__set__(array, Mutable)
-
-
-def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
-    """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
-    if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
-        return result
-    handle = _handle(source)
-    half = step if type(step) is Half else handle.half
-    if not isinstance(result, Tracer):  # all that the array holds now is plain
-        view: Any = Mutable(None, None, None)
-        Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
-        return view
-    Handle(handle.storage, (*handle.path, step), half=half).attach(result)
-    handle.storage.note(result)
-    return result
-
-
-def _handle(array: Any) -> Handle:
-    handle: Handle | None = getattr(array, "handle", None)
-    if handle is None:
-        handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
-        handle.attach(array)
-        handle.storage.note(array)
-    return handle
-
-
-def _asked(item: Any) -> Any:
-    """A truth value of another library in an index, which NumPy would take for a number."""
-    return bool(item) if isinstance(item, Tracer) and item.dtype.kind == "b" and item.ndim == 0 else item
-
-
-def write(array: Tracer, index: Any, value: Any) -> None:
-    """`array[index] = value`."""
-    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
-        value = np.array(value) if type(value) in (list, tuple) else value
-        _replace(array, OPERATORS["setitem"](array, value, index=as_index(index)))
-    else:
-        _write(array, index, value)
-
-
-def _write(array: Tracer, index: Any, value: Any) -> None:
-    """`array[index] = value`, in memory that views may share."""
-    if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
-        raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
-    if type(value) in (list, tuple):
-        value = np.array(value)
-    handle = _handle(array)
-    index = plain_tree(index)
-    addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
-    shape, given = np.shape(addresses), np.shape(plain(value))
-    if given != shape and given != ():
-        while len(given) > len(shape) and given[0] == 1:
-            given = given[1:]
-        if given != np.shape(plain(value)):
-            value = np.reshape(value, given)
-        if np.broadcast_shapes(given, shape) != shape:
-            raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
-        value = np.broadcast_to(value, shape)
-    if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
-        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
-    if isinstance(plain(value), np.ndarray):
-        # It may be written to later, as a view without axes, too.
-        value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
-    handle.write(addresses, value)
-
-
-def assign(array: Tracer, value: Any) -> None:
-    """`array[...] = value`, for augmented assignment and `out=`."""
-    fits = isinstance(value, Tracer) and np.shape(plain(value)) == array.shape and plain(value).dtype == array.dtype
-    if fits and type(array) is type(value) and getattr(array, "handle", None) is None:
-        _replace(array, value)
-    else:
-        write(array, ..., value)
-
-
-def _replace(array: Tracer, value: Tracer) -> None:
-    array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
-    if type(array) is not type(value):
-        _CLASS.__set__(array, type(value))
-
-
-def _overwrite(base: Any, *values: Any, places: Any) -> Any:
-    # A derivative that is real may be written to with complex parts.
-    kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
-    result = np.array(base, kind, order="C")  # whose flat view is a view
-    flat = result.reshape(-1)
-    for at, value in zip(places, values, strict=True):
-        flat[at] = value
-    return result
-
-
-def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> Any:
-    for index in wanted:
-        if index == 0:
-            written = np.concatenate([np.atleast_1d(at) for at in places])
-            yield overwrite(g, 0.0, places=(written,))
-        else:
-            at = np.unravel_index(places[index - 1], np.shape(plain(g)))
-            yield cotangents.unbroadcast(g[at], values[index - 1])
-
-
-overwrite: Any = moving(_overwrite, _parts, name="overwrite")
-
-
-OPERATORS.update(write=write, assign=assign, alias=alias)

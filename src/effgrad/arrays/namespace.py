@@ -16,19 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import (
-    CONSTANT,
-    FUNCTIONS,
-    OPERATORS,
-    UFUNCS,
-    Evaluation,
-    Tracer,
-    asked_by_dask,
-    depends,
-    foreign,
-    plain,
-    plain_tree,
-)
+from effgrad.arrays.foreign import asked_by_dask, foreign
+from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Evaluation, Tracer, depends, operations, plain, plain_tree
 from effgrad.errors import Detached, EffgradError, NoCounterpart, NotDifferentiable
 from effgrad.primitives.primitive import Primitive
 
@@ -40,7 +30,7 @@ _PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
 COUNTERPARTS: dict[Any, Any] = {}
 
 
-class LibraryArray(Tracer):
+class LibraryArray(TracedArray):
     """An array of another library; its primal is that array, and its owner the library."""
 
     __slots__ = ()
@@ -480,4 +470,4 @@ def given_back(value: Any) -> Any:
     return value.primal if type(value) is LibraryArray else value
 
 
-OPERATORS.update(taken=taken)
+operations.adopt = taken

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.marks import mark, marking
-from effgrad.arrays.memory import OUTERMOST, PARTS, Half, Handle, Mutable, Part, Storage, clock
+from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
 from effgrad.arrays.namespace import LibraryArray
 from effgrad.arrays.record import preserve
+from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import Tracer, example, plain_tree
 from effgrad.errors import Detached
 

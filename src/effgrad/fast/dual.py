@@ -1,6 +1,6 @@
 """Forward mode with operators on Python floats and plain arrays written out from the rules."""
 
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.fast.operators import write_operators
 from effgrad.modes.forward import Forward
 from effgrad.modes.second_order import SecondOrder

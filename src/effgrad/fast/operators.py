@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.memory import alias
-from effgrad.arrays.value import OPERATORS, UFUNCS, Traced, getitem
+from effgrad.arrays.traced import Traced, alias
+from effgrad.arrays.value import UFUNCS, getitem, operations
 from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
 from effgrad.primitives.move import BASIC
 from effgrad.primitives.primitive import Primitive
@@ -167,7 +167,7 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
     _define(value, text, UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__, **names)
     step = "alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z"
     text = _GETITEM.format(array=_result("p[index]", alone(params="{'index': index}", largest="p"), step))
-    names |= {"primitive": OPERATORS["getitem"], "alias": alias, "getitem": getitem, "BASIC": BASIC}
+    names |= {"primitive": operations.getitem, "alias": alias, "getitem": getitem, "BASIC": BASIC}
     _define(value, text, generic=value.__getitem__, **names)
 
 

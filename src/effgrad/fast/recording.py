@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import KEPT, Protected
-from effgrad.arrays.value import Smooth, Traced, Tracer, constant, staging
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, constant, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
 from effgrad.modes.checkpoint import Checkpoint, leaked

@@ -25,7 +25,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from effgrad.arrays.value import Traced, staging
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import staging
 from effgrad.errors import EffgradError, MemoryLimit
 from effgrad.fast.recording import FastTaped
 

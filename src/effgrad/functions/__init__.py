@@ -15,6 +15,7 @@ from effgrad.primitives import (  # noqa: F401
     fourier,
     joining,
     move,
+    overwrite,
     product,
     reduction,
     ufuncs,

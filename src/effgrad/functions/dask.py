@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays import memory
 from effgrad.arrays.namespace import COUNTERPARTS, Library, LibraryArray, of_another_library
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NoCounterpart
-from effgrad.primitives import decomposition, elementwise, fourier, move, product
+from effgrad.primitives import decomposition, elementwise, fourier, move, overwrite, product
 
 Array = Any  # dask.array.Array
 
@@ -322,7 +321,7 @@ def _where(lib: Any, condition: Any, a: Any = None, b: Any = None) -> Any:
 
 DASK: dict[Any, Any] = {
     move.reshape: _reshape, move.broadcast_to: _broadcast_to, move.getitem: _getitem, move.setitem: _setitem,
-    move.scatter_add: _scatter_add, memory.overwrite: _overwrite, elementwise.where: _where, np.where: _where,
+    move.scatter_add: _scatter_add, overwrite.overwrite: _overwrite, elementwise.where: _where, np.where: _where,
     np.nonzero: _where,
     **{getattr(np, name): _computing(name) for name in (
         "flatnonzero", "unique", "unique_values", "array_equal", "allclose", "histogram_bin_edges", "searchsorted")},

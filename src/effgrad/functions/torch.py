@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.value import OPERATORS, ordinary
+from effgrad.arrays.value import operations, ordinary
 from effgrad.errors import NoCounterpart
 from effgrad.primitives.special import elementary
 
@@ -69,4 +69,4 @@ def _ordinary(value: Any) -> Any:
     return type(value)(map(ordinary, value)) if type(value) in (list, tuple) else ordinary(value)
 
 
-OPERATORS["torch"] = torch_function
+operations.torch_function = torch_function

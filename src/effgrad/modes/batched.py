@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from effgrad.arrays import value as traced
 from effgrad.arrays.reach import np
+from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
@@ -24,7 +25,7 @@ SHAPE_ONLY = frozenset((
 ))  # fmt: skip
 
 
-class Batched(Tracer):
+class Batched(TracedArray):
     """A value for each member; its primal has a first axis for the members, and it has no shadow."""
 
     __slots__ = ()

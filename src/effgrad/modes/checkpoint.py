@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.memory import PARTS, Part, memory
+from effgrad.arrays.memory import PARTS, Part
+from effgrad.arrays.traced import memory
 from effgrad.arrays.value import Tracer, constant, example, plain
 from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import Effect, handled, operation, revived

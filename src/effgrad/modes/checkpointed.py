@@ -8,7 +8,8 @@ part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal 
 from collections.abc import Callable, Generator
 from typing import Any
 
-from effgrad.arrays.value import Smooth, Traced
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler, around
 from effgrad.modes.checkpoint import Checkpoint, CheckpointRun, leaked
 from effgrad.modes.reverse import Cell, Reverse

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Smooth, Traced, constant
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, constant
 from effgrad.effects import Handler
 from effgrad.errors import NotDifferentiable
 from effgrad.modes.checkpoint import Checkpoint

@@ -9,9 +9,10 @@ import abc
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from effgrad.arrays.memory import as_plain
-from effgrad.arrays.value import Smooth, Traced, Tracer, constant, owned
+from effgrad.arrays.traced import Traced, as_plain
+from effgrad.arrays.value import Smooth, Tracer, constant
 from effgrad.effects import Handler
+from effgrad.errors import EscapedValue
 from effgrad.modes.checkpoint import Checkpoint, CheckpointRun, leaked
 from effgrad.primitives import cotangents
 
@@ -41,6 +42,13 @@ class Operation(NamedTuple):
         primitive, params, primals, _, result = self
         parts: list[Any] = primitive.pull_all(wanted, cotangent, result, primals, params)
         return parts
+
+
+def owned(value: Any, activation: Any) -> Any:
+    """The value, which must be one of the activation's."""
+    if not isinstance(value, Tracer) or value.owner is not activation:
+        raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
+    return value
 
 
 class Mode(Handler[Smooth]):

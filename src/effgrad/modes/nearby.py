@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.laurent import TERMS, Laurent, bilinear, constant, linear
-from effgrad.arrays.value import Smooth, Traced, Tracer, plain
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import Handler
 from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive

@@ -9,10 +9,11 @@ de Vilhena and Pottier 2023, section 5.
 from collections.abc import Callable, Generator
 from typing import Any
 
-from effgrad.arrays.value import Smooth, Traced, constant, owned
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, constant
 from effgrad.effects import Handler, around
 from effgrad.modes.checkpoint import Checkpoint
-from effgrad.modes.mode import Mode
+from effgrad.modes.mode import Mode, owned
 from effgrad.primitives import cotangents
 
 

@@ -11,7 +11,7 @@ Sigal 2024, section 5.1.
 
 from typing import Any
 
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.modes.forward import Forward
 from effgrad.modes.mode import Mode
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Traced, constant, plain
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import constant, plain
 from effgrad.modes.mode import Mode
 from effgrad.primitives.elementwise import divide, multiply, where
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.counting import Counting
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.modes.delta import Delta
 from effgrad.modes.mode import Mode
 

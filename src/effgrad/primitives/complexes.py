@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.memory import Half
-from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, Tracer, always_view, decided, evaluated, plain
+from effgrad.arrays.traced import always_view
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
 from effgrad.primitives.given import given
@@ -95,6 +96,5 @@ def require_real(x: Any, name: str) -> Any:
     return x
 
 
-OPERATORS.update(absolute=_absolute)
 UFUNCS.update({np.absolute: _absolute, np.conjugate: _conjugated, np.sign: _sign})
 FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})

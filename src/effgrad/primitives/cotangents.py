@@ -12,7 +12,7 @@ from sys import getrefcount
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import OPERATORS, Tracer, decided, plain, staging
+from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 
 # A number, an array, a traced value, or one of the forms below; and what a cotangent belongs to.
 Cotangent = Any
@@ -98,7 +98,7 @@ class Scattered:
     def total(self) -> Any:
         pieces = [dense(piece) for _, piece in self.pieces]
         indices = tuple([index for index, _ in self.pieces])
-        return OPERATORS["scatter_add"](*pieces, shape=self.shape, indices=indices)
+        return operations.scatter_add(*pieces, shape=self.shape, indices=indices)
 
     def known(self) -> Any:
         mask: Any = _zeros(self.shape, bool)
@@ -106,7 +106,7 @@ class Scattered:
             if staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
             else:  # the place itself depends on the program's inputs
-                mask = OPERATORS["setitem"](mask, True, index=index)
+                mask = operations.setitem(mask, True, index=index)
         return mask
 
 

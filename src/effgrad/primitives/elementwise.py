@@ -12,7 +12,7 @@ import scipy.special as sp
 from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, OPERATORS, UFUNCS, Tracer, decided, ordinary, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
 from effgrad.primitives.kinks import differentiated, kink, nested, over, reciprocal_root, step, stepped
 from effgrad.primitives.primitive import elementwise
 
@@ -288,10 +288,6 @@ BINARY = {
 
 sinc = elementwise(np.sinc, _sinc_partial)
 
-OPERATORS.update(
-    add=add, subtract=subtract, multiply=multiply, divide=divide, power=power, negative=negative, absolute=absolute,
-    mod=mod,
-)  # fmt: skip
 UFUNCS.update(UNARY)
 UFUNCS.update(BINARY)
 UFUNCS.update({

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import laurent
-from effgrad.arrays.value import Traced, Tracer, plain
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Tracer, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
 from effgrad.primitives.primitive import Primitive, elementwise

@@ -3,21 +3,10 @@
 from itertools import accumulate
 from typing import Any
 
+from effgrad.arrays.layout import memory_like
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import (
-    CONSTANT,
-    FUNCTIONS,
-    OPERATORS,
-    Tracer,
-    always_view,
-    contiguous,
-    is_lazy,
-    memory_like,
-    ordinary,
-    outline,
-    plain,
-    view,
-)
+from effgrad.arrays.traced import alias, always_view, view
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
 from effgrad.errors import Detached
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import linear, moving
@@ -263,7 +252,7 @@ def _moved(function: Any) -> Any:
 
         def take(place: Any, step: Any) -> Any:
             result = getitem(flat, index=place)
-            return OPERATORS["alias"](result, a, step) if np.may_share_memory(place, numbers) else result
+            return alias(result, a, step) if np.may_share_memory(place, numbers) else result
 
         if isinstance(places, list | tuple):
             return type(places)(
@@ -407,7 +396,8 @@ def _written(target: Any, name: str) -> Any:
     return target
 
 
-OPERATORS.update(getitem=getitem, setitem=setitem, astype=astype, laid_out=laid_out, scatter_add=scatter_add)
+operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add
+operations.astype, operations.laid_out = astype, laid_out
 FUNCTIONS.update({
     np.reshape: _reshape_in_order,
     np.ravel: _ravel,

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import FUNCTIONS, OPERATORS, UFUNCS, Tracer, evaluated, ordinary, plain, view
+from effgrad.arrays.traced import view
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, ordinary, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.move import transpose
+from effgrad.primitives.move import setitem, transpose
 from effgrad.primitives.primitive import general, linear
 
 
@@ -46,7 +47,7 @@ def _einsum_transpose(index: int) -> Any:
         # A repeated subscript is a diagonal: place the cotangent there.
         grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
         place = tuple(grid[unique.index(s)] for s in target)
-        return OPERATORS["setitem"](np.zeros(shape, np.result_type(plain(result))), result, index=place)
+        return setitem(np.zeros(shape, np.result_type(plain(result))), result, index=place)
 
     return transposed
 
@@ -310,7 +311,6 @@ def _slogdet(a: Any) -> Any:
     return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(_sign_of_det, a), logabsdet(a))
 
 
-OPERATORS["matmul"] = matmul
 UFUNCS[np.matmul] = matmul
 FUNCTIONS.update({
     np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.inner: _inner,

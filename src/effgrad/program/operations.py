@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.ndarray import decides
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import Tracer, any_traced, decides, nested, plain, plain_tree, traced_inside
+from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read
 from effgrad.program.classes import OPERANDS, is_builtin
 from effgrad.program.control import loops

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.marks import marking
-from effgrad.arrays.memory import as_plain
+from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import each_item, memories
 from effgrad.arrays.written import read as now

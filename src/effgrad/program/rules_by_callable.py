@@ -12,9 +12,9 @@ import scipy.special
 
 from effgrad import forks
 from effgrad.arrays import makers
-from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
+from effgrad.arrays.traced import buffer
 from effgrad.arrays.value import FUNCTIONS, Smooth, Tracer, composed, nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Smooth, Traced, Tracer, plain
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import Handler, observed
 from effgrad.errors import EffgradError
 from effgrad.modes.checkpoint import values_of

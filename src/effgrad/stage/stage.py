@@ -21,6 +21,7 @@ import optree
 from effgrad import program
 from effgrad.arrays import value as traced
 from effgrad.arrays.namespace import LibraryArray, of_another_library
+from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Smooth, Tracer
 from effgrad.effects import Handler
 from effgrad.effects.confined import confined
@@ -82,7 +83,7 @@ def _under_derivative(tree: Any) -> bool:
     return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
 
 
-class Staged(Tracer):
+class Staged(TracedArray):
     """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
 
     __slots__ = ()
@@ -196,7 +197,7 @@ for _name, _function in (
 ):  # fmt: skip
     setattr(Staged, f"__{_name}__", _recording(_function))
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
-Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[attr-defined]
+Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[method-assign]
 
 _new: Any = object.__new__
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from effgrad.arrays.memory import Mutable
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Traced, Tracer, depends, nested, perform, plain
+from effgrad.arrays.traced import Mutable, Traced
+from effgrad.arrays.value import Tracer, depends, nested, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch

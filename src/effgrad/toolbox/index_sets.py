@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from scipy import sparse
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Traced, Tracer
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_value import product as sparse_product
 from effgrad.modes.mode import Mode, Operation

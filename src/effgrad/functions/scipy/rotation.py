@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from effgrad.arrays.memory import buffer
 from effgrad.arrays.reach import np
+from effgrad.arrays.traced import buffer
 from effgrad.arrays.value import Tracer, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
 from effgrad.functions.scipy.tables import Method, Running, traced_inside

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import effgrad
-from effgrad.arrays.value import Traced
+from effgrad.arrays.traced import Traced
 from effgrad.fast import REVERSE
 from effgrad.modes.forward import Forward
 from effgrad.modes.second_order import SecondOrder

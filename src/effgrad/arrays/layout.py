@@ -1,0 +1,37 @@
+"""The order of an array's elements in memory."""
+
+from typing import Any
+
+import numpy as np
+
+
+def memory_like(array: np.ndarray[Any, Any], dtype: Any = None, shared: bool = False) -> np.ndarray[Any, Any]:
+    """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.
+
+    Where the gaps are wide, and, unless `shared`, where an element stands for several, they lie close together in the
+    same order of axes.
+    """
+    dtype, width = np.dtype(dtype or array.dtype), array.itemsize
+    regular = array.size and all((step or shared) and step % width == 0 for step in array.strides)
+    steps = [step // width for step in array.strides] if regular else []
+    ends = [step * (n - 1) for step, n in zip(steps, array.shape, strict=False)]
+    length = 1 + sum(map(abs, ends))
+    if array.flags.forc or not regular or length > 4 * array.size:
+        return np.empty_like(array, dtype, subok=False)
+    first = -sum(end for end in ends if end < 0)
+    return np.ndarray(array.shape, dtype, np.empty(length, dtype), first * dtype.itemsize, [
+        step * dtype.itemsize for step in steps])  # fmt: skip
+
+
+def is_dense(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the elements lie in memory forward and without gaps, in some order of the axes."""
+    return array.flags.forc or np.empty_like(array, subok=False).strides == array.strides
+
+
+def duplicate(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy whose elements lie in memory as those of the array."""
+    if array.flags.forc:
+        return array.copy("K")
+    copy = memory_like(array)
+    copy[...] = array
+    return copy

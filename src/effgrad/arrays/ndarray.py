@@ -1,0 +1,238 @@
+"""The operators, attributes and methods of NumPy's arrays, for traced values.
+
+An operator is the ufunc that NumPy has for it, and a method the function of its name: neither has a rule of its own.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.layout import is_dense
+from effgrad.arrays.protocols import Protocols
+from effgrad.arrays.value import (
+    PLAIN_TYPES,
+    UFUNCS,
+    Tracer,
+    contiguous,
+    example,
+    no_subclass,
+    operations,
+    ordinary,
+    outline,
+    perform,
+    plain,
+    plain_tree,
+)
+from effgrad.errors import Detached
+
+
+def decides(other: Any) -> bool:
+    """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit of measure."""
+    kind = type(other)
+    if hasattr(kind, "__array_ufunc__"):
+        return kind.__array_ufunc__ is None or not hasattr(kind, "__array__")
+    return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
+
+
+def _binary(ufunc: np.ufunc) -> Any:
+    def forward(self: Tracer, other: Any) -> Any:
+        # The common case of `perform`, without its search: numbers, or two values of one running activation.
+        owner = self.owner
+        if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
+            if decides(other):
+                return NotImplemented
+            other = ordinary(other)
+        if owner.alive and (not isinstance(other, Tracer) or other.owner is owner):
+            return owner.apply(UFUNCS[ufunc], self, other)
+        return perform(UFUNCS[ufunc], self, other)
+
+    def backward(self: Tracer, other: Any) -> Any:
+        return UFUNCS[ufunc](ordinary(other), self)
+
+    def inplace(self: Tracer, other: Any) -> Any:
+        result = UFUNCS[ufunc](self, other)
+        if self.ndim == 0 and self.addresses() is None and not isinstance(plain(self), np.ndarray):
+            return result  # a number is not changed in place
+        if result.shape != self.shape:
+            shapes = f"{self.shape} and {np.shape(other)}"
+            raise ValueError(f"in-place {ufunc.__name__} of shapes {shapes} changes the shape")
+        self.assign(result)
+        return self
+
+    return forward, backward, inplace
+
+
+def _comparison(compare: Any) -> Any:
+    return lambda self, other: compare(plain(self), plain(ordinary(other)))
+
+
+def _method(function: Any) -> Any:
+    """Return a method that is NumPy's function of that name; libraries of units look at what it is called."""
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = function.__name__
+    return method
+
+
+class ArrayMethods(Protocols):
+    """A value with the operators, attributes and methods of an array."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    __add__, __radd__, __iadd__ = _binary(np.add)
+    __sub__, __rsub__, __isub__ = _binary(np.subtract)
+    __mul__, __rmul__, __imul__ = _binary(np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide)
+    __pow__, __rpow__, __ipow__ = _binary(np.power)
+    __mod__, __rmod__, __imod__ = _binary(np.mod)
+    __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul)
+    __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
+    __eq__, __ne__, __floordiv__ = map(_comparison, (operator.eq, operator.ne, operator.floordiv))
+
+    sum, mean, prod, max, min, var, std = map(_method, (np.sum, np.mean, np.prod, np.max, np.min, np.var, np.std))
+    cumsum, cumprod, dot, trace = map(_method, (np.cumsum, np.cumprod, np.dot, np.trace))
+    clip, round, searchsorted = map(_method, (np.clip, np.round, np.searchsorted))
+    squeeze, ravel, diagonal, swapaxes = map(_method, (np.squeeze, np.ravel, np.diagonal, np.swapaxes))
+    repeat, take, choose, nonzero, all, any = map(_method, (np.repeat, np.take, np.choose, np.nonzero, np.all, np.any))
+    argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return plain(ordinary(other)) // plain(self)
+
+    def __neg__(self) -> Any:
+        return UFUNCS[np.negative](self)
+
+    def __pos__(self) -> Any:
+        return self.copy("K")
+
+    def __abs__(self) -> Any:
+        return UFUNCS[np.absolute](self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(plain(self) == plain(value)))
+
+    def copy(self, order: str = "C") -> "Tracer":
+        """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        result = self.__copy__()
+        if not self.ndim or (order != "F" and contiguous(result)):
+            return result
+        laid: Any = outline(result)
+        if order == "A":
+            order = "F" if laid.flags.f_contiguous else "C"
+        # A copy in any order has the axes in theirs, but goes forward, and each of its elements is one of its own.
+        there = laid.flags.f_contiguous if order == "F" else order == "K" and is_dense(laid)
+        return result if there or isinstance(example(result), Tracer) else operations.laid_out(result, order=order)
+
+    T = property(lambda self: np.transpose(self))
+    real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    flat = property(lambda self: Flat(self))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    strides = property(lambda self: plain(self).strides)
+    flags = property(lambda self: plain(self).flags)
+    base = None
+    device = "cpu"
+
+    def to_device(self, device: str, stream: Any = None) -> Any:
+        if device != "cpu":
+            raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
+        return self
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        np.put(self, indices, values, mode)  # type: ignore[arg-type]
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        self[...] = np.sort(self, axis)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        return np.compress(condition, self, axis)
+
+    def tolist(self) -> Any:
+        return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
+
+    def view(self, dtype: Any = None) -> Any:
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+            if dtype is not np.ndarray:
+                raise no_subclass(dtype)
+            dtype = None
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
+        return self[...]
+
+    def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
+        if not copy and self.dtype == dtype:
+            return self
+        dtype = np.dtype(dtype)
+        if self.dtype.kind == "c" and dtype.kind == "f":
+            raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
+        # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
+        return operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype)
+
+    def conjugate(self) -> Any:
+        return np.conjugate(self) if self.dtype.kind == "c" else self
+
+    conj = conjugate
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order).copy()
+
+    def item(self, *place: Any) -> Any:
+        if not place:
+            return np.reshape(self, ())[()]
+        if len(place) == 1:
+            return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
+        return self[place]
+
+
+class Flat:
+    """`array.flat`: the elements in C order, to read, to write and to go through."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.index = array, 0
+
+    def __len__(self) -> int:
+        return int(self.array.size)
+
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self.index == len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    @property
+    def coords(self) -> tuple[Any, ...]:
+        shape = self.array.shape
+        return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.array)[plain_tree(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)

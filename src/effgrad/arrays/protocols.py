@@ -1,0 +1,315 @@
+"""How NumPy, PyTorch, JAX, Dask and Python's own functions reach traced values: their protocols.
+
+NumPy asks a value what its functions do with it; the answers are in the tables of rules (`effgrad.arrays.value`). What
+would make a plain number of a traced one is an error that says what to write instead.
+"""
+
+import contextlib
+import functools
+import inspect
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import (
+    CONSTANT,
+    FUNCTIONS,
+    PLAIN_TYPES,
+    REDUCTIONS,
+    UFUNCS,
+    Tracer,
+    contiguous,
+    depends,
+    example_tree,
+    is_foreign,
+    operations,
+    ordinary,
+    outline,
+    plain,
+    plain_tree,
+    refusal,
+)
+from effgrad.errors import Detached, EscapedValue, NoRule, library_asks, library_call
+
+
+class Protocols(Tracer):
+    """A value as the protocols see it."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 10000
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            primitive = UFUNCS.get(ufunc)
+            if primitive is not None:
+                return primitive(*[
+                    x if isinstance(x, Tracer) or type(x) in PLAIN_TYPES else ordinary(x) for x in inputs
+                ])
+            if ufunc in CONSTANT:
+                return ufunc(*[plain(x) for x in inputs])
+        return _ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if "out" in kwargs or len(args) > 2:
+            args, kwargs, out = _without_out(function, args, kwargs)
+            if out is not None:
+                return _written(out, function(*args, **kwargs), function)
+        if len(args) > 1 and any(map(is_foreign, args)):
+            args = [ordinary(a) if is_foreign(a) else a for a in args]
+        rule = FUNCTIONS.get(function)
+        if rule is not None:
+            try:
+                return laid_out_as_numpy(rule(*args, **kwargs), function, args, kwargs)
+            except TypeError as error:
+                args, kwargs = _by_position(function, rule, args, kwargs, error)
+            return rule(*args, **kwargs)
+        if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
+            return function(*plain_tree(args), **plain_tree(kwargs))
+        raise no_rule(function)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return operations.torch_function(function, args, kwargs or {})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if depends(self):
+            _check_alive(self)
+            name = library_call()[0]
+            if name is not None:
+                raise NoRule(refusal(name))
+            raise Detached(
+                "a traced value was put into a plain array (an assignment into an array made outside, a list of traced "
+                "numbers given to a ufunc or a compiled function, or a function that is not differentiable); make the "
+                "array with np.array([...]), np.stack or np.concatenate first"
+            )
+        return np.array(self.owner.exposed(self), dtype=dtype, copy=copy)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return np
+
+    def __jax_array__(self) -> Any:
+        """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
+        return NotJax()
+
+    def __dask_tokenize__(self) -> Any:
+        """Refuse to be part of a graph of Dask, which would run after the derivative has ended."""
+        raise Detached(
+            "a traced value was about to become part of a Dask graph, where no derivative reaches it: write the "
+            "operation with NumPy's functions or operators (np.sum(x * w)), not with those of dask.array or delayed"
+        )
+
+    def __float__(self) -> float:
+        what = "a plain number (float(x), a function of the math module, a write into an array made outside)"
+        return float(_released(self, what, "np.sin for math.sin, and make arrays inside the function"))
+
+    def __int__(self) -> int:
+        return int(_released(self, "int(x)", "np.floor(x), which is a constant"))
+
+    def __index__(self) -> int:
+        return operator.index(_released(self, "an index", "effgrad.stop_gradient(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(_released(self, "complex(x)", "x + 0j"))
+
+    def __bool__(self) -> bool:
+        return bool(plain(self))
+
+    def __len__(self) -> int:
+        return len(plain(self))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    # Rounded numbers are constants.
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(plain(self), digits)
+
+    def __floor__(self) -> int:
+        return int(np.floor(plain(self)))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(plain(self)))
+
+    def __trunc__(self) -> int:
+        return int(np.trunc(plain(self)))
+
+    def __deepcopy__(self, memo: Any) -> "Tracer":
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        return _released(self, "data to pickle", "effgrad.stop_gradient(x)").__reduce__()
+
+    def __repr__(self) -> str:
+        return f"Traced({plain(self)!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(plain(self), spec) if spec else repr(self)
+
+
+class NotJax:
+    """What a traced value is to JAX."""
+
+
+def _released(value: Any, what: str, instead: str) -> Any:
+    """The plain value of an array that no derivative depends on; an error for a traced value."""
+    if depends(value):
+        _check_alive(value)
+        name = library_asks()
+        if name is not None:
+            raise NoRule(refusal(name))
+        raise Detached(f"a traced value was used as {what}, which would lose its derivative; write {instead}")
+    return value.primal
+
+
+def _check_alive(value: Any) -> None:
+    if not value.owner.alive:
+        raise EscapedValue(
+            "a value of a derivative that has already ended was used as a plain one; return it from the differentiated "
+            "function (has_aux=True), or keep effgrad.stop_gradient(x)"
+        )
+
+
+def _leaves(tree: Any) -> Any:
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from _leaves(item)
+    elif type(tree) is dict:
+        yield from _leaves(tuple(tree.values()))
+    else:
+        yield tree
+
+
+# Functions that give a view where they can: the order of their results is that of their memory.
+VIEWING = frozenset((
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
+    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.broadcast_arrays,
+))  # fmt: skip
+
+
+def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a rule, its elements in the order in memory that NumPy gives them.
+
+    NumPy is asked with plain values where the order can be another than the usual one: of results or arguments that are
+    not contiguous, and where an order is named. A view has the order of its memory.
+    """
+    if type(result) in (tuple, list) and not hasattr(result, "_fields"):
+        parts = [part for part in result if isinstance(part, Tracer)]
+    else:
+        parts = [result] if isinstance(result, Tracer) else []
+    usual = "order" not in kwargs and all(map(contiguous, parts))
+    if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
+        return result
+    if not parts or all(part.ndim < 2 for part in parts):
+        return result
+    given = example_tree(args)
+    plainly = function(*given, **example_tree(kwargs))
+    if type(result) not in (tuple, list):
+        return _in_order(result, plainly, given)
+    return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
+
+
+def _in_order(value: Any, array: Any, given: Any) -> Any:
+    if not isinstance(value, Tracer) or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
+        return value
+    if array.size < 2 or any(isinstance(a, np.ndarray) and np.may_share_memory(array, a) for a in given):
+        return value
+    if outline(value).strides == array.strides and not hasattr(value, "handle"):
+        return value
+    return value.copy("F" if array.flags.f_contiguous else "C" if array.flags.c_contiguous else "K")
+
+
+def no_rule(function: Any) -> NoRule:
+    name = getattr(function, "__name__", str(function))
+    module = getattr(function, "__module__", None) or "numpy"
+    if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
+        if name.endswith(" (vectorized)"):
+            return NoRule(
+                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
+            )
+        module = "scipy.special"
+    return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
+
+
+def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeError) -> Any:
+    """Arguments given by the library's names at their places, for a rule that has other names.
+
+    Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
+    """
+    known = inspect.signature(rule)
+    try:
+        known.bind(*args, **kwargs)
+    except TypeError as unexpected:
+        with contextlib.suppress(TypeError, ValueError):
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            known.bind(*bound.args, **bound.kwargs)
+            return bound.args, bound.kwargs
+        name = f"{function.__module__}.{function.__name__}"
+        raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
+    raise error
+
+
+def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
+    out = kwargs.pop("out", None)
+    target = out[0] if out is not None and len(out) == 1 else out
+    if method == "__call__":
+        if ufunc not in UFUNCS and ufunc not in CONSTANT:
+            raise no_rule(ufunc)
+        where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
+        if ufunc is np.vecdot and "axis" in kwargs:
+            axis = kwargs.pop("axis")
+            inputs = [np.moveaxis(x, axis, -1) for x in inputs]
+        if dtype is not None:
+            inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
+        if kwargs or type(target) is tuple:
+            raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(kwargs) or 'several outputs'} has no derivative rule")
+        result = ufunc(*inputs)
+        if where is not True:
+            # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
+            result = np.where(where, result, 0.0 if target is None else target)
+    elif (ufunc, method) in REDUCTIONS:
+        # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
+        if method in ("reduce", "accumulate") and len(inputs) == 1:
+            kwargs.setdefault("axis", 0)
+        result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
+        result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
+    else:
+        raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
+    return result if out is None else _written(target, result, ufunc)
+
+
+def _written(target: Any, result: Any, function: Any) -> Any:
+    """The array given as `out`, which now holds the result."""
+    if not isinstance(target, Tracer):
+        raise Detached(
+            f"numpy.{function.__name__} would write a traced value into a plain array (out= or an augmented "
+            "assignment); write a = a + x instead of a += x"
+        )
+    target.assign(result)
+    return target
+
+
+def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """The arguments of a call apart from `out`, which may be given by its place."""
+    if "out" in kwargs:
+        return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
+    names = _parameters(function)
+    place = names.index("out") if "out" in names else len(args)
+    if place >= len(args):
+        return args, kwargs, None
+    rest = dict(zip(names[place + 1 :], args[place + 1 :], strict=False))
+    return args[:place], {**kwargs, **rest}, args[place]
+
+
+@functools.cache
+def _parameters(function: Any) -> list[str]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # compiled functions of NumPy before 2.4
+        return []
+    return [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -1,0 +1,296 @@
+"""Traced values and the arrays that are written to: `a[i] = v`, views written through, arrays filled in a loop.
+
+A traced value never changes; an array that the program writes to is a *variable* whose value does, read through its
+memory (`effgrad.arrays.memory`). Until something is written, arrays are ordinary traced values: `alias` only notes
+which ones are views of which, and the first write makes them `Mutable`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.memory import PARTS, Half, Handle, Storage, rewind
+from effgrad.arrays.ndarray import ArrayMethods
+from effgrad.arrays.value import (
+    Evaluation,
+    Tracer,
+    as_index,
+    contiguous,
+    depends,
+    getitem,
+    is_lazy,
+    operations,
+    outline,
+    plain,
+    plain_tree,
+)
+from effgrad.errors import Detached
+
+_OWNER, _PRIMAL, _SHADOW = (Tracer.__dict__[name] for name in ("owner", "primal", "shadow"))
+_CLASS: Any = object.__dict__["__class__"]
+
+
+def _current(descriptor: Any) -> Any:
+    """A slot of a mutable array, brought up to date with its memory."""
+
+    def get(self: Any) -> Any:
+        handle = self.handle
+        if parts := PARTS.get():
+            rewind(handle.storage, parts)
+        if handle.version != handle.storage.version:
+            value = handle.read()
+            handle.version = handle.storage.version
+            traced = isinstance(value, Tracer)
+            _OWNER.__set__(self, value.owner if traced else OUTERMOST)
+            _PRIMAL.__set__(self, value.primal if traced else value)
+            _SHADOW.__set__(self, value.shadow if traced else None)
+        return descriptor.__get__(self)
+
+    return property(get, descriptor.__set__)
+
+
+class TracedArray(ArrayMethods):
+    """A value whose elements lie in memory, which views share."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    shape = property(lambda self: np.shape(plain(self)), lambda self, shape: take_shape(self, shape))
+
+    def __getitem__(self, index: Any) -> Any:
+        index = as_index(index)
+        return view(getitem(self, index), self, lambda value: getitem(value, index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        write(self, index, value)
+
+    def assign(self, value: Any) -> None:
+        fits = isinstance(value, Tracer) and np.shape(plain(value)) == self.shape and plain(value).dtype == self.dtype
+        if fits and type(self) is type(value) and getattr(self, "handle", None) is None:
+            _replace(self, value)
+        else:
+            write(self, ..., value)
+
+    def become_mutable(self) -> None:
+        self.handle.version = -1
+        _CLASS.__set__(self, Mutable)
+
+
+class Traced(TracedArray):
+    """A value under a derivative; `shadow` is the tangent in forward mode, in reverse mode the cell of a cotangent."""
+
+    __slots__ = ()
+
+    def plain(self) -> Any:
+        return plain(self.primal)
+
+
+class Outermost(Evaluation):
+    """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
+
+    serial = -2
+
+    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+        return primitive.function(*[plain(a) for a in args], **params)
+
+    def constant(self, value: Any) -> Any:
+        return value.handle.shared(value.primal)
+
+    def released(self, value: Any) -> Any:
+        return value.primal
+
+    def exposed(self, value: Any) -> Any:
+        return value.handle.exposed(value.primal)
+
+
+OUTERMOST = Outermost()
+
+
+def buffer(array: Any) -> Any:
+    """A fresh array as one of ours: code whose writes are not seen can write traced values into it."""
+    result: Any = Mutable(OUTERMOST, array, None)
+    # np.ascontiguousarray would give a number an axis.
+    Handle(Storage(np.asarray(array, order="C"), PARTS.get())).attach(result)
+    return result
+
+
+def as_plain(value: Any) -> Any:
+    """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
+    return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
+
+
+class Mutable(TracedArray):
+    """An array whose memory has been written to, or may absorb traced values."""
+
+    __slots__ = ()
+    owner = _current(_OWNER)
+    primal = _current(_PRIMAL)
+    shadow = _current(_SHADOW)
+    shape = property(lambda self: self.handle.outline().shape, lambda self, shape: take_shape(self, shape))
+    ndim = property(lambda self: self.handle.outline().ndim)
+    size = property(lambda self: self.handle.outline().size)
+    dtype = property(lambda self: self.handle.dtype)
+
+    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+        _OWNER.__set__(self, owner)
+        _PRIMAL.__set__(self, primal)
+        _SHADOW.__set__(self, shadow)
+
+    def __len__(self) -> int:
+        return len(self.handle.outline())
+
+    def __getitem__(self, index: Any) -> Any:
+        index = as_index(index)
+        handle = self.handle
+        addresses = handle.located()[index]
+        if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
+            result: Any = Mutable(None, None, None)
+            path = (*handle.path, lambda value: getitem(value, index=index))
+            Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
+            return result
+        value = handle.elements(addresses)
+        if np.ndim(addresses):
+            value = value.copy("K")  # of what was written, where all is from one write
+        return value
+
+    def plain(self) -> Any:
+        """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
+        owner, primal, shadow = self.owner, self.primal, self.shadow
+        return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+
+    def contiguous(self) -> bool:
+        return contiguous(self.handle.outline())
+
+    def addresses(self) -> Any:
+        return self.handle.located()
+
+    def __copy__(self) -> Any:
+        owner, primal, shadow = self.owner, self.primal, self.shadow
+        return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
+
+
+def held(owner: Any, primal: Any, shadow: Any) -> Any:
+    """A value of an activation, in the class that its values must have, if it names one."""
+    return getattr(owner, "holder", Traced)(owner, primal, shadow)
+
+
+def view(result: Any, source: Any, step: Any) -> Any:
+    """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
+    memory: Any = plain(result)
+    whole: Any = plain(source)
+    if isinstance(source, Tracer) and (addresses := source.addresses()) is not None:
+        # The value of an array that was written to may lie in another order than its memory.
+        whole, memory = addresses, step(addresses)
+    elif isinstance(memory, Tracer) and memory.by_outline and memory.ndim and not is_lazy(memory):
+        # Of another library's array, or of a batch, what NumPy would share of one array of its shape.
+        whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
+        memory = step(whole)
+    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
+        return alias(result, source, step)
+    if type(result) is np.ndarray and isinstance(source, Tracer) and np.may_share_memory(result, plain(source)):
+        return result.copy("K")  # plain numbers in memory of ours
+    return result
+
+
+def always_view(result: Any, source: Any, step: Any) -> Any:
+    """As `view`, where NumPy shares the memory of every array."""
+    shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
+    return alias(result, source, step) if shares else result
+
+
+def take_shape(array: Any, shape: Any) -> None:
+    """`array.shape = shape`: the array is from now on what a view of that shape would be."""
+    seen: Any = np.reshape(array, shape)
+    if not hasattr(seen, "handle") and seen.shape != array.shape:
+        raise AttributeError("incompatible shape for in-place modification: use array.reshape(shape), which copies")
+    array.owner, array.primal, array.shadow = seen.owner, seen.primal, seen.shadow
+    if hasattr(seen, "handle"):
+        array.handle = seen.handle
+        array.handle.storage.note(array)
+
+
+def memory(array: Tracer) -> Any:
+    """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
+    handle: Handle | None = getattr(array, "handle", None)
+    if handle is None:
+        return array
+    array.become_mutable()
+    handle.located()
+    storage = handle.storage
+    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
+
+
+def is_written(array: Any) -> bool:
+    """Whether an array, or one that shares its memory, has been written to."""
+    handle: Handle | None = getattr(array, "handle", None)
+    return handle is not None and handle.storage.written is not None
+
+
+def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
+    """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
+    if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
+        return result
+    handle = _handle(source)
+    half = step if type(step) is Half else handle.half
+    if not isinstance(result, Tracer):  # all that the array holds now is plain
+        view: Any = Mutable(None, None, None)
+        Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
+        return view
+    Handle(handle.storage, (*handle.path, step), half=half).attach(result)
+    handle.storage.note(result)
+    return result
+
+
+def _handle(array: Any) -> Handle:
+    handle: Handle | None = getattr(array, "handle", None)
+    if handle is None:
+        handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
+        handle.attach(array)
+        handle.storage.note(array)
+    return handle
+
+
+def _asked(item: Any) -> Any:
+    """A truth value of another library in an index, which NumPy would take for a number."""
+    return bool(item) if isinstance(item, Tracer) and item.dtype.kind == "b" and item.ndim == 0 else item
+
+
+def write(array: Tracer, index: Any, value: Any) -> None:
+    """`array[index] = value`."""
+    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
+        value = np.array(value) if type(value) in (list, tuple) else value
+        _replace(array, operations.setitem(array, value, index=as_index(index)))
+    else:
+        _write(array, index, value)
+
+
+def _write(array: Tracer, index: Any, value: Any) -> None:
+    """`array[index] = value`, in memory that views may share."""
+    if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
+        raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
+    if type(value) in (list, tuple):
+        value = np.array(value)
+    handle = _handle(array)
+    index = plain_tree(index)
+    addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
+    shape, given = np.shape(addresses), np.shape(plain(value))
+    if given != shape and given != ():
+        while len(given) > len(shape) and given[0] == 1:
+            given = given[1:]
+        if given != np.shape(plain(value)):
+            value = np.reshape(value, given)
+        if np.broadcast_shapes(given, shape) != shape:
+            raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
+        value = np.broadcast_to(value, shape)
+    if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
+        raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
+    if isinstance(plain(value), np.ndarray):
+        # It may be written to later, as a view without axes, too.
+        value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
+    handle.write(addresses, value)
+
+
+def _replace(array: Tracer, value: Tracer) -> None:
+    array.owner, array.primal, array.shadow = value.owner, value.primal, value.shadow
+    if type(array) is not type(value):
+        _CLASS.__set__(array, type(value))

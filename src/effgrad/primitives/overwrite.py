@@ -1,0 +1,32 @@
+"""The primitive that a log of writes becomes when its memory is read: values written over a base, one by one."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import operations, plain
+from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import moving
+
+
+def _overwrite(base: Any, *values: Any, places: Any) -> Any:
+    # A derivative that is real may be written to with complex parts.
+    kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
+    result = np.array(base, kind, order="C")  # whose flat view is a view
+    flat = result.reshape(-1)
+    for at, value in zip(places, values, strict=True):
+        flat[at] = value
+    return result
+
+
+def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> Any:
+    for index in wanted:
+        if index == 0:
+            written = np.concatenate([np.atleast_1d(at) for at in places])
+            yield operations.overwrite(g, 0.0, places=(written,))
+        else:
+            at = np.unravel_index(places[index - 1], np.shape(plain(g)))
+            yield cotangents.unbroadcast(g[at], values[index - 1])
+
+
+overwrite = operations.overwrite = moving(_overwrite, _parts, name="overwrite")
