@@ -305,3 +305,38 @@ def test_the_compiled_right_hand_side_is_the_plain_one(f):
             both = slope.variation(t, np.array([1.0, 2.0, 1.0, 0.5]))
             np.testing.assert_allclose(both, 1.5 * f(t, np.array([1.0, 2.0, 1.0, 0.5])), rtol=1e-13)
         assert (slope.programs is None) == (f is branching)
+
+
+def test_boundary_values_at_nodes_that_move():
+    """The states are those at the nodes, each of which moves as the one that was given."""
+
+    def states(a):
+        return si.solve_bvp(
+            lambda x, y: np.stack([y[1], -y[0]]), lambda u, v: np.stack([u[0], v[0] - 1]),
+            np.linspace(0.0, 1.0, 21) ** a, np.ones((2, 21)), tol=1e-3,
+        ).y[0]  # fmt: skip
+
+    part = np.linspace(0.0, 1.0, 21)[1:]
+    exact = np.cos(part) / np.sin(1.0) * part * np.log(part)
+    np.testing.assert_allclose(jacobian(states)(1.0)[1:], exact, atol=1e-7)
+
+
+def test_boundary_values_by_the_ends_of_the_interval():
+    """y'' = -y with y(a) = 0 and y(b) = 1 has y'(a) = 1 / sin(b - a); the ends were taken as constants."""
+    part = np.linspace(0.0, 1.0, 11)
+
+    def solved(ends):
+        return si.solve_bvp(
+            lambda x, y: np.stack([y[1], -y[0]]), lambda u, v: np.stack([u[0], v[0] - 1]),
+            ends[0] + (ends[1] - ends[0]) * part, np.ones((2, 11)), tol=1e-8,
+        )  # fmt: skip
+
+    ends = np.array([0.2, 1.3])
+    slope = np.cos(1.1) / np.sin(1.1) ** 2
+    np.testing.assert_allclose(grad(lambda e: solved(e).y[1, 0])(ends), [slope, -slope], rtol=1e-7)
+    np.testing.assert_allclose(jacobian(lambda e: solved(e).x[[0, -1]])(ends), np.eye(2), atol=1e-12)
+
+    def inside(e):
+        return np.sin(0.7 - e[0]) / np.sin(e[1] - e[0])
+
+    np.testing.assert_allclose(grad(lambda e: solved(e).sol(0.7)[0])(ends), grad(inside)(ends), rtol=1e-6)

@@ -461,3 +461,57 @@ def test_handlers_of_first_order_need_not_say_it():
         with OwnForward() as inner:
             second = f(inner.variable(outer.variable(1.0, 1.0), 1.0)).shadow.shadow
     assert (first, second) == (pytest.approx(-1 / 4), pytest.approx(1 / 32))
+
+
+# Arguments whose derivative was silently zero, or that were refused.
+
+
+def in_a_box(a, method, slack=0.0):
+    """The minimum at the upper bound `a` of the first unknown, where the second is 1 - a."""
+    bounds = so.Bounds(np.stack([slack * a, -9.0]), np.stack([a, 9.0]))
+    return so.minimize(lambda x: (x[0] - 3) ** 2 + (x[1] + x[0] - 1) ** 2, [0.5, 0.5], method=method, bounds=bounds).x
+
+
+def decay(t, height, rate):
+    return height * np.exp(-rate * t)
+
+
+AT_BOUNDS = {
+    # A method of interior points stays 2e-4 away from the bound.
+    "trust-constr": (lambda a: in_a_box(a, "trust-constr")[1], 1.07, -1.0),
+    "SLSQP": (lambda a: in_a_box(a, "SLSQP")[1], 1.07, -1.0),
+    "curve_fit": (lambda a: so.curve_fit(decay, T, Y, bounds=([0, 0], [9, a]))[0][1], 0.5, 1.0),
+    "linprog": (
+        lambda a: so.linprog([-1.0, -2.0], [[1.0, 1], [1, 3]], [4.0, 6.0], bounds=[(0, a), (0, None)]).x[1], 1.1, -1 / 3
+    ),
+    "linprog, an array": (
+        lambda a: so.linprog([-1.0, -2.0], [[1.0, 1], [1, 3]], [4.0, 6.0], bounds=np.array([[0, a], [0, 9]])).x[1],
+        1.1, -1 / 3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_BOUNDS)
+def test_bounds_that_move(name):
+    f, a, expected = AT_BOUNDS[name]
+    assert grad(f)(a) == pytest.approx(expected, abs=1e-9)
+    assert jvp(f, (a,), (1.0,))[1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_fit_at_a_bound_that_moves():
+    """The height that is left free has a derivative too: by differences of exact fits."""
+
+    def height(a):
+        return np.sum(Y * np.exp(-a * T)) / np.sum(np.exp(-2 * a * T))
+
+    slope = (height(0.501) - height(0.499)) / 0.002
+    found = grad(lambda a: so.curve_fit(decay, T, Y, bounds=([0, 0], [9, a]))[0][0])(0.5)
+    assert found == pytest.approx(slope, rel=1e-4)
+
+
+def test_a_minimum_that_is_none_is_refused():
+    """Stopped early, far from the bound that would hold it: its derivative by the bound was zero."""
+    with pytest.raises(NotDifferentiable, match="has not converged"):
+        grad(lambda a: so.minimize(
+            lambda x: (x[0] - 3) ** 2, [0.5], method="trust-constr", bounds=so.Bounds(0.0, a), options={"maxiter": 2}
+        ).x[0])(2.0)  # fmt: skip

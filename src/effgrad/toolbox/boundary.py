@@ -16,7 +16,7 @@ import scipy.sparse.linalg
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
-from effgrad.functions.scipy.tables import reals, require
+from effgrad.functions.scipy.tables import reals, require, traced_inside
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Value, changes, frozen, gathered, number
@@ -28,7 +28,10 @@ NAME = "scipy.integrate.solve_bvp"
 
 
 class Mesh(NamedTuple):
-    """Collocation on the nodes `x`, of `n` components and `k` unknown parameters. A vector has a node after another."""
+    """Collocation on the nodes `x`, of `n` components and `k` unknown parameters. A vector has a node after another.
+
+    The nodes may be traced.
+    """
 
     fun: Function
     bc: Function
@@ -138,7 +141,7 @@ class TracedSpline:
     def at(self, x: Value) -> Value:
         """The cubic polynomial of the interval that each point is in: Hermite's, by states and slopes at its ends."""
         nodes = self.mesh.x
-        i = np.clip(np.searchsorted(nodes, number(x), side="right") - 1, 0, len(nodes) - 2)
+        i = np.clip(np.searchsorted(number(nodes), number(x), side="right") - 1, 0, len(nodes) - 2)
         h = nodes[i + 1] - nodes[i]
         s = (x - nodes[i]) / h
         values = (2 * s**3 - 3 * s**2 + 1) * self.y[:, i] + (3 * s**2 - 2 * s**3) * self.y[:, i + 1]
@@ -149,8 +152,8 @@ class TracedSpline:
 def solve_bvp_rule(call: Call) -> Value:
     """The rule of `solve_bvp`: its fields x, y, yp, p and sol."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))
-    result = call.run()
-    if not call.traced:
+    result, given = call.run(), gathered(call.get("x"))
+    if not call.traced and not traced_inside(given):
         return result
     require(call.get("S") is None, "integrate.solve_bvp", "problems without a singular term S")
     if not result.success:
@@ -159,15 +162,26 @@ def solve_bvp_rule(call: Call) -> Value:
     jacobians = {name: call.observed.get(name) for name in ("fun_jac", "bc_jac")}
     observed = call.observed["fun"], call.observed["bc"]
     exact = call.original(*observed, result.x, result.y, result.p, tol=TOLERANCE, max_nodes=NODES, **jacobians)
-    mesh = Mesh(fun, bc, exact.x, len(result.y), len(p))
+    mesh = Mesh(fun, bc, _between(given, exact.x), len(result.y), len(p))
     z = _root(mesh, np.concatenate([exact.y.T.ravel(), p if exact.p is None else exact.p]))
     if not depends(z):
         return result
     spline = TracedSpline(mesh, z, result.sol)
-    y = with_value(spline.at(result.x), result.y)
+    nodes = _between(given, result.x)
+    y = with_value(spline.at(nodes), result.y)
     parameters = None if result.p is None else with_value(mesh.states(z)[1], result.p)
-    slope = with_value(gathered(fun(result.x, y, parameters)), result.yp)
-    return Solution({**result, "y": y, "yp": slope, "p": parameters, "sol": spline})
+    slope = with_value(gathered(fun(nodes, y, parameters)), result.yp)
+    return Solution({**result, "x": nodes, "y": y, "yp": slope, "p": parameters, "sol": spline})
+
+
+def _between(given: Value, nodes: Value) -> Value:
+    """The nodes of a refined mesh as functions of those given: SciPy puts new ones into the intervals of these."""
+    if not depends(given):
+        return nodes
+    plain_given = number(given)
+    i = np.clip(np.searchsorted(plain_given, nodes, side="right") - 1, 0, len(plain_given) - 2)
+    part = (nodes - plain_given[i]) / (plain_given[i + 1] - plain_given[i])
+    return with_value(given[i] + (given[i + 1] - given[i]) * part, nodes)
 
 
 def _with_parameters(f: Function, given: bool) -> Function:

@@ -107,7 +107,7 @@ def _curve_fit(call: Call) -> Value:
     def cost(p: Value) -> Value:
         return 0.5 * np.sum(residuals(p) ** 2)
 
-    if not traced_inside((x, y, sigma)) and not depends(residuals(popt)):
+    if not traced_inside((x, y, sigma, call.get("bounds"))) and not depends(residuals(popt)):
         return result
     p = minimum(cost, popt, _pairs(call.get("bounds")), "scipy.optimize.curve_fit")
     if not np.isfinite(pcov).all():
@@ -151,13 +151,13 @@ def _listed(bounds: Value) -> list[Value]:
     """The bounds of `linprog`, which may be one pair for all unknowns; by default these are not negative."""
     if bounds is None:
         return [(0, None)]
-    pair = len(bounds) == 2 and np.ndim(bounds[0]) == 0
+    pair = len(bounds) == 2 and not isinstance(bounds[0], tuple | list) and np.ndim(number(bounds[0])) == 0
     return [bounds] if pair else [*bounds]
 
 
 @rule_of(scipy.optimize.linprog)
 def _linprog(call: Call) -> Value:
-    result = call.run()
+    result = call.run(bounds=plain_bounds(call.get("bounds")))
     given = {name: call.get(name) for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq", "bounds")}
     if not traced_inside(given):
         return result

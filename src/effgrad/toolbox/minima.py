@@ -19,11 +19,11 @@ from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, number, plain_tree
-from effgrad.toolbox.implicit import stationary
+from effgrad.toolbox.implicit import polished, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 
-# A constraint this near to its bound, relative to the bound's size, may be active.
-NEARLY = 1e-4
+# A constraint this near to its bound, relative to the bound's size, may be active: the first that gives a minimum.
+NEARLY = (1e-4, 1e-3, 1e-2)
 # A multiplier this small, relative to the gradient's size, says that the constraint does not hold the minimum.
 WEAK = 1e-6
 
@@ -53,14 +53,28 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
 
     It is `x` itself if they depend on nothing traced.
     """
-    n, value = len(x), f(x)
+    value = f(x)
     if not any(map(depends, (gathered(value), *(part for row in rows for part in row.at(x))))):
         return x
     at_primals = frozen(lambda x: _number(f(x)))
     if not np.isfinite(number(value)).all():
         raise NotDifferentiable(f"{name}: the function is not finite at the minimum, {x[:4]}")
-    gradient = np.asarray(grad(at_primals)(x))
-    active, multipliers = _active(gradient, x, rows, name)
+    gradient, failed = np.asarray(grad(at_primals)(x)), None
+    for nearly in NEARLY:
+        active, multipliers = _active(gradient, x, rows, nearly, name)
+        try:
+            moved = _followed(f, x, active, multipliers, name)
+        except NotDifferentiable as error:  # perhaps a method of interior points, which keeps away from a constraint
+            failed = failed or error
+        else:
+            return moved
+    assert failed is not None
+    raise failed
+
+
+def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, name: str) -> Value:
+    """The minimum under equations, as a function of what these and `f` depend on."""
+    n = len(x)
 
     def lagrangian(z: Value) -> Value:
         x = z[:n]
@@ -73,7 +87,10 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
 
     z = np.concatenate([x, multipliers])
     moved = stationary(lagrangian, z, name)
-    return x if moved is z else moved[:n]
+    if moved is z:  # nothing traced is in these equations: whether the minimum is theirs, nobody has seen
+        polished(grad(frozen(lagrangian)), z, name)
+        return x
+    return moved[:n]
 
 
 def _number(value: Value) -> Value:
@@ -85,9 +102,11 @@ def _at(value: Value, places: Value) -> Value:
     return np.reshape(gathered(value), (-1,))[places]
 
 
-def _active(gradient: Value, x: Value, rows: list[Row], name: str) -> tuple[list[Active], Value]:
+def _active(
+    gradient: Value, x: Value, rows: list[Row], nearly: float, name: str
+) -> tuple[list[Active], Value]:
     """The active constraints, and their multipliers: the gradient is the sum of theirs, times the multipliers."""
-    near = [candidate for row in rows for candidate in _near(row, x)]
+    near = [candidate for row in rows for candidate in _near(row, x, nearly)]
     if not near:
         return [], np.zeros(0)
     matrix = np.concatenate([jacobian_at(frozen(_raveled(one.function)), x)[one.places] for one in near])
@@ -138,14 +157,14 @@ class Near(NamedTuple):
     slack: Value
 
 
-def _near(row: Row, x: Value) -> Iterator[Near]:
+def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
     """The constraints of a row that are near their lower bounds, or equal to them, and those near their upper ones."""
     values = np.reshape(plain_tree(gathered(row.function(x))), (-1,))
     lower, upper = np.broadcast_to(number(row.lower), values.shape), np.broadcast_to(number(row.upper), values.shape)
     equal = lower == upper
     for bound, limits, sign in ((row.lower, lower, 1.0), (row.upper, upper, -1.0)):
         distance = np.where(np.isfinite(limits), np.abs(values - np.where(np.isfinite(limits), limits, 0.0)), np.inf)
-        chosen = distance <= NEARLY * (1 + np.abs(np.where(np.isfinite(limits), limits, 0.0)))
+        chosen = distance <= nearly * (1 + np.abs(np.where(np.isfinite(limits), limits, 0.0)))
         places = np.flatnonzero((chosen | equal) if sign > 0 else (chosen & ~equal))
         if len(places):
             spread = bound if np.ndim(number(bound)) == 0 else np.broadcast_to(bound, values.shape)[places]
