@@ -23,7 +23,7 @@ from effgrad.errors import EffgradError
 from effgrad.fast import REVERSE
 from effgrad.modes import Continuation, Forward, Reverse
 from effgrad.primitives.primitive import elementwise
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 from effgrad.spec import Arithmetic, Counterexample, Dictionary, Polynomial, X, diff
 from effgrad.spec.expressions import monomial
 
@@ -352,7 +352,7 @@ def shared_program(x):
 
 
 def run_reverse(m, mode, f=shared_program, x=0.5):
-    with m.contracts(), intercepted(), mode() as activation:
+    with m.contracts(), user_code(), mode() as activation:
         variable = activation.variable(x)
         shadow = variable.shadow
         activation.seed(f(variable), 1.0)
@@ -490,7 +490,7 @@ def probe_fuse_refuses(m):
 
 
 def series(m, f, coefficients, order=6):
-    with intercepted(), m.Taylor(order) as activation:
+    with user_code(), m.Taylor(order) as activation:
         y = f(activation.variable(coefficients[0], coefficients[1:]))
         return [float(y.shadow[k]) for k in range(order + 1)]
 

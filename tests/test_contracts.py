@@ -21,7 +21,7 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler, ResumedTwice, clauses, control, handle, handler
 from effgrad.fast import REVERSE
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 from effgrad.spec import (
     MODES,
     ContractBroken,
@@ -244,7 +244,7 @@ def run_contracts(mode):
             for f in (arrays, marked):
                 grad(f, mode="mutant")(POINT)
         elif "Forward" in mode.__name__:
-            with intercepted(), mode() as activation:
+            with user_code(), mode() as activation:
                 program.read(arrays)(activation.variable(POINT, POINT))
 
 

@@ -87,7 +87,7 @@ def real_and_imaginary(z):
     return np.real(z) + 2 * np.imag(z)
 
 
-# Functions that are called by name, so that the interception is met, with arguments as above.
+# Functions that are called by name, so that the reader meets them, with arguments as above.
 CALLS = {
     "polygamma": (lambda x: sp.polygamma(2, x), [POSITIVE]),
     "zeta": (lambda x, q: sp.zeta(1 + x, q), [POSITIVE, POSITIVE]),

@@ -24,17 +24,18 @@ class Structure:
 
     def __init__(self, tree: Any) -> None:
         self.leaves: list[Any] = []
-        # A tuple of the most common leaves, which the arguments of a function are, takes no walk.
-        self.flat = type(tree) is tuple and PLAIN.issuperset(map(type, tree))
+        # A tuple of the most common leaves, which the arguments of a function are, and one such leaf take no walk.
+        kind = type(tree)
+        self.flat: Any = tuple if kind is tuple and PLAIN.issuperset(map(type, tree)) else kind in PLAIN and _only
         if self.flat:
-            self.leaves += tree
+            self.leaves += tree if kind is tuple else (tree,)
             return
         leaves, self.spec = optree.tree_flatten(tree)
         self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
 
     def __getattr__(self, name: str) -> Any:
         if name == "spec":
-            return optree.tree_structure(tuple(self.leaves))  # type: ignore[arg-type]
+            return optree.tree_structure(self.flat(self.leaves))
         if name == "parts":
             return [None] * len(self.leaves)
         raise AttributeError(name)
@@ -53,7 +54,7 @@ class Structure:
         return None
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        return tuple(leaves) if self.flat else self._rebuild(iter(leaves))
+        return self.flat(leaves) if self.flat else self._rebuild(iter(leaves))
 
     def _rebuild(self, remaining: Iterator[Any]) -> Any:
         return self.spec.unflatten([self._restored(part, remaining) for part in self.parts])
@@ -91,6 +92,11 @@ class Structure:
         raise NotDifferentiable(
             f"a pytree of the right structure has a {type(given).__name__} in the place of a {type(kept).__name__}"
         )
+
+
+def _only(leaves: Sequence[Any]) -> Any:
+    (leaf,) = leaves
+    return leaf
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

@@ -165,7 +165,7 @@ def measures() -> dict[str, list[str]]:
         ),
         "operators looked up by string": matches(r"OPERATORS\["),
         "places that ask who owns a value": matches(r"\.owner is "),
-        "places that enter a mode": matches(r"with [^:\n]*intercepted\(\)"),
+        "places that enter a mode": matches(r"with [^:\n]*user_code\(\)"),
         "containers changed after import": module_containers_changed(),
         "global statements": matches(r"^ +global "),
         "frames inspected": matches(r"(sys\._getframe|f_back)"),

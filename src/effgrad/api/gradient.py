@@ -106,12 +106,12 @@ def value_and_grad(
         else:
             pulled = [conj(leaf) for leaf in pulled]
         value = value_of(value, scalar, *chosen)
-        parts = outside(tree, pulled)
+        parts, inside = outside(tree, pulled), handled(Smooth)
         slopes = parts if isinstance(numbers, list) else parts[0]
-        if handled(Smooth) or any(map(undefined, pulled)):
+        if inside or any(map(undefined, pulled)):
             again: Any = value_and_grad(program, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
-        value = value if handled(Smooth) else given_back(value)
+        value = value if inside else given_back(value)
         return ((value, release(aux[0])) if has_aux else value), slopes
 
     return value_and_gradient

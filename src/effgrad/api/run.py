@@ -9,7 +9,7 @@ from effgrad.arrays.value import released
 from effgrad.effects.confined import confined
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 from effgrad.trees import Structure
 
 Result = TypeVar("Result")
@@ -41,7 +41,7 @@ def _run(
     inputs: Iterable[tuple[Any, ...]],
     finish: Callable[[Any, list[Any], Any], Result],
 ) -> Result:
-    with intercepted(), mode as activation:
+    with user_code(), mode as activation:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
         # The shadows as they are now: an input that the program writes to names another value later.
         shadows = [variable.shadow for variable in variables]

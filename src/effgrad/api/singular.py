@@ -70,7 +70,7 @@ def value_of(value: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> An
 
     Derivatives that the program takes give NaN there where they have a limit: it runs again by itself, outside.
     """
-    if handled(Smooth) or not any(map(undefined, flatten(value)[0])):
+    if not any(map(undefined, flatten(value)[0])) or handled(Smooth):
         return value
     return f(*args, **kwargs)
 

@@ -16,7 +16,7 @@ import numpy as np
 Array = np.ndarray
 Function = Callable[..., Any]
 
-# The functions themselves, which interception does not reach.
+# Functions of NumPy itself, without rules.
 _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
 
 # How many coefficients a series has at most. Second derivatives of a norm take eight, and those of eigenvectors where

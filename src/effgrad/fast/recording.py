@@ -173,7 +173,7 @@ def shape_only(array: Any) -> Any:
     """Return an array of the shape and type of another, all of whose elements are one."""
     if array.dtype.hasobject:
         return array
-    # Half a microsecond; np.broadcast_to of np.empty takes ten, and inside a derivative they are intercepted.
+    # Half a microsecond; np.broadcast_to of np.empty takes ten.
     return np.ndarray(array.shape, array.dtype, np.ndarray((), array.dtype), 0, (0,) * array.ndim)
 
 

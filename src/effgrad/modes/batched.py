@@ -17,7 +17,7 @@ from effgrad.modes.mode import Mode
 from effgrad.primitives import batching, move
 from effgrad.primitives.batching import Arguments, Function, Value
 from effgrad.primitives.primitive import Primitive
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 
 # Functions of shapes, types and memory, which one member has like all others.
 SHAPE_ONLY = frozenset((
@@ -248,5 +248,5 @@ class Batch(Mode):
 
 def run_batched(count: int, program: Callable[[Batch], Value]) -> Value:
     """The result of a program that is given an activation for a number of members."""
-    with intercepted(), Batch(count) as batch:
+    with user_code(), Batch(count) as batch:
         return program(batch)

@@ -20,7 +20,7 @@ from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import Effect, handled, operation, revived
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.functions.numpy.draws import Replayed
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 from effgrad.trees import flatten
 
 
@@ -107,7 +107,7 @@ class CheckpointRun:
         if told:
             Recompute.begin()
         try:
-            with intercepted(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
+            with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
                 _, values, parts = self._run(Part(again=self.first))
         finally:
             if told:

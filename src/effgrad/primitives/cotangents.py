@@ -270,7 +270,7 @@ def _product_where(mask: Any, a: Any, b: Any) -> Any:
     return np.multiply(a, b, where=mask, out=_zeros(a.shape, np.result_type(a, b)))
 
 
-# The functions themselves, which interception does not reach.
+# Functions of NumPy itself, without rules.
 _zeros, _ones, _array = np.zeros, np.ones, np.array
 
 

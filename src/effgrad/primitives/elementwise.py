@@ -69,7 +69,7 @@ def _extreme(name: str, left: float, own: Any, other: Any, larger: bool) -> Any:
     return np.where(x != x, np.nan, weight)
 
 
-# The function itself, which interception does not reach.
+# The function of NumPy itself, without a rule.
 _sum = np.add.reduce
 
 

@@ -31,7 +31,7 @@ from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
-from effgrad.program.interception import intercepted
+from effgrad.program.user_code import user_code
 from effgrad.stage import later
 from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
 from effgrad.stage.later import LARGE, Later, computed, share_memory, small
@@ -474,7 +474,7 @@ def _staged(
     f: Callable[..., Any], leaves: Sequence[Any], dynamic: Sequence[bool], tree: Any, recorder: Simplifier | None,
     run_loop: Any,
 ) -> tuple[Graph, list[Any]]:
-    with intercepted(), Stage(recorder, run_loop) as stage:
+    with user_code(), Stage(recorder, run_loop) as stage:
         inputs = [stage.variable(leaf) if one else leaf for leaf, one in zip(leaves, dynamic, strict=True)]
         args, kwargs = optree.tree_unflatten(tree, inputs)
         output = f(*args, **kwargs)

@@ -385,7 +385,7 @@ enter_parts({
 CONSTANT.update({sp.gammasgn, sp.round})
 
 
-# Functions that are not ufuncs: entries of `interception.RULES`.
+# Functions that are not ufuncs: rows that the reader of programs looks up.
 
 polygamma: Primitive = special(sp.polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
 hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")

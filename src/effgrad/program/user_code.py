@@ -86,17 +86,11 @@ def _sees_traced(frame: Any) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
-class intercepted:  # noqa: N801 (a context)
+class user_code(session):  # noqa: N801 (a context)
     """The block in which a derivative runs the user's function."""
 
-    def __init__(self) -> None:
-        self.session = session()
-
-    def __enter__(self) -> None:
-        self.session.__enter__()
-
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        self.session.__exit__(kind, error, traceback)
+        super().__exit__(kind, error, traceback)
         try:
             if error is not None:
                 explain(error)
