@@ -13,8 +13,8 @@ import numpy as np
 
 from effgrad.arrays.traced import Traced, alias
 from effgrad.arrays.value import UFUNCS, getitem, operations
+from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
-from effgrad.primitives.move import BASIC
 from effgrad.primitives.primitive import Primitive
 
 # NumPy's values where no derivative is around, and all such values.

@@ -14,7 +14,7 @@ from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
-from effgrad.primitives import batching, move
+from effgrad.primitives import batching
 from effgrad.primitives.batching import Arguments, Function, Value
 from effgrad.primitives.primitive import Primitive
 from effgrad.program.user_code import user_code
@@ -204,7 +204,8 @@ class Batch(Mode):
         parts = list(index) if type(index) is tuple else [index]
         advanced = [not isinstance(part, slice | None | type(...)) for part in parts]
         first = sum(advanced)
-        if primitive is move.getitem and all(advanced[:first]) and all(map(_is_integer, parts[:first])):
+        takes = "index" in params and len(batch.values) == 1
+        if takes and all(advanced[:first]) and all(map(_is_integer, parts[:first])):
             return batching.gathered(batch.values[0], self.arguments(parts[:first]), parts[first:], batch.flags[0])
 
         def one(place: int, *args: Value) -> Value:

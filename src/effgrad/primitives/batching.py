@@ -3,7 +3,7 @@
 The rule follows from the kind of the primitive:
 
 * an elementwise primitive broadcasts, so the axes of its arguments only have to be aligned;
-* a product of matrices, or a decomposition of NumPy's, takes stacks of matrices;
+* a row may name its rule: a product of matrices, or a decomposition of NumPy's, takes stacks of matrices;
 * a primitive that is told its axes by parameters (`axis`, `axes`, `shape`, `index`) is told axes one further on;
 * a primitive that moves elements moves their numbers once, and the elements of all members follow;
 * any other primitive is applied to the members, one after another.
@@ -13,26 +13,18 @@ members the vector mode of Griewank and Walther 2008, section 3.2.
 """
 
 import math
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, outline, plain
-from effgrad.primitives import decomposition, move, product
+from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.primitive import Primitive
 
 # A number or an array, plain or traced; a parameter, an index or a nest of them.
 Value = Any
 Function = Callable[..., Value]
 Params = dict[str, Value]
-
-# Functions of stacks of matrices, beside those of numpy.linalg.
-STACKED = frozenset((
-    decomposition.eigh_packed, decomposition.eig_packed, decomposition.svd_packed, decomposition.qr_packed,
-    product.logabsdet, move.tril, move.triu,
-))  # fmt: skip
-
 
 class Arguments:
     """The arguments of one operation: values with a first axis for the members, where `flags` says so."""
@@ -62,9 +54,7 @@ class Arguments:
 
 def apply(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     """The results of a primitive for all members, by the first rule that knows the case."""
-    if primitive.kind == "elementwise":
-        return primitive(*batch.aligned())
-    for rule in (_product, _stacked, _shifted, _moved):
+    for rule in (broadcast if primitive.kind == "elementwise" else primitive.batch or _shifted, _moved):
         result = rule(primitive, batch, params)
         if result is not None:
             return result
@@ -92,46 +82,17 @@ def _together(results: Sequence[Value]) -> Value:
     return np.stack([r if isinstance(r, Tracer) else np.asarray(r) for r in results])
 
 
-def _stacked(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A function of matrices in the last two axes."""
-    if primitive is product.solve:  # its second argument may be a vector, which a stack of vectors is not
-        vector = len(batch.shapes[1]) == 1
-        a, b = batch.spread()
-        result = primitive(a, b[..., None] if vector else b) if len(batch.shapes[0]) == 2 else None
-        return result[..., 0] if vector and result is not None else result
-    ours = primitive in STACKED or getattr(primitive.function, "__module__", None) == "numpy.linalg"
-    return primitive(*batch.values, **params) if ours and len(batch.values) == 1 else None
+# Rules that rows name (`Primitive.batch`).
 
 
-# Products.
+def stacked(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """A function of the matrices in the last two axes takes a stack of them."""
+    return primitive(*batch.values, **params)
 
 
-def _product(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    if primitive is product.einsum:
-        return _einsum(batch, **params)
-    return _matmul(batch) if primitive is product.matmul else None
-
-
-def _einsum(batch: Arguments, subscripts: str) -> Value:
-    inputs, output = subscripts.split("->")
-    letter = min(set(string.ascii_letters) - set(subscripts))
-    terms = [letter + t if flag else t for t, flag in zip(inputs.split(","), batch.flags, strict=True)]
-    return product.einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
-
-
-def _matmul(batch: Arguments) -> Value:
-    (a, b), (left, right) = batch.values, map(len, batch.shapes)
-    if not batch.flags[1] and right <= 2:
-        return product.matmul(a, b)  # a vector for each member is a row of a matrix
-    if not batch.flags[0] and (left, right) in ((1, 1), (2, 1)):
-        return product.matmul(b, a if left == 1 else product.mT(a))
-    # A vector is a matrix of one row, or of one column, whose axis is taken away at the end.
-    a = a[..., None, :] if left == 1 else a
-    b = b[..., None] if right == 1 else b
-    a, b = Arguments([a, b], batch.flags, batch.count).aligned()
-    result = product.matmul(a, b)
-    result = result[..., 0] if right == 1 else result
-    return result if left > 1 else result[..., 0] if right == 1 else result[..., 0, :]
+def broadcast(primitive: Primitive, batch: Arguments, params: Params) -> Value:
+    """A function that broadcasts its arguments takes them aligned."""
+    return primitive(*batch.aligned(), **params)
 
 
 # Parameters that name axes.
@@ -197,7 +158,7 @@ def index_along(index: Value) -> Value:
     """An index of each member, or None if NumPy would move its axes to the front."""
     parts = index if type(index) is tuple else (index,)
     chosen = [place for place, part in enumerate(parts) if not isinstance(part, slice | None | type(...))]
-    if chosen and chosen[-1] - chosen[0] >= len(chosen) and not move.BASIC.issuperset(map(type, parts)):
+    if chosen and chosen[-1] - chosen[0] >= len(chosen) and not BASIC.issuperset(map(type, parts)):
         return None
     return slice(None), *parts
 

@@ -40,7 +40,7 @@ class LocalBlocks:
         if self.primitive.kind == "elementwise":
             return self._diagonal(index, self._slope(index))
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
-        if self.primitive.moves and self.primitive.name != "astype":
+        if self.primitive.moves and "dtype" not in self.params:
             # Which element goes where: let the numbers of the elements move.
             numbers = [np.zeros(np.shape(p), int) for p in self.primals]
             numbers[index] = np.arange(1, size + 1).reshape(shape)

@@ -22,6 +22,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import eigenseries
+from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import QRResult as QRResult
 from effgrad.primitives.factors import adjoint, hermitian, imaginary_diagonal, into_triangle
@@ -100,7 +101,7 @@ def _eigh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
-eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh")
+eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh", batch=stacked)
 EighResult, EigResult, SVDResult = (
     cast(Any, type(f(np.eye(1)))) for f in (np.linalg.eigh, np.linalg.eig, np.linalg.svd)
 )
@@ -117,7 +118,8 @@ def _eigvalsh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
 
 
 eigvalsh = general(
-    lambda a, lower: np.linalg.eigvalsh(a, _triangle(lower)), _eigvalsh_jvp, _eigvalsh_vjp, name="eigvalsh"
+    lambda a, lower: np.linalg.eigvalsh(a, _triangle(lower)), _eigvalsh_jvp, _eigvalsh_vjp, name="eigvalsh",
+    batch=stacked,
 )
 
 
@@ -176,7 +178,7 @@ def _eig_vjp(g: Any, y: Any, a: Any) -> Any:
     return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
 
 
-eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig")
+eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", batch=stacked)
 
 
 def _eig(a: Any) -> Any:
@@ -280,7 +282,7 @@ def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
     return conj(result + np.matmul(outside_u, vt) + np.matmul(u, adjoint(outside_v)))
 
 
-svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd")
+svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", batch=stacked)
 
 
 def thin_svd(a: Any) -> Any:
@@ -298,7 +300,9 @@ def _svdvals_vjp(g: Any, y: Any, a: Any) -> Any:
     return conj(np.matmul(u * np.real(g)[..., None, :], vt))
 
 
-svdvals = general(lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals")
+svdvals = general(
+    lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals", batch=stacked
+)
 
 
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
@@ -354,7 +358,7 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
     )  # fmt: skip
 
 
-pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv")
+pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv", batch=stacked)
 # Where eigenvalues of a general matrix meet, or the rank changes, derivatives are conventions, and no limit.
 for _primitive in (eig_packed, pinv_of):
     _primitive.series = laurent.unknown

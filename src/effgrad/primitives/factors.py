@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.arrays.value import FUNCTIONS, evaluated, plain
+from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
@@ -73,7 +74,8 @@ def _cholesky_vjp(g: Any, y: Any, a: Any, upper: bool) -> Any:
 
 
 cholesky = general(
-    lambda a, upper: np.linalg.cholesky(a, upper=upper), jvp=_cholesky_jvp, vjp=_cholesky_vjp, name="cholesky"
+    lambda a, upper: np.linalg.cholesky(a, upper=upper), jvp=_cholesky_jvp, vjp=_cholesky_vjp, name="cholesky",
+    batch=stacked,
 )
 
 
@@ -109,7 +111,7 @@ def _qr_vjp(g: Any, y: Any, a: Any) -> Any:
 
 
 QRResult = cast(Any, type(np.linalg.qr(np.eye(1))))
-qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr")
+qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr", batch=stacked)
 
 
 def _qr(a: Any, mode: str = "reduced") -> Any:

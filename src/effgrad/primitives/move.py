@@ -9,10 +9,10 @@ from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
 from effgrad.errors import Detached
 from effgrad.primitives import cotangents
+from effgrad.primitives.batching import stacked
+from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.primitive import linear, moving
 
-# What a basic index is made of.
-BASIC = {int, slice, type(None), type(...)}
 PLAIN = frozenset((float, np.float64, np.ndarray))
 
 
@@ -145,7 +145,7 @@ def _triangle(name: str) -> Any:
     def transpose(g: Any, x: Any, k: int) -> Any:
         return cotangents.Masked(part(g, k), part(ones(np.shape(plain(g)), bool), k))
 
-    return linear(lambda x, k: part(x, k), transpose, name=name)
+    return linear(lambda x, k: part(x, k), transpose, name=name, batch=stacked)
 
 
 tril, triu = _triangle("tril"), _triangle("triu")

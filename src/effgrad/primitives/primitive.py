@@ -36,7 +36,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "kept_of", "series", "native",
+        "push_jointly", "pull_jointly", "kept_of", "series", "batch", "native",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -51,6 +51,8 @@ class Primitive:
         self.pull_jointly: Any = None
         # The result's Laurent series from those of the arguments; None where no singular point has one.
         self.series: Any = None
+        # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
+        self.batch: Any = None
         # The user's machine code for it, of numbers (`effgrad.toolbox.addresses`).
         self.native: Any = None
         # What `kept` has answered.
@@ -260,7 +262,9 @@ class _Each:
         return self.rule(index)
 
 
-def linear(function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None) -> Primitive:
+def linear(
+    function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None, batch: Any = None
+) -> Primitive:
     """A primitive linear in each argument separately, from its transposes.
 
     `each(index)` gives the transpose for a product of any number of arguments.
@@ -286,7 +290,7 @@ def linear(function: Function, *transposes: Any, name: str = "", moves: bool = F
     def make_array_pull(transpose: Function) -> Function:
         return lambda g, y, *args, **params: transpose(g, *args, **params)
 
-    primitive.moves = moves
+    primitive.moves, primitive.batch = moves, batch
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
         primitive.number_pulls = primitive.array_pulls = primitive.pulls
@@ -328,7 +332,9 @@ def _zeros_like(value: Any) -> Any:
     return np.zeros(np.shape(value), np.result_type(value))
 
 
-def general(function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None) -> Primitive:
+def general(
+    function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None, batch: Any = None
+) -> Primitive:
     """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     vjps = vjp if isinstance(vjp, tuple) else (vjp,)
@@ -338,5 +344,5 @@ def general(function: Function, jvp: Any, vjp: Any, name: str = "", series: Any 
 
     pulls = tuple(make_pull(rule) for rule in vjps)
     primitive = Primitive(name or function.__name__, function, "general", jvps, pulls)
-    primitive.series = series
+    primitive.series, primitive.batch = series, batch
     return primitive

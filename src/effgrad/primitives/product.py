@@ -4,6 +4,7 @@ Giles, An extended collection of matrix derivative results (2008).
 """
 
 import math
+import string
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from effgrad.arrays.traced import view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, ordinary, plain
 from effgrad.primitives import cotangents
+from effgrad.primitives.batching import Arguments, stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.move import setitem, transpose
-from effgrad.primitives.primitive import general, linear
+from effgrad.primitives.primitive import Primitive, general, linear
 
 
 def mT(x: Any) -> Any:
@@ -56,7 +58,15 @@ einsum = linear(
     lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
     name="einsum",
     each=_einsum_transpose,
+    batch=lambda primitive, batch, params: _einsum_of_batch(batch, **params),
 )
+
+
+def _einsum_of_batch(batch: Arguments, subscripts: str) -> Any:
+    inputs, output = subscripts.split("->")
+    letter = min(set(string.ascii_letters) - set(subscripts))
+    terms = [letter + t if flag else t for t, flag in zip(inputs.split(","), batch.flags, strict=True)]
+    return einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
 
 
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) -> Any:
@@ -162,7 +172,21 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
     return cotangents.unbroadcast(np.matmul(mT(a), g), b)
 
 
-matmul = linear(np.matmul, _matmul_left, _matmul_right)
+def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Any) -> Any:
+    (a, b), (left, right) = batch.values, map(len, batch.shapes)
+    if not batch.flags[1] and right <= 2:
+        return matmul(a, b)  # a vector for each member is a row of a matrix
+    if not batch.flags[0] and (left, right) in ((1, 1), (2, 1)):
+        return matmul(b, a if left == 1 else mT(a))
+    # A vector is a matrix of one row, or of one column, whose axis is taken away at the end.
+    a = a[..., None, :] if left == 1 else a
+    b = b[..., None] if right == 1 else b
+    result = matmul(*Arguments([a, b], batch.flags, batch.count).aligned())
+    result = result[..., 0] if right == 1 else result
+    return result if left > 1 else result[..., 0] if right == 1 else result[..., 0, :]
+
+
+matmul = linear(np.matmul, _matmul_left, _matmul_right, batch=_matmul_of_batch)
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -220,11 +244,13 @@ inv = general(
     np.linalg.inv,
     jvp=lambda t, y, x: -np.matmul(np.matmul(y, t), y),
     vjp=lambda g, y, x: -np.matmul(np.matmul(mT(y), g), mT(y)),
+    batch=stacked,
 )
 det = general(
     np.linalg.det,
     jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
     vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if np.ndim(plain(g)) else g * cofactors(x),
+    batch=stacked,
 )
 
 
@@ -242,6 +268,7 @@ logabsdet = general(
     jvp=lambda t, y, x: np.real(_log_change(t, x)),
     vjp=lambda g, y, x: _against_inverse(np.real(g), x),
     name="logabsdet",
+    batch=stacked,
 )
 # The sign of a complex determinant is on the unit circle.
 phase_of_det = general(
@@ -249,6 +276,7 @@ phase_of_det = general(
     jvp=lambda t, y, x: y * (1j * np.imag(_log_change(t, x))),
     vjp=lambda g, y, x: _against_inverse(1j * np.imag(g * y), x),
     name="phase_of_det",
+    batch=stacked,
 )
 
 
@@ -293,10 +321,19 @@ def _solve_tangent(t: Any, y: Any, a: Any, b: Any) -> Any:
     return -uncolumned(np.linalg.solve(a, np.matmul(t, columns(y, b))), b)
 
 
+def _solve_of_batch(primitive: Primitive, batch: Arguments, params: Any) -> Any:
+    """A vector on the right becomes a matrix of one column, as a stack of vectors is not one of systems."""
+    if len(batch.shapes[0]) != 2:
+        return None
+    a, b = batch.spread()
+    return solve(a, b[..., None])[..., 0] if len(batch.shapes[1]) == 1 else solve(a, b)
+
+
 solve = general(
     np.linalg.solve,
     jvp=(_solve_tangent, lambda t, y, a, b: np.linalg.solve(a, t)),
     vjp=(_solve_matrix, _solve_right),
+    batch=_solve_of_batch,
 )
 
 

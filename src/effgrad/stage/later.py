@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.move import (
-    BASIC,
     broadcast_to,
     concatenate,
     getitem,

@@ -7,6 +7,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import any_traced, composed, depends, is_lazy, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents, move
+from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import linear
@@ -90,6 +91,7 @@ cross: Any = linear(
     np.cross,
     lambda g, a, b: cotangents.unbroadcast(cross(b, g), a),
     lambda g, a, b: cotangents.unbroadcast(cross(g, a), b),
+    batch=broadcast,
 )
 
 
