@@ -9,6 +9,7 @@ from loop_programs import Programs, arguments, compiled, copies, seeds
 import effgrad
 from effgrad import grad, jacobian, jvp, value_and_grad
 from effgrad.stage.loop.execute import execute
+from effgrad.stage.loop.ir import Map, topological, walk
 from effgrad.stage.loop.program import ROOM, reversal
 from effgrad.stage.loop.regions import captured
 from effgrad.stage.native.executable import Executable
@@ -344,3 +345,50 @@ def test_a_list_after_the_loop_is_a_list():
     found = effgrad.compile(f)(X)
     assert type(found) is list and type(found[1]) is tuple
     np.testing.assert_allclose([found[0], found[1][0]], [X[0] * 0.9**STEPS, X[1] + 4.0])
+
+
+def test_a_list_and_an_array_are_zipped():
+    def f(x):
+        s = 0.0
+        for i in range(STEPS):
+            for parent, bone in zip([0, 2, 1], np.sin(x * i), strict=True):
+                s = s + x[parent] * bone
+        return s
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = effgrad.compile(grad(f))(X.copy())
+    np.testing.assert_allclose(found, grad(f)(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("root", [np.sqrt, np.exp], ids=lambda f: f.__name__)
+def test_what_a_choice_excludes_has_no_part_though_it_is_used_again(root):
+    """Values that several statements read are kept, and a cotangent of zero met an infinite partial."""
+
+    def f(x):
+        s = 0.0
+        for _ in range(STEPS):
+            r = root(x)
+            r = np.where(r < 1e300, r * r, 0.0) if root is np.exp else np.where(r > 0, 1.0 / r, 0.0)
+            s = s + np.sum(r)
+        return s
+
+    x = np.array([800.0, 0.5]) if root is np.exp else np.array([0.0, 4.0])
+    with np.errstate(all="ignore"):
+        found = effgrad.compile(grad(f))(x.copy())
+        np.testing.assert_allclose(found, grad(f)(x.copy()), rtol=1e-12)
+    assert np.isfinite(found).all()
+
+
+def test_a_value_that_several_statements_read_is_computed_once():
+    def f(x, n):
+        for _ in range(n):
+            a = np.tanh(x)
+            b = np.exp(a) + a
+            x = a * b + np.sum(b) * 0.01
+        return x
+
+    region = captured(f, X.copy(), STEPS)
+    values = [[t.value for t in s.stores] for s in walk(region.block) if isinstance(s, Map)]
+    functions = [e.op.name for some in values for e in topological(some) if not isinstance(e.op, str)]
+    assert functions.count("tanh") == functions.count("exp") == 1

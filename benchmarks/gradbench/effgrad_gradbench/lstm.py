@@ -2,16 +2,12 @@
 
 Each layer has two rows of parameters, weights and biases, and two rows of state, hidden and cell. In a row of
 parameters there are those of the forget, input and output gates and of the change, one after another. The loss is the
-mean negative log likelihood of the bits of each character, and the gradient is with respect to all parameters. What is
-compiled has the sequence as one loop of `effgrad.loop`.
+mean negative log likelihood of the bits of each character, and the gradient is with respect to all parameters.
 """
-
-import functools
 
 import numpy as np
 
-from effgrad import grad, loop
-from effgrad_gradbench import plain
+from effgrad import grad
 from effgrad_gradbench.fields import BadInput, array
 
 
@@ -28,22 +24,19 @@ def layer(weight, bias, hidden, cell, x):
     return outgate * np.tanh(cell), cell
 
 
-def objective(main, extra, state, sequence, scan=plain.scan):
+def objective(main, extra, state, sequence):
     characters, bits = sequence.shape
     weights, biases = main[::2].reshape(-1, 4, bits), main[1::2].reshape(-1, 4, bits)
 
-    def step(carry, pair):
-        (states, loss), (now, after) = carry, pair
+    states, loss = list(zip(state[::2], state[1::2], strict=True)), 0.0
+    for now, after in zip(sequence[:-1], sequence[1:], strict=True):
         x, following = now * extra[0], []
         for i, (hidden, cell) in enumerate(states):
             x, cell = layer(weights[i], biases[i], hidden, cell, x)
             following.append((x, cell))
+        states = following
         prediction = x * extra[1] + extra[2]
-        gained = np.sum(after * (prediction - np.log(2 + np.sum(np.exp(prediction)))))
-        return (following, loss - gained), None
-
-    states = list(zip(state[::2], state[1::2], strict=True))
-    (_, loss), _ = scan(step, (states, 0.0), (sequence[:-1], sequence[1:]))
+        loss -= np.sum(after * (prediction - np.log(2 + np.sum(np.exp(prediction)))))
     return loss / ((characters - 1) * bits)
 
 
@@ -55,9 +48,7 @@ def gradient(objective):
     return jacobian
 
 
-structured = functools.partial(objective, scan=loop.scan)
 FUNCTIONS = {"objective": objective, "jacobian": gradient(objective)}
-STRUCTURED = {"objective": structured, "jacobian": gradient(structured)}
 
 
 def read(source):

@@ -8,16 +8,14 @@ letter is the mode of the outer gradient and the second of the inner: f for forw
 
 import numpy as np
 
-from effgrad import loop
-from effgrad_gradbench import plain
-from effgrad_gradbench.descent import GRADIENT, argmin, structured_argmin
+from effgrad_gradbench.descent import GRADIENT, VALUE_AND_GRADIENT, argmin
 from effgrad_gradbench.fields import BadInput, field, number
 
 # The steps after which a path is given up; those that cross the axis have some hundreds.
 MOST_STEPS = 100_000
 
 
-def miss(w, mode, while_=plain.while_):
+def miss(w, mode):
     """The squared distance from the origin at which the particle crosses the axis, by Euler's method."""
     charges = (10.0, 10.0 - w), (10.0, 0.0)
     step = 0.1
@@ -28,28 +26,22 @@ def miss(w, mode, while_=plain.while_):
 
     acceleration = GRADIENT[mode](potential)
 
-    def above(state):
-        _, y, _, v, steps = state
-        return (y + step * v > 0) & (steps < MOST_STEPS)
-
-    def move(state):
-        x, y, u, v, steps = state
+    x, y, u, v, steps = 0.0, 8.0, 0.75, 0.0, 0
+    while y + step * v > 0 and steps < MOST_STEPS:
         a, b = acceleration([x, y])
-        return x + step * u, y + step * v, u - step * a, v - step * b, steps + 1
-
-    x, y, u, v, steps = while_(above, move, (0.0, 8.0, 0.75, 0.0, 0))
+        x, y, u, v, steps = x + step * u, y + step * v, u - step * a, v - step * b, steps + 1
     return np.where(steps < MOST_STEPS, (x - y / v * u) ** 2, np.inf)
 
 
-def search(modes, argmin=argmin, while_=plain.while_):
+def search(modes):
     """The search for w, in a pair of modes; its result is not a number if the path never meets the axis."""
     outer, inner = modes
 
     def cost(ws):
-        return miss(ws[0], inner, while_)
+        return miss(ws[0], inner)
 
     def found(w):
-        ws = argmin(cost, GRADIENT[outer](cost), [w])
+        ws = argmin(VALUE_AND_GRADIENT[outer](cost), [w])
         return np.where(np.isfinite(cost(ws)), ws[0], np.nan)
 
     return found
@@ -57,7 +49,6 @@ def search(modes, argmin=argmin, while_=plain.while_):
 
 MODES = [outer + inner for outer in "rf" for inner in "rf"]
 FUNCTIONS = {modes: search(modes) for modes in MODES}
-STRUCTURED = {modes: search(modes, structured_argmin, loop.while_) for modes in MODES}
 
 
 def read(source):

@@ -4,7 +4,7 @@ In the name of a function, the first letter is the mode of the outer gradient an
 forward, r for reverse.
 """
 
-from effgrad_gradbench.descent import GRADIENT, argmin, structured_argmin
+from effgrad_gradbench.descent import VALUE_AND_GRADIENT, argmin
 from effgrad_gradbench.fields import array
 
 
@@ -12,32 +12,31 @@ def height(x, y):
     return (x[0] ** 2 + x[1] ** 2) - (y[0] ** 2 + y[1] ** 2)
 
 
-def argmax(x, start, mode, argmin=argmin):
+def argmax(x, start, mode):
     """The y of the greatest height, found from `start` on."""
 
     def depth(y):
         return -height(x, y)
 
-    return argmin(depth, GRADIENT[mode](depth), start)
+    return argmin(VALUE_AND_GRADIENT[mode](depth), start)
 
 
-def search(modes, argmin=argmin):
+def search(modes):
     """The search for the saddle, in a pair of modes."""
     outer, inner = modes
 
     def saddle(start):
         def highest(x):
-            return height(x, argmax(x, start, inner, argmin))
+            return height(x, argmax(x, start, inner))
 
-        x = argmin(highest, GRADIENT[outer](highest), start)
-        return [*x, *argmax(x, start, inner, argmin)]
+        x = argmin(VALUE_AND_GRADIENT[outer](highest), start)
+        return [*x, *argmax(x, start, inner)]
 
     return saddle
 
 
 MODES = [outer + inner for outer in "rf" for inner in "rf"]
 FUNCTIONS = {modes: search(modes) for modes in MODES}
-STRUCTURED = {modes: search(modes, structured_argmin) for modes in MODES}
 
 
 def read(source):

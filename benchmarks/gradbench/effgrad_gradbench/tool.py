@@ -41,9 +41,8 @@ def evaluation(name: Any) -> Any:
 
 
 def built(module: Any, name: str, mode: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of an evaluation as a mode runs it; what is compiled has long loops as those of `effgrad.loop`."""
-    functions = module.FUNCTIONS if mode is MODES["eager"] else getattr(module, "STRUCTURED", module.FUNCTIONS)
-    function: Callable[..., Any] = mode(functions[name])
+    """A function of an evaluation as a mode runs it."""
+    function: Callable[..., Any] = mode(module.FUNCTIONS[name])
     return function
 
 

@@ -47,7 +47,8 @@ class Branches(Evaluator):
 
     def branch(self, test: Element, s: ast.If, frame: Frame) -> None:
         names = sorted(bound([s]))
-        self.merge(test, lambda: self.body(s.body, frame), lambda: self.body(s.orelse, frame), names, frame)
+        with frame.followed_by(frame.rest):
+            self.merge(test, lambda: self.body(s.body, frame), lambda: self.body(s.orelse, frame), names, frame)
 
     def merge(
         self, test: Element, then: Callable[[], Any], other: Callable[[], Any], names: Sequence[str], frame: Frame

@@ -45,11 +45,15 @@ def _enumerate(c: Symbols, value: Any, start: int = 0) -> Any:
 def _zip(c: Symbols, *values: Any, strict: bool = False) -> Any:
     found = [c.counted(v) for v in values]
     counted = [x for x in found if isinstance(x, Counted)]
-    if not counted:
-        return list(zip(*found, strict=False))
-    if len(counted) < len(found) or any(x.step != 1 or x.start.terms or x.stop.terms for x in counted):
-        raise NotCaptured("zip of things that are not arrays")
-    length = min(x.stop.constant - x.start.constant for x in counted)
+    if any(x.step != 1 or x.start.terms or x.stop.terms for x in counted):
+        raise NotCaptured("zip of things whose length is not known")
+    lengths = [len(x) if isinstance(x, list) else x.stop.constant - x.start.constant for x in found]
+    if strict and len(set(lengths)) > 1:
+        raise NotCaptured(f"zip, strictly, of things of lengths {lengths}")
+    length = min(lengths, default=0)
+    if len(counted) < len(found) or not found:
+        rows = [x if isinstance(x, list) else [x.item(x.start + i) for i in range(length)] for x in found]
+        return list(zip(*rows, strict=False))
     return Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted))
 
 

@@ -21,10 +21,11 @@ from effgrad.stage.loop.desugar import (
     leaves,
     result_of,
 )
-from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.element import is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
+from effgrad.stage.loop.names import count_reads
 from effgrad.stage.loop.operands import (
     Complex,
     Growing,
@@ -103,6 +104,7 @@ class Capture(Iteration):
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         for number, s in enumerate(statements):
             self.line = getattr(s, "lineno", self.line)
+            frame.rest = [*statements[number + 1 :], *frame.after]
             if isinstance(s, ast.If):
                 test = self.truth(self.expression(s.test, frame))
                 if isinstance(test, bool):
@@ -146,6 +148,9 @@ class Capture(Iteration):
     def bind(self, target: ast.expr, value: Any, frame: Frame) -> None:
         if isinstance(target, ast.Name):
             frame.own[target.id] = value
+            if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
+                if count_reads(frame.rest, target.id) > 1:
+                    self.keep(value)
         elif isinstance(target, ast.Tuple | ast.List):
             if any(isinstance(t, ast.Starred) for t in target.elts):
                 raise NotCaptured("a starred target")

@@ -88,8 +88,9 @@ class Reversal:
         self._note_places()
         for s in region.block:
             if isinstance(s, Repeat) and schedule(s):  # its steps are run once more
-                self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x)])
-                self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs])
+                first = rewritten(s.body)
+                self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x) if e.args[0] not in first])
+                self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs if b not in first])
         # The bytes that are saved, about, and how often a step is run forward at the most.
         self.cost = 0, 1
         self.forward, self.backward = self.block(region.block, None)

@@ -182,6 +182,26 @@ def replaced(e: Element, values: dict[Element, Element]) -> Element:
     return memo[e]
 
 
+def is_worth_keeping(e: Element) -> bool:
+    """Whether an expression has functions like `exp` in it, for which Python has no operator, and none is singular."""
+    ops = [x.op for x in topological([e]) if not isinstance(x.op, str) and x.op.kind == "elementwise"]
+    functions = [o for o in ops if not o.selects and getattr(o.function, "__module__", "") != "_operator"]
+    return bool(functions) and all(map(_is_regular, functions))
+
+
+@functools.cache
+def _is_regular(primitive: Primitive) -> bool:
+    """Whether partials are finite where those of roots, logarithms and inverse functions are not: at 0, 1 and -1."""
+    with np.errstate(all="ignore"):
+        for x in (0.0, 1.0, -1.0):
+            args = [np.float64(x)] * len(primitive.partials)
+            y = primitive.function(*args)
+            partials = [p(y, *args) if callable(p) else p for p in primitive.partials]
+            if not all(np.isfinite(p) for p in (y, *partials) if p is not None):
+                return False
+    return True
+
+
 def again(e: Element, args: Sequence[Element]) -> Element:
     """The primitive of an expression applied to other arguments."""
     if all(a is b for a, b in zip(args, e.args, strict=True)):

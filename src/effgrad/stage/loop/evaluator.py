@@ -67,7 +67,7 @@ class Evaluator(Symbols):
     def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
         super().__init__()
         # Carried names that need another type than they have first, and the kinds of results of loops.
-        self.retyped = retyped or {}
+        self.retyped = {} if retyped is None else retyped
         self.inputs: list[tuple[Any, Buffer]] = []
         # The frames of the functions that are being read.
         self.frames: list[Frame] = []

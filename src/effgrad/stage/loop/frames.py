@@ -2,7 +2,8 @@
 
 import ast
 import builtins
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from effgrad.stage.loop.affine import NotCaptured
@@ -28,6 +29,19 @@ class Frame:
 
     def __init__(self, source: Source, own: dict[str, Any]) -> None:
         self.source, self.own = source, own
+        # The statements that follow the one that is being read, in the step of the loop; and those of them that follow
+        # its block.
+        self.rest: Sequence[ast.stmt] = ()
+        self.after: Sequence[ast.stmt] = ()
+
+    @contextlib.contextmanager
+    def followed_by(self, statements: Sequence[ast.stmt]) -> Iterator[None]:
+        """A block is read that these statements follow."""
+        outer, self.after = self.after, statements
+        try:
+            yield
+        finally:
+            self.after = outer
 
     def __getitem__(self, name: str) -> Any:
         for names in (self.own, self.source.closed, self.source.globals):

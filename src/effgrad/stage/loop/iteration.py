@@ -64,11 +64,11 @@ class Iteration(Branches):
         if isinstance(counted, list):
             if not self.block and not self.depth and not self.calls:
                 raise Declined("a loop over a list")
-            self.unrolled(s, counted, frame)
-        elif jumps(s.body, ast.Break):
-            self.for_until(s, counted, frame)
+            with frame.followed_by([*s.body, *frame.rest]):
+                self.unrolled(s, counted, frame)
         else:
-            self.repeat(s, counted, frame)
+            with frame.followed_by(()):
+                (self.for_until if jumps(s.body, ast.Break) else self.repeat)(s, counted, frame)
         if s.orelse and not jumps(s.body, ast.Break):
             self.body(s.orelse, frame)
 
@@ -199,7 +199,8 @@ class Iteration(Branches):
 
     def while_(self, s: ast.While, frame: Frame) -> None:
         self.length = None if self.length == -1 else self.length
-        self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
+        with frame.followed_by(()):
+            self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
 
     def until(
         self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],

@@ -31,6 +31,12 @@ def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
     )
 
 
+def count_reads(statements: Sequence[ast.stmt], name: str) -> int:
+    """How often code mentions the value of a name."""
+    nodes = [x for s in statements for x in ast.walk(s) if isinstance(x, ast.Name)]
+    return sum(x.id == name and isinstance(x.ctx, ast.Load) for x in nodes)
+
+
 def exposed(statements: Sequence[ast.stmt], name: str, sure: bool = False) -> tuple[bool, bool]:
     """Whether a name may be read before it is bound, and whether it is surely bound after."""
     for s in statements:

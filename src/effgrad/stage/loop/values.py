@@ -19,6 +19,7 @@ from effgrad.stage.loop.element import (
     element,
     result_dtype,
 )
+from effgrad.stage.loop.frames import Retyped
 from effgrad.stage.loop.ir import (
     BOOL,
     INT,
@@ -38,6 +39,8 @@ from effgrad.stage.stage import constant_primitive
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 # A lazy value of more operations than this is stored rather than computed at each use.
 LONGEST = 60
+# The key under which it is noted that no values are kept.
+KEPT = None, "values kept"
 
 
 class Statements:
@@ -50,6 +53,10 @@ class Statements:
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
+        # Of it, the values that several statements read.
+        self.reused: set[Buffer] = set()
+        # What is captured otherwise than at first, by what has been found since.
+        self.retyped: dict[tuple[Any, str], Any] = {}
         # All memory.
         self.memory: set[Buffer] = set()
         # Buffers that must not be written any more, and why.
@@ -119,6 +126,20 @@ class Statements:
             Map(tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True)),
                 [Store(buffer, tuple(point), cast(value, buffer.dtype))])
         )  # fmt: skip
+
+    def keep(self, lazy: Lazy) -> None:
+        """Store a lazy value that several statements read, each of which would compute it; unless one of them chooses.
+
+        What a choice excludes has no part in derivatives, however singular: that is known within one expression alone.
+        """
+        if KEPT not in self.retyped:
+            self.settle(lazy)
+            self.reused |= lazy.reads()
+
+    def check_choice(self, elements: Sequence[Element]) -> None:
+        """Capture once more, without keeping values, if something chooses by what was kept or among it."""
+        if not self.reused.isdisjoint([e.args[0] for e in loads(elements)]):
+            raise Retyped(KEPT, None)
 
     def settle_all(self) -> None:
         """Before a block of its own begins: what is lazy now is stored outside it."""
@@ -248,6 +269,8 @@ class Statements:
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
         """The application with NumPy's promotion of types: Python's numbers adapt to the others."""
+        if primitive.selects and self.reused:
+            self.check_choice(elements)
         chosen = elements[1:] if primitive is WHERE else elements
         samples = [_sample(e, w) for e, w in zip(chosen, weak[-len(chosen) :], strict=True)]
         common = np.result_type(*samples) if len(samples) > 1 else chosen[0].dtype

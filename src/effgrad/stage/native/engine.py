@@ -155,40 +155,42 @@ class Engine:
         self.cache = Cache()
         self.compiled = 0
 
-    def load(self, kernels: dict[str, Body], loops: bool = False) -> dict[str, int]:
+    def load(self, kernels: dict[str, Body], loops: bool = False, pairs: bool = True) -> dict[str, int]:
         """The addresses of kernels, given as LLVM text by name (the hash of what they do).
 
-        Texts with `loops` as they are to be run are neither unrolled nor searched for short vectors.
+        Texts with `loops` as they are to be run are not unrolled; only those with `pairs` are searched for numbers that
+        can be computed together.
         """
         with self.lock:
             new = {name: body for name, body in kernels.items() if name not in self.addresses}
             if new:
-                self._add(new, loops)
+                self._add(new, loops, pairs)
             return {name: self.addresses[name] for name in kernels}
 
-    def _add(self, kernels: dict[str, Body], loops: bool) -> None:
+    def _add(self, kernels: dict[str, Body], loops: bool, pairs: bool) -> None:
         text = _module(kernels)
         straight = not any("phi" in line for body in kernels.values() for line in body.lines)
-        code = self._object(text, 1 if straight else 3, loops)
+        code = self._object(text, 1 if straight else 3, loops, pairs)
         self.compiler.add_object_file(llvm.ObjectFileRef.from_data(code))
         self.compiler.finalize_object()
         for name in kernels:
             self.addresses[name] = self.compiler.get_function_address(name)
 
-    def _object(self, text: str, level: int, loops: bool) -> bytes:
-        key = _key(f"{text}\n; loops" if loops else text)
+    def _object(self, text: str, level: int, loops: bool, pairs: bool) -> bytes:
+        key = _key("\n; ".join([text, *["loops"] * loops, *["no pairs"] * (not pairs)]))
         code = self.cache.get(key)
         if code is None:
-            code = self._compile(text, level, loops)
+            code = self._compile(text, level, loops, pairs)
             self.cache.put(key, code)
         return code
 
-    def _compile(self, text: str, level: int, loops: bool) -> bytes:
+    def _compile(self, text: str, level: int, loops: bool, pairs: bool) -> bytes:
         self.compiled += 1
         module = llvm.parse_assembly(text)
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = level > 1
-        options.slp_vectorization = options.loop_unrolling = level > 1 and not loops
+        options.slp_vectorization = level > 1 and pairs
+        options.loop_unrolling = level > 1 and not loops
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
         code: bytes = self.machine.emit_object(module)

@@ -14,6 +14,9 @@ from effgrad.stage.native import engine, interrupts, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
 from effgrad.stage.native.storage import address_of
 
+# Functions of more lines are not searched for numbers that can be computed together, which takes the compiler its time.
+PAIRED = 4000
+
 
 class Executable:
     """A region in machine code, with its memory; called with its arguments it returns its outputs."""
@@ -27,8 +30,9 @@ class Executable:
         loaded = engine.engine()
         if f"declare i32 @{products.KERNEL}(ptr)" in function.text.declared:
             loaded.load({products.KERNEL: products.kernel()})
-        loaded.load(kernels, loops=True)
-        address = loaded.load({name: function.text}, loops=True)[name]
+        loaded.load(kernels, loops=True, pairs=False)
+        pairs = len(function.text.lines) <= PAIRED
+        address = loaded.load({name: function.text}, loops=True, pairs=pairs)[name]
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # it gives the lock back itself
         self.order, self.applied, self.checks = function.order, function.applied, function.checks
         self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
@@ -44,8 +48,17 @@ class Executable:
         self.error: BaseException | None = None
         self.services = interrupts.services()
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self.call)
-        self.table = np.zeros(len(self.order) + 2 * len(self.stacks) + 4, np.int64)
         self.current: Mapping[Buffer, np.ndarray] = {}
+        # Memory of its own stays where it is; that of arguments and results is another one in each run.
+        self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
+        self.table = self.addresses()
+
+    def addresses(self) -> np.ndarray:
+        """The table that the function is called with: addresses of memory, stacks and services, those that stay."""
+        callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
+        own = [address_of(self.memory[b]) if b in self.memory else 0 for b in self.order]
+        services = [callback, *map(products.address, _FLOATS), address_of(self.services)]
+        return np.array([*own, *[0] * (2 * len(self.stacks)), *services], np.int64)
 
     def call(self, number: int) -> int:
         """Run one of the functions that NumPy computes."""
@@ -88,12 +101,13 @@ class Executable:
 
     def once(self, arguments: Sequence[Any], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
         """One run: the outputs in memory of their own, and why it stopped."""
-        results = {b: np.empty(b.shape, b.dtype) for b in self.fresh}
+        results: dict[Buffer, np.ndarray] = {}
         start = 0
         for b in self.region.outputs:
-            if into is not None and b in results and b.dtype == np.dtype(float) and start + b.size <= into.size:
+            if into is not None and b in self.fresh and b.dtype == _FLOATS[0] and start + b.size <= into.size:
                 results[b] = into[start : start + b.size].reshape(b.shape)
             start += b.size
+        results.update({b: np.empty(b.shape, b.dtype) for b in self.fresh if b not in results})
         memory = {**self.memory, **results}
         for b, argument in zip(self.region.inputs, arguments, strict=True):
             if b in memory:
@@ -101,16 +115,17 @@ class Executable:
             else:
                 memory[b] = np.ascontiguousarray(argument, b.dtype).reshape(b.shape)
         self.current = memory
-        table = [address_of(memory[b]) for b in self.order]
-        for stack, kept in self.stacks.items():
-            table += [address_of(kept) + self.given.get(stack, 0), address_of(kept) + kept.nbytes]
-        callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
-        self.table[:] = [*table, callback, *map(products.address, _FLOATS), address_of(self.services)]
+        for k, b in self.moving:
+            self.table[k] = address_of(memory[b])
+        starts = {stack: address_of(kept) for stack, kept in self.stacks.items()}
+        for k, (stack, start) in enumerate(starts.items()):
+            first = len(self.order) + 2 * k
+            self.table[first] = start + self.given.get(stack, 0)
+            self.table[first + 1] = start + self.stacks[stack].nbytes
         with np.errstate(all="ignore"):
             code = self.run(address_of(self.table))
-        tops = self.table[len(self.order) :: 2]
-        pairs = zip(self.stacks.items(), tops, strict=False)
-        self.depths = {stack: int(top) - address_of(kept) for (stack, kept), top in pairs}
+        tops = self.table[len(self.order) :: 2].tolist()
+        self.depths = {stack: top - start for (stack, start), top in zip(starts.items(), tops, strict=False)}
         return results, code
 
 

@@ -20,6 +20,8 @@ from effgrad.stage.native.scalars import TYPES, Body, literal
 
 # Rows are this long.
 ROW = 1024
+# Loops of at most so many steps are compiled for their length: of 14 steps none ran in lanes of 8, two at a time.
+SHORT = 64
 WIDE = '"prefer-vector-width"="512"'
 # Metadata of the module: the loop's steps do not touch each other's memory.
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
@@ -103,6 +105,10 @@ class Nest(Elements):
     def inside(self, atom: Element) -> bool:
         return not atom.variables().isdisjoint(self.names)
 
+    def extent(self, n: Affine) -> str:
+        """The length of an innermost loop; a short one stands in the text, which is compiled for it."""
+        return str(n.constant) if not n.terms and 0 < n.constant <= SHORT else self.outer(n)
+
     def step(self, k: int) -> str:
         return str(k) if abs(k) <= 1 else self.outer(Affine(k))
 
@@ -145,7 +151,7 @@ class Nest(Elements):
         if split:
             self.through_rows(v, n, sums, simple, split)
         elif sums or simple:
-            self.innermost(v, "0", self.outer(n), sums, simple, {})
+            self.innermost(v, "0", self.extent(n), sums, simple, {})
         for t in scattered:
             if t not in early:
                 self.scattered(v, n, t)
