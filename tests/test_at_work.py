@@ -1,15 +1,38 @@
 """What a user meets at work: names of derivatives, tracebacks, warnings, logs, and drawings in a notebook."""
 
 import logging
+import pathlib
 import pickle
 import traceback
 import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import effgrad
-from effgrad import compile, grad, hessian, jacobian, jvp, stage, value_and_grad, vmap
+from effgrad import (
+    check_grad,
+    compare,
+    compile,
+    debug_nans,
+    debug_values,
+    explain,
+    fuse,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    linearize,
+    optimize,
+    second_order,
+    stage,
+    taylor,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 
 def loss(x):
@@ -46,6 +69,28 @@ CALLS = {
     "hessian": lambda f: hessian(f)(1.0),
     "reverse": lambda f: grad(f, mode="reverse")(1.0),
     "compiled": lambda f: compile(grad(f))(1.0),
+    "staged": lambda f: stage(f)(1.0),
+    "vjp": lambda f: vjp(f, 1.0),
+    "hvp": lambda f: hvp(f, 1.0, 1.0),
+    "second_order": lambda f: second_order(f, 1.0),
+    "taylor": lambda f: taylor(f, [1.0, 1.0], 2),
+    "linearize": lambda f: linearize(f, 1.0),
+    "vmap": lambda f: vmap(f)(np.ones(2)),
+    "fuse": lambda f: grad(fuse(f))(1.0),
+    "check_grad": lambda f: check_grad(f, 1.0),
+    "compare": lambda f: compare(f, 1.0),
+    "explain": lambda f: explain(f, 1.0),
+    "debug_nans": lambda f: debug_nans(f)(1.0),
+    "debug_values": lambda f: debug_values(f)(1.0),
+    "grad in jacobian": lambda f: jacobian(lambda x: grad(f)(x))(1.0),
+}
+# SciPy calls the user's function, and its frames stay.
+SOLVERS = {
+    "minimize": lambda f: optimize.minimize(f, 1.0),
+    "least_squares": lambda f: optimize.least_squares(f, 1.0),
+    "root": lambda f: optimize.root(f, 1.0),
+    "curve_fit": lambda f: optimize.curve_fit(lambda t, a: f(a), np.ones(3), np.ones(3)),
+    "scipy.optimize.root": lambda f: grad(lambda a: scipy.optimize.root(lambda x: f(a * x), 1.0).x[0])(1.0),
 }
 
 
@@ -62,6 +107,18 @@ def test_a_traceback_has_the_users_lines_alone(call):
             call(program)
         assert own_files(raised.value) == []
         assert traceback.extract_tb(raised.value.__traceback__)[-1].name == program.__name__
+
+
+@pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
+def test_a_solver_s_traceback_has_no_frames_of_effgrad(solve):
+    def g(x):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        solve(g)
+    ours = str(pathlib.Path(effgrad.__file__).parent)
+    assert [file for file in own_files(raised.value) if file.startswith(ours)] == []
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "g"
 
 
 def test_a_library_s_frames_stay():

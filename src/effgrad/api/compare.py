@@ -15,6 +15,7 @@ from effgrad.api.debug import debug_values
 from effgrad.api.directional import jvp, second_order, taylor
 from effgrad.api.gradient import grad
 from effgrad.api.run import run
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.namespace import of_another_library
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
@@ -34,6 +35,7 @@ class Row:
     peak: int
 
 
+@boundary
 def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
     """Run `f` under every mode and print a table: derivative, operations performed, time and peak memory.
 

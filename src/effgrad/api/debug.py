@@ -13,6 +13,7 @@ import optree
 from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.namespace import LibraryArray, taken
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain, plain_tree, released
@@ -89,6 +90,7 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
 
     f = read(f)
 
+    @boundary
     def watched(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
             return _evaluated(Watch(), f, args, kwargs)
@@ -194,6 +196,7 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
     0.8414709848078965
     """
 
+    @boundary
     def checked(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten(args)
         given = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]

@@ -20,6 +20,7 @@ from effgrad.api.listening import Listener
 from effgrad.api.records import plain_value, shown
 from effgrad.api.results import flattened
 from effgrad.api.run import run
+from effgrad.api.tracebacks import boundary
 from effgrad.effects.handler import observed
 from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
 from effgrad.modes.mode import Mode
@@ -100,6 +101,7 @@ MODES: dict[str, Row] = {
 }
 
 
+@boundary
 def explain(
     f: Callable[..., Any], *args: Any, mode: str = "reverse", direction: Sequence[Any] | None = None
 ) -> Explanation:

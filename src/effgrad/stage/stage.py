@@ -19,6 +19,7 @@ import numpy as np
 import optree
 
 from effgrad import program
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays import value as traced
 from effgrad.arrays.namespace import LibraryArray, of_another_library
 from effgrad.arrays.traced import TracedArray
@@ -431,6 +432,7 @@ def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False)
     if unknown:
         raise ValueError(f"there is no pass {unknown[0]!r}; choose from {', '.join(PASSES)}")
 
+    @boundary
     def recorded(*args: Any, **kwargs: Any) -> Graph:
         leaves, tree = flatten((args, kwargs))
         graph = staged(f, leaves, tree)[0]

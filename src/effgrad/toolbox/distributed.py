@@ -122,6 +122,7 @@ class Sum:
     def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Any:
         """Submit a task for each block; join the results by pairs in a tree, or return them in order."""
         if self.client is None:
+            _distributed()  # without Dask the error names the extra
             raise ValueError("there is no client: give one, or use the object in a with block")
         call = f"{what}-{self._name}-{uuid.uuid4().hex[:8]}"
         # A task of their own, and not scattered: scattered data cannot be made again when their worker is lost.

@@ -14,6 +14,7 @@ from scipy.optimize import NonlinearConstraint, OptimizeResult
 
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
+from effgrad.api.tracebacks import boundary
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import EffgradError, NotDifferentiable
@@ -157,6 +158,7 @@ def _run(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Cal
     return result
 
 
+@boundary
 def minimize(
     fun: Function | Sum, x0: Value, args: tuple[Value, ...] = (), method: str | None = None, *, bounds: Value = None,
     constraints: Value = (), tol: float | None = None, callback: Value = None,
@@ -283,6 +285,7 @@ def _matrix(f: Function, x: Value, args: tuple[Value, ...]) -> tuple[Function, s
     return jacobian(f), "the Jacobian"
 
 
+@boundary
 def least_squares(
     fun: Function | LeastSquares, x0: Value, bounds: Value = (-np.inf, np.inf), method: str = "trf", *,
     args: tuple[Value, ...] = (), progress: bool = False, **options: Value,
@@ -320,6 +323,7 @@ def least_squares(
     return _run(evaluations, unknowns, f"{method}: {kind}", solve)
 
 
+@boundary
 def root(
     fun: Function | Equations, x0: Value, args: tuple[Value, ...] = (), method: str = "hybr", *, progress: bool = False,
     **options: Value,
@@ -353,6 +357,7 @@ def root(
     return _run(evaluations, unknowns, supplied, solve)
 
 
+@boundary
 def curve_fit(
     f: Function | LeastSquares, xdata: Value = None, ydata: Value = None, p0: Value = None, **options: Value
 ) -> Value:
