@@ -121,6 +121,11 @@ function written as `v * g(w) @ v.T` or `u * g(s) @ vt` has its first and second
 what depends on the choice of vectors is NaN. Singular values of 0, and factors of `eig`, stay NaN: write
 `scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
 
+What has left the range of floating point is no singular point, and has no limit: where the squares in a norm, `std` or
+a distance underflow to 0 (elements of 1e-200, in single precision of 1e-25), or a sum overflows in a root or logarithm,
+the derivative is NaN, and not 0. `scipy.linalg.norm` of a vector and `np.hypot` do not leave it, nor do their
+derivatives.
+
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
 inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
 matters; and programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). The limit costs

@@ -162,8 +162,9 @@ def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
         weights = np.arange(1, k + 1) * (n + 1) - k
         total = np.einsum("j,j...,j...->...", weights, base[1 : k + 1], _stack(result[::-1]))
         result.append(total / (k * base[0]))
-    # A power between two orders: what is known is the lower one.
+    # A power between two orders: what is known is the lower one. Of one that underflows, nothing is.
     value = np.where(odd, np.inf, _stack(result))
+    value = np.where((result[0] == 0) & (base[0] != 0), np.nan, value)
     first = int(np.where(zero, exponent.max(initial=0), exponent).min(initial=TERMS)) if exponent.size else 0
     value = _shifted(value, first - exponent)
     nothing = of_zero if n < 0 else float(n == 0)

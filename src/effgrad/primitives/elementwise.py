@@ -13,7 +13,7 @@ from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
-from effgrad.primitives.kinks import differentiated, kink, nested, over, reciprocal_root, step, stepped
+from effgrad.primitives.kinks import bounded, differentiated, kink, nested, over, reciprocal_root, step, stepped
 from effgrad.primitives.primitive import elementwise
 
 NUMBERS = frozenset((int, float))
@@ -24,13 +24,22 @@ def _positive(x: Any) -> Any:
     return plain(x) > 0
 
 
+def _one_over(b: Any) -> Any:
+    try:
+        return 1 / b
+    except ZeroDivisionError:  # of a Python number that an array is divided by, where NumPy has an infinity
+        return np.divide(1.0, b)
+
+
 def _power_base(y: Any, a: Any, n: Any) -> Any:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
     if decided(flat):
         try:
+            if 0 < plain(n).real < 1:
+                return _unless_infinite(n * a ** (n - 1))
             return 0.0 if flat else n * (a if type(n) in NUMBERS and n == 2 else a ** (n - 1))
-        except ZeroDivisionError:  # of Python's floats, where NumPy has an infinity
+        except (ZeroDivisionError, OverflowError):  # of Python's floats, where NumPy has an infinity
             return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
@@ -129,7 +138,7 @@ add = elementwise(operator.add, 1, 1, name="add", series=laurent.add)
 subtract = elementwise(operator.sub, 1, -1, name="subtract", series=laurent.subtract)
 multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply)
 divide = elementwise(
-    operator.truediv, lambda y, a, b: 1 / b, lambda y, a, b: -y / b, name="divide",
+    operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: -y / b, name="divide",
     series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
 )  # fmt: skip
 power = elementwise(operator.pow, _power_base, _power_exponent, name="power", series=_power_series)
@@ -194,7 +203,17 @@ clip = elementwise(
 
 
 def _half_over(y: Any) -> Any:
-    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else 0.5 / y
+    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else _unless_infinite(0.5 / y)
+
+
+def _unless_infinite(reciprocal: Any) -> Any:
+    """A reciprocal, NaN where it is 0: there its argument is infinite, which may be an overflow far from infinity."""
+    zero = plain(reciprocal) == 0
+    if not decided(zero) and isinstance(zero, Tracer):
+        return np.where(zero, np.nan, reciprocal)
+    if not (zero if decided(zero) else np.any(zero)):
+        return reciprocal
+    return bounded(reciprocal)
 
 
 def _sinc_partial(y: Any, x: Any) -> Any:
@@ -232,12 +251,12 @@ _UNARY = {
     np.exp: lambda y, x: y,
     np.exp2: lambda y, x: y * np.log(2.0),
     np.expm1: lambda y, x: np.exp(x),
-    np.log: lambda y, x: np.reciprocal(x),
-    np.log2: lambda y, x: np.reciprocal(x * np.log(2.0)),
-    np.log10: lambda y, x: np.reciprocal(x * np.log(10.0)),
-    np.log1p: lambda y, x: np.reciprocal(1 + x),
+    np.log: lambda y, x: _unless_infinite(np.reciprocal(x)),
+    np.log2: lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0))),
+    np.log10: lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0))),
+    np.log1p: lambda y, x: _unless_infinite(np.reciprocal(1 + x)),
     np.sqrt: lambda y, x: _half_over(y),
-    np.cbrt: lambda y, x: 1 / (3 * y * y),
+    np.cbrt: lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)),
     np.square: lambda y, x: 2 * x,
     np.reciprocal: lambda y, x: -y * y,
     np.sin: lambda y, x: np.cos(x),
@@ -249,8 +268,8 @@ _UNARY = {
     np.sinh: lambda y, x: np.cosh(x),
     np.cosh: lambda y, x: np.sinh(x),
     np.tanh: lambda y, x: 1 - y * y,
-    np.arcsinh: lambda y, x: 1 / _root_of_one_plus_square(x),
-    np.arccosh: lambda y, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),
+    np.arcsinh: lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
+    np.arccosh: lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
     np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
     np.deg2rad: np.pi / 180,
     np.rad2deg: 180 / np.pi,

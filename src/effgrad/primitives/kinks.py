@@ -82,6 +82,9 @@ reciprocal_root = elementwise(
     series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
 )
 
+# The reciprocal of a finite number; NaN of an infinite one, but for a hair beside it.
+bounded = elementwise(lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r)
+
 
 def differentiated(value: Any) -> bool:
     """Whether a derivative looks at the value that a rule is given."""
@@ -102,10 +105,16 @@ def stepped(weight: Any, at: Any, distance: Any, at_zero: Any) -> Any:
 
 
 def over(a: Any, y: Any) -> Any:
-    """`a / y`, and 0 where y is 0."""
-    if differentiated(y):
-        return a * inverse(y)
-    return a / np.where(plain(y) == 0, 1.0, y)
+    """`a / y`, and 0 where y is 0; NaN where y has overflowed.
+
+    Its own derivative is that of a quotient, `-(a / y) / y`: the square of `1 / y` may underflow where that does not.
+    """
+    value = plain(y)
+    zero = value == 0
+    quotient = a / np.where(zero, 1.0, np.where(value == np.inf, np.nan, y))
+    if differentiated(y) and (isinstance(zero, Tracer) or np.any(zero)):
+        return np.where(zero, a * inverse(y), quotient)
+    return quotient
 
 
 class Kinks(Handler[Kink]):

@@ -205,6 +205,7 @@ def _places_read(partial: Any, count: int) -> tuple[int, ...]:
     """
     if not callable(partial):
         return ()
+    partial = inspect.unwrap(partial)
     if not inspect.isfunction(partial) or partial.__code__.co_flags & inspect.CO_VARARGS:
         return tuple(range(count + 1))
     # One instruction may name several variables.

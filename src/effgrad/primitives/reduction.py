@@ -203,17 +203,21 @@ def divided(total: Any, count: Any) -> Any:
 
 def _var(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
-    mean: Any = None, correction: float | None = None,
+    mean: Any = None, correction: float | None = None, rooted: bool = False,
 ) -> Any:  # fmt: skip
+    """The variance; if it is `rooted`, its derivative says where the squares have underflowed."""
     deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    if rooted:
+        used = deviation if where is True else np.where(where, plain(deviation), 0.0)
+        total = seen(total, used, axis=axis, keepdims=keepdims)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
     return _of(total, divided(total, count), dtype)
 
 
 def _std(a: Any, *args: Any, **options: Any) -> Any:
-    return root(_var(a, *args, **options))
+    return root(_var(a, *args, **options, rooted=True))
 
 
 def _of_some(original: Any, definition: Any) -> Any:
@@ -236,6 +240,25 @@ def _half_over(y: Any) -> Any:
         return 0.0 if zero else 0.5 / value if value < np.inf else np.nan  # the root has overflowed
     return np.where(value < np.inf, 0.5 * ~zero, np.nan) / np.where(zero, 1.0, value)
 
+
+def seen(total: Any, *terms: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """A total of powers of `terms` along `axis`, whose derivative is NaN where it is 0 and a term is not.
+
+    There the powers have underflowed, and the total no longer tells the terms from zeros.
+    """
+    zero = plain(total) == 0
+    if not (zero if decided(zero) else isinstance(zero, Tracer) or np.any(zero)):
+        return total
+    for x in terms:
+        # A sum, which compiled code computes beside the total.
+        total = unseen(total, zero & (np.sum(np.abs(plain(x)), axis=axis, keepdims=keepdims) != 0))
+    return total
+
+
+unseen = elementwise(
+    lambda total, hidden: total, lambda y, total, hidden: np.where(hidden, np.nan, 1.0), None, name="unseen",
+    series=lambda total, hidden: total,
+)  # fmt: skip
 
 # The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice).
 root = elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5))

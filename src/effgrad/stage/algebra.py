@@ -151,9 +151,14 @@ def _unequal(node: Node, add: Add) -> Any:
     return a if type(a) is Node and a.dtype.kind == "b" and _is(b, 0) else None
 
 
+def _unseen(node: Node, add: Add) -> Any:
+    """A total is what it is, once its derivative has been taken."""
+    return node.args[0]
+
+
 ALGEBRA: dict[str, Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "where": _where, "ne": _unequal,
+    "negative": _negative, "where": _where, "unseen": _unseen, "ne": _unequal,
     "and_": _both, "bitwise_and": _both, "logical_and": _both,
     "or_": _either, "bitwise_or": _either, "logical_or": _either,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from effgrad.primitives.decomposition import pinv_of
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
 from effgrad.primitives.given import as_computed, given
-from effgrad.primitives.reduction import root, root_of
+from effgrad.primitives.reduction import root, root_of, seen
 
 
 def symmetric(a: Any) -> Any:
@@ -107,10 +107,15 @@ def _largest_of(sizes: Any, axis: Any, keepdims: bool = False) -> Any:
     return np.max(sizes, axis=axis, keepdims=keepdims)
 
 
+def _euclidean(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The root of the sum of squares."""
+    return root(seen(np.sum(squared(x), axis=axis, keepdims=keepdims), x, axis=axis, keepdims=keepdims))
+
+
 def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
     """The norm of the matrices in the last two axes."""
     if ord in ("fro", None):
-        return root(np.sum(squared(x), axis=(-2, -1), keepdims=keepdims))
+        return _euclidean(x, (-2, -1), keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
         result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
@@ -125,7 +130,7 @@ def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
 
 def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     if ord in (None, 2):
-        return root(np.sum(squared(x), axis=axis, keepdims=keepdims))
+        return _euclidean(x, axis, keepdims)
     size = np.abs(x)
     if ord == np.inf:
         return _largest_of(size, axis, keepdims)
@@ -135,7 +140,8 @@ def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
         return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
     if ord == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
-    return root_of(np.sum(size**ord, axis=axis, keepdims=keepdims), 1.0 / ord)
+    total = np.sum(size**ord, axis=axis, keepdims=keepdims)
+    return root_of(seen(total, x, axis=axis, keepdims=keepdims), 1.0 / ord)
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -161,7 +167,7 @@ def _norm_of_all(x: Any, ord: Any) -> Any:
     value = plain(x)
     if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
         return _vector_norm(x, ord, 0, False)
-    return root(given(np.sum(squared(x)), np.dot(value, value)))
+    return root(seen(given(np.sum(squared(x)), np.dot(value, value)), x))
 
 
 def _by_numpy_if_complex(original: Any, definition: Any) -> Any:

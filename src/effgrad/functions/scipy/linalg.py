@@ -274,6 +274,15 @@ def _polar(a: Any, side: str = "right") -> Any:
     return factor, np.matmul(adjoint(factor), a) if side == "right" else np.matmul(a, adjoint(factor))
 
 
+def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2) or axis is not None or keepdims or np.ndim(plain(a)) != 1:
+        return np.linalg.norm(a, ord, axis, keepdims)
+    # BLAS has the norm of a vector without underflow or overflow; so has it, and its derivative, a vector near 1.
+    top = np.max(np.abs(plain(a)), initial=0.0)
+    size = np.exp2(np.floor(np.log2(np.where((top > 0) & (top < np.inf), top, 1.0))))
+    return size * np.linalg.norm(a / size)
+
+
 def _procrustes(A: Any, B: Any) -> Any:
     product = np.matmul(adjoint(A), B)
     return unitary_factor(product), np.linalg.norm(product, "nuc", axis=(-2, -1))
@@ -297,4 +306,5 @@ RULES: list[tuple[Any, str, Any]] = rules_of(scipy.linalg, {
     "solve_continuous_are": _continuous_riccati, "solve_discrete_are": _discrete_riccati,
     "bandwidth": constant(scipy.linalg.bandwidth), "issymmetric": constant(scipy.linalg.issymmetric),
     "ishermitian": constant(scipy.linalg.ishermitian),
+    "norm": _norm,
 })  # fmt: skip

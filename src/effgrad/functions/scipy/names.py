@@ -5,7 +5,7 @@ from effgrad.arrays.value import REASONS
 # Differentiable by SciPy's own code; the coverage tests have a case for each.
 WRITTEN_IN_NUMPY = {
     "special": "assoc_laguerre jvp yvp ivp kvp h1vp h2vp",
-    "linalg": "diagsvd fiedler khatri_rao norm",
+    "linalg": "diagsvd fiedler khatri_rao",
     "signal": """coherence cont2discrete csd detrend envelope freqs freqz freqz_sos freqz_zpk gauss_spline gausspulse
         group_delay hilbert2 invres lombscargle lp2hp lp2lp medfilt normalize order_filter periodogram
         sos2tf sosfreqz spectrogram stft sweep_poly tf2zpk vectorstrength welch zpk2tf""",

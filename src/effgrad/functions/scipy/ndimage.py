@@ -17,7 +17,7 @@ from effgrad.functions.scipy.ranks import continued, each
 from effgrad.functions.scipy.signal import _mode, convolve
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
 from effgrad.primitives.joining import shape_of
-from effgrad.primitives.reduction import root
+from effgrad.primitives.reduction import root, seen
 
 
 def _correlate(
@@ -156,7 +156,7 @@ def _gaussian_gradient_magnitude(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, **options: Any
 ) -> Any:
     parts = _second_parts(input, sigma, 1, mode, cval, **options)
-    return root(sum(part * part for part in parts))
+    return root(seen(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
 
 
 # Interpolation.

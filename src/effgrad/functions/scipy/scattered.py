@@ -17,7 +17,7 @@ from effgrad.arrays.value import plain, plain_tree
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.primitives.given import as_computed, outside
 from effgrad.primitives.joining import shape_of
-from effgrad.primitives.reduction import root
+from effgrad.primitives.reduction import root, seen
 
 
 def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
@@ -79,7 +79,8 @@ def _rbf(self: Any, x: Any) -> Any:
     epsilon, kernel = _given(self, "epsilon", self.epsilon), KERNELS[self.kernel]
 
     def basis(x: Any, y: Any) -> Any:
-        return kernel(np.sum((epsilon * (x[:, None, :] - y[None])) ** 2, axis=-1))
+        difference = epsilon * (x[:, None, :] - y[None])
+        return kernel(seen(np.sum(difference**2, axis=-1), difference, axis=-1))
 
     def interpolated(x: Any, near: Any) -> Any:
         y, low, high = points[near], np.min(plain(points)[near], axis=0), np.max(plain(points)[near], axis=0)

@@ -7,12 +7,17 @@ from scipy.spatial import distance
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.joining import shape_of
-from effgrad.primitives.reduction import root
+from effgrad.primitives.reduction import root, root_of, seen
 
 
 def _cosine(u: Any, v: Any) -> Any:
-    sizes = root(np.sum(u * u, axis=-1)) * root(np.sum(v * v, axis=-1))
+    sizes = _size(u) * _size(v)
     return 1 - np.sum(u * v, axis=-1) / sizes
+
+
+def _size(u: Any, w: Any = None) -> Any:
+    """The length of vectors along the last axis, whose squares have weights `w`."""
+    return root(seen(_weighted(u**2, w), u, axis=-1))
 
 
 def _centred(u: Any) -> Any:
@@ -22,7 +27,7 @@ def _centred(u: Any) -> Any:
 def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     if w is None:
         return np.linalg.vector_norm(u - v, axis=-1, ord=p)
-    return np.sum(w * np.abs(u - v) ** p, axis=-1) ** (1 / p)
+    return root_of(seen(_weighted(np.abs(u - v) ** p, w), u - v, axis=-1), 1 / p)
 
 
 def _weighted(terms: Any, w: Any) -> Any:
@@ -30,11 +35,11 @@ def _weighted(terms: Any, w: Any) -> Any:
 
 
 def _mahalanobis(u: Any, v: Any, VI: Any) -> Any:
-    return root(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1))
+    return root(seen(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1), u - v, axis=-1))
 
 
 METRICS: dict[str, Any] = {
-    "euclidean": lambda u, v, w=None: root(_weighted((u - v) ** 2, w)),
+    "euclidean": lambda u, v, w=None: _size(u - v, w),
     "sqeuclidean": lambda u, v, w=None: _weighted((u - v) ** 2, w),
     "cityblock": lambda u, v, w=None: _weighted(np.abs(u - v), w),
     "chebyshev": lambda u, v: np.max(np.abs(u - v), axis=-1),

@@ -10,6 +10,7 @@ functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) 
 second argument at (0, 0).
 """
 
+import functools
 import math
 from typing import Any
 
@@ -44,8 +45,23 @@ def unknown(*_: Any) -> Any:
 def special(function: Any, *partials: Any, name: str = "") -> Primitive:
     """An elementwise primitive some of whose partials are `unknown`."""
     name = name or function.__name__
-    rules = [_refused(name, index) if partial is unknown else partial for index, partial in enumerate(partials)]
+    rules = [_refused(name, i) if partial is unknown else _of_numpy(partial) for i, partial in enumerate(partials)]
     return elementwise(function, *rules, name=name)
+
+
+_NUMPYS: dict[type, Any] = {float: np.float64, int: np.int64}
+
+
+def _of_numpy(partial: Any) -> Any:
+    """A partial of NumPy's numbers in place of Python's, whose division by zero is an error."""
+    if not callable(partial):
+        return partial
+
+    @functools.wraps(partial)
+    def rule(y: Any, *args: Any) -> Any:
+        return partial(y, *[_NUMPYS[type(x)](x) if type(x) in _NUMPYS else x for x in args])
+
+    return rule
 
 
 def _refused(name: str, index: int) -> Any:
@@ -215,8 +231,11 @@ def _sinhc(x: Any) -> Any:
 
 
 def _relative_exponential(x: Any) -> Any:
-    """The derivative of `exprel`."""
-    return sp.hyp1f1(2.0, 3.0, x) / 2
+    """The derivative of `exprel`. Of large numbers, SciPy's `hyp1f1` does not return."""
+    return piecewise(
+        np.abs(plain(x)) < 2, x, 0.0, lambda x: sp.hyp1f1(2.0, 3.0, x) / 2,
+        2.0, lambda x: np.exp(x) / x * (1 - 1 / x) + 1 / x / x,
+    )  # fmt: skip
 
 
 def boxcox_power(log: Any, power: Any) -> Any:
