@@ -6,7 +6,6 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
-from effgrad.primitives.joining import shape_of
 
 # Convolutions and interpolation.
 
@@ -73,20 +72,7 @@ def _roots(p: Any) -> Any:
     return np.concatenate([np.linalg.eigvals(companion), np.zeros(low)])
 
 
-def _polydiv(u: Any, v: Any) -> Any:
-    u, v = np.atleast_1d(u) + 0.0, np.atleast_1d(v) + 0.0
-    m, n = shape_of(u)[0], shape_of(v)[0]
-    quotient = []
-    for k in range(m - n + 1):
-        factor = u[k] / v[0]
-        quotient.append(factor)
-        u = np.concatenate([u[:k], u[k : k + n] - factor * v, u[k + n :]])
-    nonzero = np.flatnonzero(~(np.abs(plain(u)) <= 1e-8))  # what NumPy takes for zero
-    rest = u[int(nonzero[0]) if len(nonzero) else -1 :]
-    return (np.stack(quotient) if quotient else np.zeros(1)), rest
-
-
 composed(all_as_computed({
     np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp, np.polymul: _polymul,
-    np.roots: _roots, np.polydiv: _polydiv,
+    np.roots: _roots,
 }))  # fmt: skip

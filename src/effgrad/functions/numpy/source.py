@@ -21,5 +21,5 @@ MOVING: tuple[Any, ...] = (
 COMPUTING: tuple[Any, ...] = (
     np.diff, np.trapezoid, np.linalg.cross, np.cov, np.cumulative_sum, np.cumulative_prod, np.median,
     np.apply_over_axes, np.union1d, np.sort_complex, np.polyval, np.polyadd, np.polysub, np.polyder, np.polyint,
-    np.polyfit, np.poly, np.fft.hfft,
+    np.polyfit, np.polydiv, np.poly, np.fft.hfft,
 )  # fmt: skip
