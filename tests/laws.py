@@ -1,6 +1,10 @@
-"""Laws that every differentiable function keeps, for the coverage tests: `f` takes `x`, a matrix, to a real array."""
+"""Laws that every differentiable function keeps, for the coverage tests: `f` takes `x`, a matrix, to a real array.
+
+`Laws` are the tests of a table of such functions, which a module of tests names in a subclass.
+"""
 
 import numpy as np
+import pytest
 
 from effgrad import check_grad, compile, grad, hvp, jvp, value_and_grad, vjp
 from effgrad.api import directional
@@ -164,3 +168,48 @@ def compiled_programs_agree(f, x, backend):
     for at in (x, x, x[::-1] ** 1.1):  # the last may take another path
         for value, expected in zip(compiled(at), f(at), strict=True):
             np.testing.assert_allclose(value, expected, rtol=1e-7, atol=1e-9)
+
+
+class Laws:
+    """Every law for every function of `cases` at `x`; `without` names the functions that a law is not about."""
+
+    cases = {}
+    x = None
+    # Steep functions: differences of gradients have larger errors there.
+    steep = {}
+    without = {}
+
+    def pytest_generate_tests(self, metafunc):
+        left_out = self.without.get(metafunc.function.__name__, ())
+        metafunc.parametrize("name", [name for name in self.cases if name not in left_out])
+
+    def test_forward_and_reverse_are_transposes_and_keep_the_value(self, name):
+        forward_and_reverse_are_transposes(self.cases[name], self.x)
+
+    def test_first_and_second_derivative_agree_with_differences(self, name):
+        derivatives_agree_with_differences(self.cases[name], self.x, self.steep.get(name, 2e-5))
+
+    def test_orders_of_nesting_agree(self, name):
+        orders_of_nesting_agree(self.cases[name], self.x)
+
+    def test_reverse_modes_agree(self, name):
+        reverse_modes_agree(self.cases[name], self.x)
+
+    def test_the_pass_back_reads_what_its_rule_says(self, name, monkeypatch):
+        the_pass_back_reads_what_its_rule_says(self.cases[name], self.x, monkeypatch)
+
+    def test_single_precision_stays(self, name, monkeypatch):
+        single_precision_stays(self.cases[name], self.x, monkeypatch)
+
+    @pytest.mark.eager
+    def test_compiled_values_have_the_dtype_of_plain_ones(self, name):
+        compiled_values_have_the_dtype(self.cases[name], self.x)
+
+    @pytest.mark.eager
+    def test_complex_arguments_are_differentiated_or_refused(self, name):
+        complex_arguments_are_differentiated_or_refused(self.cases[name], self.x)
+
+    @pytest.mark.eager
+    @pytest.mark.parametrize("backend", ["numpy", "native"])
+    def test_compiled_programs_agree(self, name, backend):
+        compiled_programs_agree(self.cases[name], self.x, backend)
