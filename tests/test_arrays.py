@@ -18,7 +18,8 @@ from scipy_cases import CASES as SCIPY
 
 import effgrad
 from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
-from effgrad.arrays.namespace import NUMBERS, Library, LibraryArray
+from effgrad.arrays.library_array import NUMBERS, LibraryArray
+from effgrad.arrays.namespace import Library
 from effgrad.fast import REVERSE
 
 

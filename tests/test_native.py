@@ -17,9 +17,9 @@ from effgrad import grad
 from effgrad.errors import NotStaged
 from effgrad.stage import Graph, GuardFailed, Node, stage
 from effgrad.stage.compiled import Compiled, compile
-from effgrad.stage.graph import INPUT
 from effgrad.stage.native import cache, engine, gathers, program, scalars, tape
 from effgrad.stage.native.steps import Fused
+from effgrad.stage.nodes import INPUT
 from effgrad.stage.passes import optimised
 
 native = sys.modules["effgrad.stage.native"]

@@ -14,7 +14,8 @@ from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary
-from effgrad.arrays.namespace import LibraryArray, taken
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.namespace import taken
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite, running_frames

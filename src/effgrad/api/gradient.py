@@ -10,7 +10,8 @@ from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import boundary, derivative
-from effgrad.arrays.namespace import LibraryArray, given_back, taken
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.value import Smooth, Tracer, constant, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import as_input
-from effgrad.arrays.namespace import LibraryArray, given_back, taken
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled

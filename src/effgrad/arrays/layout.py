@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+# The bytes of an array from which memory is what counts.
+LARGE = 1 << 15
+
 
 def memory_like(array: np.ndarray[Any, Any], dtype: Any = None, shared: bool = False) -> np.ndarray[Any, Any]:
     """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.

@@ -3,139 +3,33 @@
 `Library` is evaluation over one array namespace and device: the outermost handler of `Smooth`, below every derivative
 and always there, as NumPy is for plain arrays. Its values, `LibraryArray`, stand for plain arrays: rules stop at them
 (`plain`), and what rules and programs ask of them in NumPy's words (operations, comparisons, `np.isnan`) is looked up
-in one table, `effgrad.arrays.counterparts`. What has no entry there raises `NoCounterpart`; nothing becomes a NumPy
+in one table, `effgrad.functions.counterparts`. What has no entry there raises `NoCounterpart`; nothing becomes a NumPy
 array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
 """
 
 import importlib
-import operator
 from collections.abc import Mapping
 from contextvars import ContextVar
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.foreign import asked_by_dask, foreign
-from effgrad.arrays.traced import TracedArray
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Evaluation, Tracer, depends, operations, plain, plain_tree
-from effgrad.errors import Detached, EffgradError, NoCounterpart, NotDifferentiable
-from effgrad.primitives.primitive import Primitive
+from effgrad.arrays.foreign import foreign
+from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype
+from effgrad.arrays.value import (
+    Evaluation,
+    Tracer,
+    depends,
+    operations,
+    perform,
+    plain,
+    plain_tree,
+)
+from effgrad.errors import Detached, EffgradError, NoCounterpart
 
 # The numbers that take the dtype of the arrays they meet: NumPy's own scalars of these types too.
 WEAK = float | complex
-# Python's numbers of NumPy's kinds.
-_PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
-# What operations and functions mean over another library: filled by `effgrad.arrays.counterparts`.
-COUNTERPARTS: dict[Any, Any] = {}
-
-
-class LibraryArray(TracedArray):
-    """An array of another library; its primal is that array, and its owner the library."""
-
-    __slots__ = ()
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        if asked_by_dask():
-            return type(self)
-        return np.ndarray if self.primal.ndim else np.generic
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
-            return self.owner.evaluated(ufunc, *inputs)
-        if not kwargs and method == "__call__" and type(UFUNCS[ufunc]) is not FunctionType:
-            return super().__array_ufunc__(ufunc, method, *inputs)
-        token = self.owner.by_rule(ufunc, method)
-        try:
-            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        finally:
-            _running.reset(token)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        differentiated = _under_derivative((args, kwargs))
-        if function in self.owner.counterparts and not differentiated:
-            return self.owner.evaluated(function, *args, **kwargs)
-        if function not in FUNCTIONS and function not in CONSTANT:
-            raise self.owner.no_counterpart(function)
-        if differentiated:  # the rule may ask the same of values with one derivative less
-            return super().__array_function__(function, types, args, kwargs)
-        token = self.owner.by_rule(function)
-        try:
-            return super().__array_function__(function, types, args, kwargs)
-        finally:
-            _running.reset(token)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
-            return np.asarray(self.owner.numpy(self.primal), dtype)
-        raise NoCounterpart(
-            f"an array of {self.owner.name} was to become a NumPy array (by np.asarray, an assignment into a NumPy "
-            "array, or a function that knows NumPy's arrays only); stay with the functions that take it, or give the "
-            "differentiated function NumPy arrays"
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.owner.number(self.primal))
-
-    def __float__(self) -> float:
-        return float(self.owner.number(self.primal))
-
-    def __int__(self) -> int:
-        return int(self.owner.number(self.primal))
-
-    def __index__(self) -> int:
-        return operator.index(self.owner.number(self.primal))
-
-    def __complex__(self) -> complex:
-        return complex(self.owner.number(self.primal))
-
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError("len() of unsized object")
-        return int(self.shape[0])
-
-    def __invert__(self) -> Any:
-        return np.invert(self)
-
-    def __repr__(self) -> str:
-        return repr(self.primal)
-
-    def __format__(self, spec: str) -> str:
-        return format(_PYTHON[self.dtype.kind](self) if spec and not self.ndim else self.primal, spec)
-
-    def __copy__(self) -> Any:
-        return type(self)(self.owner, self.owner.copied(self.primal), None)
-
-    def plain(self) -> "LibraryArray":
-        """What `plain` finds: to a rule, the array is plain."""
-        return self
-
-    shape = property(lambda self: self.owner.shape(self.primal))
-    ndim = property(lambda self: self.primal.ndim)
-    size = property(lambda self: int(np.prod(self.primal.shape)))
-    dtype = property(lambda self: numpy_dtype(self.primal.dtype))
-    # Of an array of NumPy's like it: the program that asks is NumPy's.
-    flags = property(lambda self: np.empty(self.shape, self.dtype).flags)
-    strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
-
-
-def _comparison(function: Any) -> Any:
-    return lambda self, other: self.owner.evaluated(function, self, other)
-
-
-def _reflected(function: Any) -> Any:
-    return lambda self, other: self.owner.evaluated(function, other, self)
-
-
-for _name, _function in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}.items():  # fmt: skip
-    setattr(LibraryArray, f"__{_name}__", _comparison(_function))
-    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
-
 
 
 class Library(Evaluation):
@@ -145,10 +39,11 @@ class Library(Evaluation):
     # Whether its arrays are graphs, whose numbers nobody may ask for while a derivative runs.
     lazy = False
     of = ""
-    counterparts: Mapping[Any, Any] = COUNTERPARTS
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.xp, self.device = namespace, device
+        # What operations and functions mean over the library.
+        self.counterparts: Mapping[Any, Any] = operations.counterparts()
         self.dtypes: dict[Any, Any] = {}
         self.name = namespace.__name__.removeprefix("array_api_compat.")
         self.special = _special_functions(namespace)
@@ -159,7 +54,7 @@ class Library(Evaluation):
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         counterpart = self.counterparts.get(primitive)
         if counterpart is None:
-            if type(primitive) is not Primitive:  # a call of a fused function, which is a program
+            if type(primitive).__call__ is not perform:  # a call of a fused function, which is a program
                 return primitive(*args, **params)
             raise self.no_counterpart(primitive)
         if counterpart is BY_NUMPY:
@@ -333,6 +228,10 @@ class Library(Evaluation):
             raise self.no_counterpart(function)
         return _running.set((*running, (function, method)))
 
+    def finish(self, token: Any) -> None:
+        """Note that the rule has ended."""
+        _running.reset(token)
+
     def no_counterpart(self, operation: Any) -> NoCounterpart:
         return NoCounterpart(
             f"{_name_of(operation)} is not known for arrays of {self.name}; write it with functions that are "
@@ -355,10 +254,6 @@ def _special_functions(namespace: Any) -> Any:
 
 # The functions that are computed by their rules now.
 _running: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_by_rule", default=())
-# The shadow of an array that the user has, too.
-BORROWED = object()
-# The shadow of floating point numbers made of integers, truth values and Python's numbers alone.
-NUMBERS = object()
 # Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
 BY_NUMPY = object()
 
@@ -390,28 +285,7 @@ def _arguments(library: Library, tree: Any) -> Any:
     return library.argument(tree)
 
 
-def _under_derivative(tree: Any) -> bool:
-    if type(tree) in (list, tuple):
-        return any(map(_under_derivative, tree))
-    return any(map(_under_derivative, tree.values())) if type(tree) is dict else depends(tree)
-
-
-_dtypes: dict[Any, Any] = {}
 _libraries: dict[Any, Library] = {}
-
-
-def numpy_dtype(dtype: Any) -> Any:
-    """NumPy's dtype of the same name."""
-    if isinstance(dtype, np.dtype):
-        return dtype
-    found = _dtypes.get(dtype)
-    if found is None:
-        name = str(dtype).rpartition(".")[2]
-        try:
-            found = _dtypes[dtype] = np.dtype(name)
-        except TypeError:
-            raise NotDifferentiable(f"NumPy has no arrays of {dtype}: convert to float32 first") from None
-    return found
 
 
 def of_another_library(value: Any) -> bool:
@@ -444,8 +318,6 @@ def _library(value: Any) -> Library | None:
             f"arrays of {type(value).__module__.partition('.')[0]} need the package array-api-compat: "
             "pip install 'effgrad[arrays]'"
         ) from None
-    import effgrad.arrays.counterparts  # noqa: F401 (fills the table)
-
     if not array_api_compat.is_array_api_obj(value):
         return None
     namespace = array_api_compat.array_namespace(value)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import LARGE
+from effgrad.arrays.library_array import BORROWED, LibraryArray
 from effgrad.arrays.marks import marking, refuse_marked
-from effgrad.arrays.namespace import BORROWED, LibraryArray
 from effgrad.errors import Overwritten
-from effgrad.primitives.cotangents import LARGE
 
 Array = np.ndarray[Any, Any]
 # A prime, so that moving rows of a matrix changes the sums.

@@ -5,7 +5,7 @@ A traced value is owned by an activation of a handler of `Smooth`. An operation 
 derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +60,8 @@ class Operations:
     torch_function: Callable[..., Any]
     # `adopt(array)` is an array of another library as the value that stands for it.
     adopt: Callable[..., Any]
+    # `counterparts()` is the table of what operations mean over the arrays of another library.
+    counterparts: Callable[[], Mapping[Any, Any]]
 
 
 operations = Operations()

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
-from effgrad.arrays.namespace import LibraryArray
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import Tracer, example, plain_tree

@@ -175,3 +175,18 @@ def _finish(activation: Any, clause: Any, result: Any, error: BaseException | No
         return None, raised.with_traceback(origin) if raised is error else raised
     generator.close()
     return None, ResumedTwice(f"a clause of {type(activation).__name__} yielded twice")
+
+
+def end(activation: Any) -> None:
+    """End an activation: its values are of no use any more."""
+    activation.alive = False
+    # Without its frame nothing refers back to the activation: what it holds is freed at once, not by the collector.
+    activation._frame.found.clear()
+    activation._frame = activation._run = None
+    activation.finally_()
+
+
+@functools.cache
+def defers(handler: type) -> bool:
+    """Whether a handler has clauses that wait for the rest of the program."""
+    return any(hasattr(getattr(handler, name), "_defers") for name in dir(handler))

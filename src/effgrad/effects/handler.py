@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVarTuple
 
-from effgrad.effects.clauses import Abort, unwind
+from effgrad.effects.clauses import Abort, end, unwind
 from effgrad.effects.effect import Frame, Request, forget, frames
 
 Effects = TypeVarTuple("Effects")
@@ -192,15 +192,6 @@ def _run(activation: Any, frame: Frame, program: Callable[[], Any]) -> Any:
         end(activation)
 
 
-def end(activation: Any) -> None:
-    """End an activation: its values are of no use any more."""
-    activation.alive = False
-    # Without its frame nothing refers back to the activation: what it holds is freed at once, not by the collector.
-    activation._frame.found.clear()
-    activation._frame = activation._run = None
-    activation.finally_()
-
-
 class _Shallow:
     """Takes one operation; the rest of the program runs without the handler."""
 
@@ -228,12 +219,6 @@ def _engine(handler: type) -> str | None:
     if len(engines) > 1:
         raise TypeError(f"{handler.__name__} has both @control and @multi clauses: put them into two handlers")
     return engines.pop() if engines else None
-
-
-@functools.cache
-def defers(handler: type) -> bool:
-    """Whether a handler has clauses that wait for the rest of the program."""
-    return any(hasattr(getattr(handler, name), "_defers") for name in dir(handler))
 
 
 @functools.cache

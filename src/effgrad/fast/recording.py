@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import LARGE
 from effgrad.arrays.record import KEPT, Protected
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, constant, staging
@@ -24,7 +25,7 @@ from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
 from effgrad.modes.mode import Rerun
 from effgrad.modes.taped import Taped
 from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import LARGE, NUMBERS, typed
+from effgrad.primitives.cotangents import NUMBERS, typed
 
 UNRECORDED = 1 << 60
 ndarray = np.ndarray

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.namespace import COUNTERPARTS, Library, LibraryArray, of_another_library
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.namespace import Library, of_another_library
+from effgrad.arrays.value import depends, operations, plain
 from effgrad.errors import NoCounterpart
 from effgrad.primitives import decomposition, elementwise, fourier, move, overwrite, product
 
@@ -50,7 +51,7 @@ class DaskLibrary(Library):
         super().__init__(Namespace(namespace), device)
         self.special = scipy.special  # Dask applies NumPy's kind of ufunc to each chunk
         self.immutable = True
-        self.counterparts = ChainMap(DASK, COUNTERPARTS)
+        self.counterparts = ChainMap(DASK, dict(self.counterparts))
 
     def taken(self, tensor: Array) -> LibraryArray:
         if any(n != n for n in tensor.shape):
@@ -299,7 +300,7 @@ def _fourier(name: str) -> Any:
                 f"numpy.fft.{name} is known along an axis that lies in one chunk: write x.rechunk({{{axis}: -1}}) "
                 "before, if one fits into the memory of a worker"
             )
-        return COUNTERPARTS[getattr(fourier, name)](lib, x, axis, norm)
+        return operations.counterparts()[getattr(fourier, name)](lib, x, axis, norm)
 
     return counterpart
 
@@ -316,7 +317,7 @@ def _computing(name: str) -> Any:
 def _where(lib: Any, condition: Any, a: Any = None, b: Any = None) -> Any:
     if a is None:
         raise lib.refusal("the shape of numpy.nonzero(x) depends on the elements of an array of Dask")
-    return COUNTERPARTS[elementwise.where](lib, condition, a, b)
+    return operations.counterparts()[elementwise.where](lib, condition, a, b)
 
 
 DASK: dict[Any, Any] = {

@@ -11,6 +11,7 @@ import math
 from sys import getrefcount
 from typing import Any
 
+from effgrad.arrays.layout import LARGE
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 
@@ -221,8 +222,6 @@ def _references(cells: list[Any], name: int) -> int:
 
 # What is counted of an array that only a list refers to: how many references are the question's own is Python's affair.
 ALONE = _references([object()], 0)
-# The bytes of an array from which memory is what counts.
-LARGE = 1 << 15
 # The lengths of rows, the number of columns and the sizes of arrays that NumPy sums slowly.
 SHORT, NARROW, LONG = 64, 256, 1000
 

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
-from effgrad.arrays import makers
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import buffer
@@ -19,7 +18,7 @@ from effgrad.arrays.value import FUNCTIONS, Smooth, Tracer, composed, nested, tr
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
-from effgrad.functions.numpy import source
+from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel

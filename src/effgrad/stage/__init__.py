@@ -2,7 +2,8 @@
 
 from effgrad.stage import integers  # noqa: F401 (their arithmetic)
 from effgrad.stage.compiled import Compiled, compile
-from effgrad.stage.graph import Graph, GuardFailed, Node
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import GuardFailed, Node
 from effgrad.stage.stage import Stage, stage
 
 __all__ = ["Compiled", "compile", "Graph", "GuardFailed", "Node", "Stage", "stage"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from effgrad.primitives.elementwise import add as plus
 from effgrad.primitives.elementwise import multiply, negative, subtract, where
-from effgrad.stage.graph import Node
+from effgrad.stage.nodes import Node
 from effgrad.stage.rules import Add, Rule, fitting, weak
 
 

@@ -25,10 +25,11 @@ from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
 from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed
 from effgrad.stage.budget import check_limit
-from effgrad.stage.graph import Graph, GuardFailed
+from effgrad.stage.graph import Graph
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
+from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.paths import Path, Paths, Program
 from effgrad.stage.python import executable

@@ -21,8 +21,9 @@ from effgrad.primitives.elementwise import multiply, negative
 from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, transpose
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import sum_
-from effgrad.stage.graph import GUARD, Graph, Node, dtype_of, shape_of
+from effgrad.stage.graph import Graph
 from effgrad.stage.indexing import reduced_axes
+from effgrad.stage.nodes import GUARD, Node, dtype_of, shape_of
 from effgrad.stage.rules import Add
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.

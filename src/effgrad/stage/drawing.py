@@ -1,12 +1,12 @@
 """A graph as an SVG drawing: a box for each operation, a row for each distance from the inputs."""
 
 from effgrad.api.boxes import Box, draw
-from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.nodes import GUARD, Node, Recorded
 
 _FILL = {"input": "#dbeafe", "guard": "#fde68a", "output": "#dcfce7"}
 
 
-def svg(graph: Graph) -> str:
+def svg(graph: Recorded) -> str:
     """The drawing; operations that reach the output are above it, results of the program are green, guards yellow."""
     nodes = [*graph.inputs, *graph.nodes]
     place = {node: i for i, node in enumerate(nodes)}

@@ -19,8 +19,8 @@ from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.binomial import default_memory, split
-from effgrad.stage.graph import dtype_of, shape_of
 from effgrad.stage.loops import Loop, floating, replay
+from effgrad.stage.nodes import dtype_of, shape_of
 from effgrad.stage.stage import settled
 
 # Doubles hold all whole numbers up to this.

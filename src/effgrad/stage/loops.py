@@ -13,7 +13,8 @@ import numpy as np
 
 from effgrad.api import jvp, vjp
 from effgrad.arrays.value import CONSTANT, example
-from effgrad.stage.graph import INPUT, UNRULED, Graph, Node, dtype_of, fill, shape_of
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import INPUT, UNRULED, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, Staged, record

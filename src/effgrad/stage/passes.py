@@ -13,7 +13,8 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum
 from effgrad.stage.algebra import ALGEBRA, algebra
 from effgrad.stage.contraction import inner, joined, paired, products
-from effgrad.stage.graph import GUARD, INPUT, Graph, Node, Slot, fill, same
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import GUARD, INPUT, Node, Slot, fill, same
 from effgrad.stage.rules import Add, Rule, key_of
 from effgrad.stage.shapes import SHAPES, shapes
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import StagingWarning, warn
-from effgrad.stage.graph import Graph, GuardFailed, ancestors
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import GuardFailed, ancestors
 
 # Says, at level INFO, what is staged, for which arguments, and how long it took.
 LOGGER = logging.getLogger("effgrad.stage")

@@ -16,7 +16,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, Part, Slot, check_shape
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Part, Recorded, Slot, check_shape
 
 WIDTH = 96
 
@@ -240,7 +240,7 @@ class Printer:
             parts, function = f"[{function.number}]{parts}", function.function
         return called + parts
 
-    def function(self, graph: Graph) -> str:
+    def function(self, graph: Recorded) -> str:
         """The name of a function that runs a graph, such as the body of a loop."""
         if id(graph) not in self.functions:
             name = self.functions[id(graph)] = f"step{len(self.functions)}"
@@ -302,7 +302,7 @@ class Printer:
         raise NoRule(f"{node.primitive.name} cannot be written as Python source")
 
 
-def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = None) -> str:
+def source(graph: Recorded, name: str = "program", bound: dict[str, Any] | None = None) -> str:
     """The program as a module with one function of the inputs' leaves.
 
     With `bound` the module is to be executed with these names: it returns the list of the outputs, and a guard that
@@ -320,7 +320,7 @@ def source(graph: Graph, name: str = "program", bound: dict[str, Any] | None = N
     return f"{head}\n{chr(10) if constants else ''}{constants}{helpers}{functions}"
 
 
-def _function(graph: Graph, printer: Printer, name: str, structure: Any = None) -> str:
+def _function(graph: Recorded, printer: Printer, name: str, structure: Any = None) -> str:
     """The definition of a function of the inputs' leaves."""
     names, guards = itertools.count(), itertools.count()
     bound = printer.bound
@@ -358,7 +358,7 @@ def _function(graph: Graph, printer: Printer, name: str, structure: Any = None) 
     return f"def {name}({arguments}):\n{body}\n"
 
 
-def executable(graph: Graph) -> Callable[..., list[Any]]:
+def executable(graph: Recorded) -> Callable[..., list[Any]]:
     """The program as a Python function of the inputs' leaves that returns the outputs' leaves."""
     bound: dict[str, Any] = {"GuardFailed": GuardFailed, "check_shape": check_shape}
     text = source(graph, "program", bound)
@@ -367,7 +367,7 @@ def executable(graph: Graph) -> Callable[..., list[Any]]:
     return program
 
 
-def _result(graph: Graph, printer: Printer, structure: Any) -> str:
+def _result(graph: Recorded, printer: Printer, structure: Any) -> str:
     leaves = [_Text(printer.text(o)) for o in graph.outputs]
     tree: Any = leaves if structure is None else optree.tree_unflatten(structure, leaves)
     return f"return {_bare(repr(tree))}"

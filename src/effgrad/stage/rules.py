@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Node, Slot
+from effgrad.stage.nodes import Node, Slot
 
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]

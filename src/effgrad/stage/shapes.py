@@ -7,8 +7,8 @@ import numpy as np
 
 from effgrad.primitives.elementwise import add as plus
 from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.graph import Node, dtype_of, shape_of
 from effgrad.stage.indexing import as_tuple, everything, permutation, reduced_axes
+from effgrad.stage.nodes import Node, dtype_of, shape_of
 from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
 

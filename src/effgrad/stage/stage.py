@@ -21,7 +21,8 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays import value as traced
-from effgrad.arrays.namespace import LibraryArray, of_another_library
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.namespace import of_another_library
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Smooth, Tracer
 from effgrad.effects import Handler
@@ -34,8 +35,9 @@ from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
 from effgrad.program.user_code import user_code
 from effgrad.stage import later
-from effgrad.stage.graph import GUARD, INPUT, NONE, UNRULED, Graph, Node, Part, Slot
+from effgrad.stage.graph import Graph
 from effgrad.stage.later import LARGE, Later, computed, share_memory, small
+from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Part, Slot
 from effgrad.stage.passes import PASSES, Simplifier
 
 # What depends on shapes and types only, and what gives a result whose shape depends on values.

@@ -22,7 +22,7 @@ from effgrad.errors import EscapedValue, NotBatched, NotStaged
 from effgrad.modes.batched import Batch
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.graph import GuardFailed
+from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.stage import Stage
 from effgrad.toolbox.captured import Closure, Grown, NotCaptured
 from effgrad.toolbox.frozen import Function, Value, gathered, joined, parted

@@ -20,8 +20,9 @@ from effgrad import program
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
-from effgrad.stage.graph import GUARD, Graph, GuardFailed
+from effgrad.stage.graph import Graph
 from effgrad.stage.loops import LoopStage, replay
+from effgrad.stage.nodes import GUARD, GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
 from effgrad.stage.stage import is_dynamic

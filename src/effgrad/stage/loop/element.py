@@ -14,7 +14,7 @@ import numpy as np
 from effgrad.arrays.value import CONSTANT, UFUNCS
 from effgrad.primitives import elementwise as rows
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.loop.affine import Affine, NotCaptured
 from effgrad.stage.loop.ir import (
     BOOL,
@@ -29,6 +29,7 @@ from effgrad.stage.loop.ir import (
     load,
     topological,
 )
+from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.stage import constant_primitive, flatten, staged
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE = rows.add, rows.subtract, rows.multiply, rows.divide

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.graph import Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.loop.program import Program, packed, run_into, run_region
+from effgrad.stage.nodes import Node
 
 
 class Halved(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
-from effgrad.stage.graph import GUARD, UNRULED, Graph, GuardFailed, Node, check_shape, fill, same
+from effgrad.stage.graph import Graph
 from effgrad.stage.loop.pairing import INTO
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
@@ -22,6 +22,7 @@ from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Buffer, Storage, address_of
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
 
 # More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
 MOST_COMPILED = 20_000

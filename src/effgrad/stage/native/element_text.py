@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import INPUT, Node
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
 from effgrad.stage.loop.ir import Buffer, Element, index, topological
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, supported
+from effgrad.stage.nodes import INPUT, Node
 
 
 def memory_type(dtype: np.dtype[Any]) -> str:

@@ -17,10 +17,10 @@ from effgrad.primitives.move import (
     transpose,
 )  # fmt: skip
 from effgrad.primitives.product import matmul
-from effgrad.stage.graph import Node, shape_of
 from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
+from effgrad.stage.nodes import Node, shape_of
 
 _MOVING = {reshape, transpose, broadcast_to, getitem, setitem, concatenate, stack}
 _REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}

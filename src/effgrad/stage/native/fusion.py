@@ -14,10 +14,11 @@ import numpy as np
 from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import matmul
-from effgrad.stage.graph import Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.indexing import permutation
 from effgrad.stage.native.steps import Fused, Step
 from effgrad.stage.native.storage import Buffer, Storage, contiguous
+from effgrad.stage.nodes import Node
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
 VIEWS = {reshape, transpose, broadcast_to, getitem}

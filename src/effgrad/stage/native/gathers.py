@@ -9,11 +9,11 @@ from effgrad.primitives.elementwise import add, multiply
 from effgrad.primitives.move import astype, getitem, reshape
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.reduction import sum_
-from effgrad.stage.graph import Node, Slot
 from effgrad.stage.indexing import as_tuple, everything
 from effgrad.stage.native.fusion import Fusion
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import numbered
+from effgrad.stage.nodes import Node, Slot
 
 
 def _wrapped(index: Any, size: int) -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.move import concatenate, getitem, reshape, scatter_add, stack
-from effgrad.stage.graph import Graph, Node, shape_of
+from effgrad.stage.graph import Graph
 from effgrad.stage.indexing import as_tuple, basic
 from effgrad.stage.native.fusion import COPY, JOINS, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, contiguous, viewable
+from effgrad.stage.nodes import Node, shape_of
 
 
 class Joins:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Node
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal
+from effgrad.stage.nodes import Node
 
 BLOCK = 1024
 

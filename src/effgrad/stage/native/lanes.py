@@ -16,10 +16,11 @@ import numpy as np
 from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.move import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
-from effgrad.stage.graph import Graph, Node, Slot, shape_of
+from effgrad.stage.graph import Graph
 from effgrad.stage.indexing import as_tuple, everything, expanded, reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
+from effgrad.stage.nodes import Node, Slot, shape_of
 from effgrad.stage.passes import RULES, dead, repeated, simplified
 
 # The longest axis that comes apart, and the fewest rows for which the longer program pays.

@@ -11,7 +11,7 @@ import numpy as np
 
 from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
 from effgrad.primitives.product import matmul
-from effgrad.stage.graph import GUARD, Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.indexing import basic, opened, reduced_axes
 from effgrad.stage.native import products
 from effgrad.stage.native.fusion import COPY, VIEWS, Fusion
@@ -22,6 +22,7 @@ from effgrad.stage.native.scalars import TYPES, supported, typed
 from effgrad.stage.native.scatters import scatter
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Storage, contiguous, viewable
+from effgrad.stage.nodes import GUARD, Node
 
 # The types that machine code reduces.
 _REDUCED = {"sum": "fi", "max": "f", "min": "f"}

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.native.arena import LARGE, laid_out
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.placement import Placement
 from effgrad.stage.native.scalars import dtype_of
 from effgrad.stage.native.steps import Call, Fused, Product, Step
 from effgrad.stage.native.storage import Buffer, Storage
+from effgrad.stage.nodes import Node
 
 
 class Plan:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Node
+from effgrad.stage.nodes import Node
 
 TYPES = {np.dtype(float): "double", np.dtype(np.float32): "float", np.dtype(np.int64): "i64",
          np.dtype(np.int32): "i32", np.dtype(bool): "i1"}  # fmt: skip

@@ -5,12 +5,12 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.primitives.move import scatter_add
-from effgrad.stage.graph import Node
 from effgrad.stage.indexing import basic, opened
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.kernels import Operand, operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage
+from effgrad.stage.nodes import Node
 
 
 def scatter(plan: Fusion, node: Node) -> bool:

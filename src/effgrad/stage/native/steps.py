@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Node
 from effgrad.stage.native.kernels import Kernel, Operand
 from effgrad.stage.native.storage import Storage
+from effgrad.stage.nodes import Node
 
 
 class Fused:

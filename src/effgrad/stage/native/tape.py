@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.graph import INPUT, Node
 from effgrad.stage.native.kernels import MOVES, Kernel
 from effgrad.stage.native.scalars import ARITHMETIC, COMPARING, FLOATING, LOGICAL, TESTING, TYPES, Body, dtype_of, emit
 from effgrad.stage.native.storage import address_of
+from effgrad.stage.nodes import INPUT, Node
 
 _FLOAT, _BOOL = np.dtype(float), np.dtype(bool)
 # The arity of each operation; the tables of emitters say the rest.

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.graph import Graph, Node
+from effgrad.stage.graph import Graph
 from effgrad.stage.iterate import iterate, iterate_back
 from effgrad.stage.loops import Loop, like
 from effgrad.stage.native import engine
 from effgrad.stage.native.elements import Elements, Unsuited, Values
 from effgrad.stage.native.scalars import COMPARING, TYPES, Body, dtype_of, literal
 from effgrad.stage.native.storage import address_of
+from effgrad.stage.nodes import Node
 
 # Arrays of more elements, and functions of more operations, are left to kernels.
 MOST_ELEMENTS, MOST_OPERATIONS = 64, 4000

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-import effgrad.primitives.move  # noqa: F401 (it enters the rule of full_like)
 from effgrad.arrays import reach
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 

@@ -1,4 +1,4 @@
-"""What operations mean over the arrays of another library: the table of `effgrad.arrays.namespace`.
+"""What operations mean over the arrays of another library: the table that `effgrad.arrays.namespace` asks.
 
 One entry an operation: a primitive, or a function of NumPy that rules ask about plain values, and the function of the
 array API standard (or, where the standard has none, of the library) that computes it. An entry is called with the
@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.namespace import BY_NUMPY, COUNTERPARTS, Library, LibraryArray, numpy_dtype, of_another_library
+from effgrad.arrays.library_array import LibraryArray, numpy_dtype
+from effgrad.arrays.namespace import BY_NUMPY, Library, of_another_library
 from effgrad.arrays.value import UFUNCS
+from effgrad.functions import library_matrices, library_places
 from effgrad.primitives import (
     complexes,
     decomposition,
@@ -289,234 +291,7 @@ def _histogram_bin_edges(lib: Library, a: Any, bins: Any = 10, range: Any = None
 
 # Shape, joining, indexing.
 
-
-def _reshape(lib: Library, x: Any, shape: Any) -> Any:
-    shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(map(int, shape))
-    return lib.xp.reshape(lib.array(x), shape)
-
-
-def _transpose(lib: Library, x: Any, axes: Any = None) -> Any:
-    x = lib.array(x)
-    return lib.xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(int(i) for i in axes))
-
-
-def _tupled(index: Any) -> tuple[Any, ...]:
-    return index if type(index) is tuple else (index,)
-
-
-def _located(lib: Library, index: Any) -> tuple[Any, ...]:
-    """An index with its NumPy arrays and lists as the library's."""
-    return tuple(
-        lib.array(i if not isinstance(i, list) or i else np.zeros(0, int))
-        if isinstance(i, list | np.ndarray) else int(i) if isinstance(i, np.integer) else i
-        for i in _tupled(index)
-    )  # fmt: skip
-
-
-def _common(index: Any) -> bool:
-    """Whether an index means the same everywhere: not where slices go backward, nor where arrays and integers have
-    other things between them, which NumPy and PyTorch put in different orders."""
-    parts = _tupled(index)
-    if any(type(i) is slice and i.step is not None and i.step < 0 for i in parts):
-        return False
-    places = [n for n, i in enumerate(parts) if i is not None and i is not Ellipsis and type(i) is not slice]
-    return _basic(index) or places[-1] - places[0] < len(places)
-
-
-def _basic(index: Any) -> bool:
-    return all(i is None or i is Ellipsis or type(i) is slice or isinstance(i, int | np.integer) and not isinstance(
-        i, bool) for i in _tupled(index))  # fmt: skip
-
-
-def _getitem(lib: Library, x: Any, index: Any) -> Any:
-    x = lib.array(x)
-    if lib.indexes and _common(index):
-        return x[_located(lib, index)]
-    if _basic(index) and all(type(i) is not slice or i == slice(None) for i in _tupled(index)):
-        return x[index if Ellipsis in _tupled(index) else (*_tupled(index), ...)]
-    places = _addresses(lib, index, tuple(x.shape))
-    return lib.xp.reshape(lib.xp.take(lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,)), axis=0), places.shape)
-
-
-def _written(lib: Library, x: Any, index: Any, value: Any, adding: bool = False) -> Any:
-    """A copy of an array with a value at (or added to) the places of an index."""
-    if not (lib.indexes and _common(index)):
-        places = _addresses(lib, index, tuple(x.shape))
-        value = lib.xp.reshape(lib.xp.broadcast_to(value, places.shape), (-1,))
-        flat, places = lib.xp.reshape(x, (-1,)), lib.xp.reshape(places, (-1,))
-        flat = (
-            _written(lib, flat, places, value, adding)
-            if lib.indexes
-            else _gathered(lib.xp, flat, places, value, adding)
-        )
-        return lib.xp.reshape(flat, x.shape)
-    index = _located(lib, index)
-    if hasattr(x, "at"):  # arrays of JAX are never written to
-        return x.at[index].add(value) if adding else x.at[index].set(value)
-    x = lib.copied(x)
-    if not adding:
-        x[index] = value
-    elif _basic(index):
-        x[index] += value
-    elif hasattr(x, "index_put_"):
-        _index_add(lib, x, index, value)
-    else:
-        lib.xp.add.at(x, index, value)
-    return x
-
-
-def _addresses(lib: Library, index: Any, shape: Any) -> Any:
-    """The numbers of the elements that an index selects: NumPy's answer, or computed from arrays of the library."""
-    parts = [i for i in _tupled(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
-    if not any(of_another_library(i) for i in parts):
-        return lib.array(np.arange(int(np.prod(shape))).reshape(shape)[index])
-    if any(a is not b for a, b in zip(parts, _tupled(index), strict=False)) or len(parts) > len(shape):
-        raise lib.no_counterpart("an index of arrays behind slices")
-    if len(parts) == 1 and lib.xp.isdtype(parts[0].dtype, "bool"):
-        parts = list(lib.xp.nonzero(parts[0]))
-    places: Any = 0
-    for part, n in zip(parts, shape, strict=False):
-        part = lib.array(part)
-        places = places * n + lib.xp.where(part < 0, part + n, part)
-    rest = shape[len(parts) :]
-    numbers = lib.array(np.arange(int(np.prod(rest))).reshape(rest))
-    return lib.xp.reshape(places, (*places.shape, *(1,) * len(rest))) * int(np.prod(rest)) + numbers
-
-
-def _gathered(xp: Any, x: Any, places: Any, values: Any, adding: bool) -> Any:
-    """A vector with values set at (added to) places, by the standard alone: each element looks up who writes to it."""
-    if not places.shape[0] or not x.shape[0]:
-        return x
-    order = xp.argsort(places, stable=True)
-    ordered = xp.take(places, order, axis=0)
-    again = xp.arange(ordered.shape[0], device=ordered.device) - xp.searchsorted(ordered, ordered)
-    numbers = xp.arange(x.shape[0], device=x.device)
-    for turn in range(int(xp.max(again)) + 1) if adding else [None]:
-        chosen, at = (order, ordered) if turn is None else (order[again == turn], ordered[again == turn])
-        writer = xp.searchsorted(at, numbers, side="right") - 1
-        writer = xp.where(writer < 0, xp.zeros_like(writer), writer)
-        value = xp.take(values, xp.take(chosen, writer, axis=0), axis=0)
-        x = xp.where(xp.take(at, writer, axis=0) == numbers, x + value if adding else value, x)
-    return x
-
-
-def _index_add(lib: Library, x: Any, index: Any, value: Any) -> None:
-    """PyTorch adds at an index of tensors alone: slices and integers become addresses."""
-    if all(hasattr(i, "dtype") for i in index):
-        x.index_put_(index, value, accumulate=True)
-    else:
-        numbers = lib.xp.reshape(lib.xp.arange(x.numel(), device=lib.device), x.shape)[index]
-        value = lib.xp.broadcast_to(value, numbers.shape)
-        x.view(-1).index_add_(0, numbers.reshape(-1), value.reshape(-1))
-
-
-def _setitem(lib: Library, x: Any, value: Any, index: Any) -> Any:
-    x = lib.array(x)
-    return _written(lib, x, index, lib.array(value, numpy_dtype(x.dtype)))
-
-
-def _scatter_add(lib: Library, *pieces: Any, shape: Any, indices: Any) -> Any:
-    values = lib.promoted(*pieces)
-    total = lib.xp.zeros(shape, dtype=values[0].dtype, device=lib.device)
-    for index, value in zip(indices, values, strict=True):
-        total = _written(lib, total, index, value, adding=True)
-    return total
-
-
-def _overwrite(lib: Library, base: Any, *values: Any, places: Any) -> Any:
-    base = lib.array(base)
-    flat = lib.xp.reshape(base, (-1,))
-    for place, value in zip(places, values, strict=True):
-        flat = _written(lib, flat, place, lib.array(value, numpy_dtype(base.dtype)))
-    return lib.xp.reshape(flat, base.shape)
-
-
-def _joining(name: str) -> Any:
-    def counterpart(lib: Library, *arrays: Any, axis: Any) -> Any:
-        return getattr(lib.xp, name)(lib.promoted(*arrays), axis=axis)
-
-    return counterpart
-
-
-# Products and decompositions of matrices; Fourier transforms.
-
-
-def _matmul(lib: Library, a: Any, b: Any) -> Any:
-    if not (type(a) is type(b) and a.dtype == b.dtype):
-        a, b = lib.promoted(a, b)
-    return lib.xp.matmul(a, b)
-
-
-def _einsum(lib: Library, *operands: Any, subscripts: str) -> Any:
-    xp, operands = lib.xp, tuple(lib.promoted(*operands))
-    if hasattr(xp, "einsum"):
-        return xp.einsum(subscripts, *operands)
-    inputs, output = subscripts.split("->")
-    letters = "".join(dict.fromkeys(inputs.replace(",", "")))
-    product: Any = None
-    for term, x in zip(inputs.split(","), operands, strict=True):
-        for letter in set(term):  # a repeated letter is a diagonal
-            while term.count(letter) > 1:
-                first, second = term.index(letter), term.rindex(letter)
-                x = xp.linalg.diagonal(xp.moveaxis(x, (first, second), (-2, -1)))
-                term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
-        x = xp.permute_dims(x, tuple(term.index(s) for s in letters if s in term))
-        lengths = iter(x.shape)
-        x = xp.reshape(x, tuple(next(lengths) if s in term else 1 for s in letters))
-        product = x if product is None else product * x
-    total = xp.sum(product, axis=tuple(i for i, s in enumerate(letters) if s not in output))
-    kept = [s for s in letters if s in output]
-    return xp.permute_dims(total, tuple(kept.index(s) for s in output))
-
-
-def _linalg(name: str) -> Any:
-    def counterpart(lib: Library, *args: Any, **options: Any) -> Any:
-        return getattr(lib.xp.linalg, name)(*lib.promoted(*args, floating=True), **options)
-
-    return counterpart
-
-
-def _hermitian(name: str) -> Any:
-    """A function of Hermitian matrices, which the standard lets read either triangle: it is given the whole."""
-
-    def counterpart(lib: Library, a: Any, UPLO: str = "L", lower: bool = True, **options: Any) -> Any:
-        xp, a = lib.xp, lib.promoted(a, floating=True)[0]
-        lower = lower and UPLO == "L" and not options.get("upper")
-        half = xp.tril(a, k=-1) if lower else xp.triu(a, k=1)
-        other = xp.matrix_transpose(half)
-        other = xp.conj(other) if numpy_dtype(a.dtype).kind == "c" else other
-        return getattr(xp.linalg, name)(half + other + xp.tril(xp.triu(a)), **options)
-
-    return counterpart
-
-
-def _solve(lib: Library, a: Any, b: Any) -> Any:
-    a, b = lib.promoted(a, b, floating=True)
-    return lib.xp.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else lib.xp.linalg.solve(a, b)
-
-
-def _pinv(lib: Library, a: Any, rcond: Any) -> Any:
-    return lib.xp.linalg.pinv(lib.array(a), rtol=rcond)
-
-
-def _qr(lib: Library, a: Any, mode: str = "reduced") -> Any:
-    return lib.xp.linalg.qr(lib.array(a), mode=mode)
-
-
-def _eig(lib: Library, a: Any) -> Any:
-    return lib.xp.linalg.eig(lib.array(a))
-
-
-def _fourier(name: str) -> Any:
-    def counterpart(lib: Library, x: Any, axis: int, norm: Any) -> Any:
-        x = lib.array(x)
-        if numpy_dtype(x.dtype).kind != "c":
-            x = lib.promoted(x, 1j)[0]
-        return getattr(lib.xp.fft, name)(x, axis=axis, norm=norm or "backward")
-
-    return counterpart
-
-
+COUNTERPARTS: dict[Any, Any] = {}
 for _name, _standard in _FLOATING.items():
     COUNTERPARTS[UFUNCS[getattr(np, _name)]] = COUNTERPARTS[getattr(np, _name)] = _elementwise(_standard, floating=True)
 for _name, _standard in _ANY.items():
@@ -555,22 +330,27 @@ COUNTERPARTS.update({
     np.argsort: _argsort, np.argpartition: _argpartition, np.count_nonzero: _count_nonzero, np.isclose: _close,
     np.allclose: lambda lib, *args, **options: bool(lib.xp.all(_close(lib, *args, **options))),
     np.array_equal: _array_equal, np.searchsorted: _searchsorted, np.round: _round, np.around: _round,
-    move.reshape: _reshape, move.transpose: _transpose,
+    move.reshape: library_places.reshape, move.transpose: library_places.transpose,
     move.broadcast_to: lambda lib, x, shape: lib.xp.broadcast_to(lib.array(x), shape),
     move.astype: lambda lib, x, dtype: LibraryArray(lib, lib.array(x, dtype), None),
-    move.getitem: _getitem, move.setitem: _setitem, move.scatter_add: _scatter_add,
-    overwrite.overwrite: _overwrite, move.concatenate: _joining("concat"), move.stack: _joining("stack"),
+    move.getitem: library_places.getitem, move.setitem: library_places.setitem,
+    move.scatter_add: library_places.scatter_add,
+    overwrite.overwrite: library_places.overwrite, move.concatenate: library_places.joining("concat"),
+    move.stack: library_places.joining("stack"),
     move.tril: lambda lib, x, k: lib.xp.tril(lib.array(x), k=k),
     move.triu: lambda lib, x, k: lib.xp.triu(lib.array(x), k=k),
-    product.matmul: _matmul, product.einsum: _einsum, product.inv: _linalg("inv"), product.det: _linalg("det"),
-    product.solve: _solve, decomposition.cholesky: _hermitian("cholesky"),
-    np.linalg.slogdet: _named(product.SlogdetResult, _linalg("slogdet")),
-    np.linalg.eigh: _named(decomposition.EighResult, _hermitian("eigh")),
-    np.linalg.svd: _named(decomposition.SVDResult, _linalg("svd")),
-    np.linalg.qr: _named(decomposition.QRResult, _qr), np.linalg.eig: _named(decomposition.EigResult, _eig),
-    decomposition.eigvalsh: _hermitian("eigvalsh"), decomposition.svdvals: _linalg("svdvals"),
-    np.linalg.matrix_rank: _linalg("matrix_rank"), decomposition.pinv_of: _pinv,
-    fourier.fft: _fourier("fft"), fourier.ifft: _fourier("ifft"),
+    product.matmul: library_matrices.matmul, product.einsum: library_matrices.einsum,
+    product.inv: library_matrices.linalg("inv"), product.det: library_matrices.linalg("det"),
+    product.solve: library_matrices.solve, decomposition.cholesky: library_matrices.hermitian("cholesky"),
+    np.linalg.slogdet: _named(product.SlogdetResult, library_matrices.linalg("slogdet")),
+    np.linalg.eigh: _named(decomposition.EighResult, library_matrices.hermitian("eigh")),
+    np.linalg.svd: _named(decomposition.SVDResult, library_matrices.linalg("svd")),
+    np.linalg.qr: _named(decomposition.QRResult, library_matrices.qr),
+    np.linalg.eig: _named(decomposition.EigResult, library_matrices.eig),
+    decomposition.eigvalsh: library_matrices.hermitian("eigvalsh"),
+    decomposition.svdvals: library_matrices.linalg("svdvals"),
+    np.linalg.matrix_rank: library_matrices.linalg("matrix_rank"), decomposition.pinv_of: library_matrices.pinv,
+    fourier.fft: library_matrices.fourier("fft"), fourier.ifft: library_matrices.fourier("ifft"),
     **dict.fromkeys((
         product.logabsdet, product.phase_of_det, decomposition.qr_packed, decomposition.eigh_packed,
         decomposition.svd_packed, decomposition.eig_packed), BY_NUMPY),

@@ -1,0 +1,149 @@
+"""The values that stand for arrays of other libraries; `effgrad.arrays.namespace` evaluates what is done with them."""
+
+import operator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.foreign import asked_by_dask
+from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, depends
+from effgrad.errors import NoCounterpart, NotDifferentiable
+
+# Python's numbers of NumPy's kinds.
+_PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
+# The shadow of an array that the user has, too.
+BORROWED = object()
+# The shadow of floating point numbers made of integers, truth values and Python's numbers alone.
+NUMBERS = object()
+
+
+class LibraryArray(TracedArray):
+    """An array of another library; its primal is that array, and its owner the library."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        if asked_by_dask():
+            return type(self)
+        return np.ndarray if self.primal.ndim else np.generic
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
+            return self.owner.evaluated(ufunc, *inputs)
+        if not kwargs and method == "__call__" and type(UFUNCS[ufunc]) is not FunctionType:
+            return super().__array_ufunc__(ufunc, method, *inputs)
+        token = self.owner.by_rule(ufunc, method)
+        try:
+            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        finally:
+            self.owner.finish(token)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        differentiated = _under_derivative((args, kwargs))
+        if function in self.owner.counterparts and not differentiated:
+            return self.owner.evaluated(function, *args, **kwargs)
+        if function not in FUNCTIONS and function not in CONSTANT:
+            raise self.owner.no_counterpart(function)
+        if differentiated:  # the rule may ask the same of values with one derivative less
+            return super().__array_function__(function, types, args, kwargs)
+        token = self.owner.by_rule(function)
+        try:
+            return super().__array_function__(function, types, args, kwargs)
+        finally:
+            self.owner.finish(token)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
+            return np.asarray(self.owner.numpy(self.primal), dtype)
+        raise NoCounterpart(
+            f"an array of {self.owner.name} was to become a NumPy array (by np.asarray, an assignment into a NumPy "
+            "array, or a function that knows NumPy's arrays only); stay with the functions that take it, or give the "
+            "differentiated function NumPy arrays"
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.owner.number(self.primal))
+
+    def __float__(self) -> float:
+        return float(self.owner.number(self.primal))
+
+    def __int__(self) -> int:
+        return int(self.owner.number(self.primal))
+
+    def __index__(self) -> int:
+        return operator.index(self.owner.number(self.primal))
+
+    def __complex__(self) -> complex:
+        return complex(self.owner.number(self.primal))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __invert__(self) -> Any:
+        return np.invert(self)
+
+    def __repr__(self) -> str:
+        return repr(self.primal)
+
+    def __format__(self, spec: str) -> str:
+        return format(_PYTHON[self.dtype.kind](self) if spec and not self.ndim else self.primal, spec)
+
+    def __copy__(self) -> Any:
+        return type(self)(self.owner, self.owner.copied(self.primal), None)
+
+    def plain(self) -> "LibraryArray":
+        """What `plain` finds: to a rule, the array is plain."""
+        return self
+
+    shape = property(lambda self: self.owner.shape(self.primal))
+    ndim = property(lambda self: self.primal.ndim)
+    size = property(lambda self: int(np.prod(self.primal.shape)))
+    dtype = property(lambda self: numpy_dtype(self.primal.dtype))
+    # Of an array of NumPy's like it: the program that asks is NumPy's.
+    flags = property(lambda self: np.empty(self.shape, self.dtype).flags)
+    strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
+
+
+def _comparison(function: Any) -> Any:
+    return lambda self, other: self.owner.evaluated(function, self, other)
+
+
+def _reflected(function: Any) -> Any:
+    return lambda self, other: self.owner.evaluated(function, other, self)
+
+
+for _name, _function in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}.items():  # fmt: skip
+    setattr(LibraryArray, f"__{_name}__", _comparison(_function))
+    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
+
+
+def _under_derivative(tree: Any) -> bool:
+    if type(tree) in (list, tuple):
+        return any(map(_under_derivative, tree))
+    return any(map(_under_derivative, tree.values())) if type(tree) is dict else depends(tree)
+
+
+_dtypes: dict[Any, Any] = {}
+
+
+def numpy_dtype(dtype: Any) -> Any:
+    """NumPy's dtype of the same name."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    found = _dtypes.get(dtype)
+    if found is None:
+        name = str(dtype).rpartition(".")[2]
+        try:
+            found = _dtypes[dtype] = np.dtype(name)
+        except TypeError:
+            raise NotDifferentiable(f"NumPy has no arrays of {dtype}: convert to float32 first") from None
+    return found

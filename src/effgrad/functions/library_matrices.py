@@ -1,0 +1,82 @@
+"""Products, decompositions and transforms of another library's arrays."""
+
+from typing import Any
+
+from effgrad.arrays.library_array import numpy_dtype
+from effgrad.arrays.namespace import Library
+
+
+def matmul(lib: Library, a: Any, b: Any) -> Any:
+    if not (type(a) is type(b) and a.dtype == b.dtype):
+        a, b = lib.promoted(a, b)
+    return lib.xp.matmul(a, b)
+
+
+def einsum(lib: Library, *operands: Any, subscripts: str) -> Any:
+    xp, operands = lib.xp, tuple(lib.promoted(*operands))
+    if hasattr(xp, "einsum"):
+        return xp.einsum(subscripts, *operands)
+    inputs, output = subscripts.split("->")
+    letters = "".join(dict.fromkeys(inputs.replace(",", "")))
+    product: Any = None
+    for term, x in zip(inputs.split(","), operands, strict=True):
+        for letter in set(term):  # a repeated letter is a diagonal
+            while term.count(letter) > 1:
+                first, second = term.index(letter), term.rindex(letter)
+                x = xp.linalg.diagonal(xp.moveaxis(x, (first, second), (-2, -1)))
+                term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
+        x = xp.permute_dims(x, tuple(term.index(s) for s in letters if s in term))
+        lengths = iter(x.shape)
+        x = xp.reshape(x, tuple(next(lengths) if s in term else 1 for s in letters))
+        product = x if product is None else product * x
+    total = xp.sum(product, axis=tuple(i for i, s in enumerate(letters) if s not in output))
+    kept = [s for s in letters if s in output]
+    return xp.permute_dims(total, tuple(kept.index(s) for s in output))
+
+
+def linalg(name: str) -> Any:
+    def counterpart(lib: Library, *args: Any, **options: Any) -> Any:
+        return getattr(lib.xp.linalg, name)(*lib.promoted(*args, floating=True), **options)
+
+    return counterpart
+
+
+def hermitian(name: str) -> Any:
+    """A function of Hermitian matrices, which the standard lets read either triangle: it is given the whole."""
+
+    def counterpart(lib: Library, a: Any, UPLO: str = "L", lower: bool = True, **options: Any) -> Any:
+        xp, a = lib.xp, lib.promoted(a, floating=True)[0]
+        lower = lower and UPLO == "L" and not options.get("upper")
+        half = xp.tril(a, k=-1) if lower else xp.triu(a, k=1)
+        other = xp.matrix_transpose(half)
+        other = xp.conj(other) if numpy_dtype(a.dtype).kind == "c" else other
+        return getattr(xp.linalg, name)(half + other + xp.tril(xp.triu(a)), **options)
+
+    return counterpart
+
+
+def solve(lib: Library, a: Any, b: Any) -> Any:
+    a, b = lib.promoted(a, b, floating=True)
+    return lib.xp.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else lib.xp.linalg.solve(a, b)
+
+
+def pinv(lib: Library, a: Any, rcond: Any) -> Any:
+    return lib.xp.linalg.pinv(lib.array(a), rtol=rcond)
+
+
+def qr(lib: Library, a: Any, mode: str = "reduced") -> Any:
+    return lib.xp.linalg.qr(lib.array(a), mode=mode)
+
+
+def eig(lib: Library, a: Any) -> Any:
+    return lib.xp.linalg.eig(lib.array(a))
+
+
+def fourier(name: str) -> Any:
+    def counterpart(lib: Library, x: Any, axis: int, norm: Any) -> Any:
+        x = lib.array(x)
+        if numpy_dtype(x.dtype).kind != "c":
+            x = lib.promoted(x, 1j)[0]
+        return getattr(lib.xp.fft, name)(x, axis=axis, norm=norm or "backward")
+
+    return counterpart

@@ -1,0 +1,162 @@
+"""The nodes of a recorded program, typed, shaped and in single assignment.
+
+A node is one operation; its arguments are earlier nodes or constants. A guard is a node too: it says that the program
+is this one only while its argument has the recorded value.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from effgrad.primitives.primitive import Primitive
+
+INPUT = Primitive("input", lambda: None, "input", (), ())
+GUARD = Primitive("guard", lambda value: value, "guard", (), ())
+
+
+_FLOAT = np.dtype(float)
+
+# The parameters of an operation that has none.
+NONE: dict[str, Any] = {}
+
+# The kind of primitives whose results must be checked to have the recorded shape and type.
+UNRULED = "unruled"
+
+
+class Part:
+    """One of the results of a function that has several."""
+
+    def __init__(self, function: Any, number: int) -> None:
+        self.function, self.number = function, number
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return self.function(*args, **params)[self.number]
+
+
+class Slot:
+    """The place in a parameter of an operation (an index) where the value of a node goes."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __repr__(self) -> str:
+        return f"Slot({self.number})"
+
+
+class Node:
+    """One operation of a graph: `primitive(*args, **params)`.
+
+    `slots` are the nodes whose values go into the parameters. `kind` is the class of the value: float, numpy.float64,
+    numpy.ndarray, ... For a guard, `expected` is the value that its argument must have. `run` is 0, or the number of
+    the checkpoint whose second run the operation belongs to: what it computes is not to be kept from the first.
+    """
+
+    __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected", "run")
+
+    def __init__(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], slots: tuple["Node", ...], like: Any
+    ) -> None:
+        self.primitive, self.args, self.params, self.slots = primitive, args, params, slots
+        self.kind: type = like.__class__
+        self.shape: tuple[int, ...]
+        self.dtype: np.dtype[Any]
+        # Of usual values, what NumPy's functions would say more slowly.
+        if type(like) is float:
+            self.shape, self.dtype = (), _FLOAT
+        elif type(like) is np.ndarray or type(like) is np.float64:
+            self.shape, self.dtype = like.shape, like.dtype
+        else:
+            self.shape, self.dtype = np.shape(like), np.result_type(like)
+        self.expected: Any = None
+        self.run = 0
+
+    @property
+    def inputs(self) -> tuple["Node", ...]:
+        """The nodes that this one needs."""
+        return (*[a for a in self.args if type(a) is Node], *self.slots)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def changed(self, **fields: Any) -> "Node":
+        """A copy with some fields changed."""
+        node = Node.__new__(Node)
+        node.primitive, node.args, node.params, node.slots = self.primitive, self.args, self.params, self.slots
+        node.shape, node.dtype, node.kind, node.expected = self.shape, self.dtype, self.kind, self.expected
+        node.run = self.run
+        for name, value in fields.items():
+            setattr(node, name, value)
+        return node
+
+    def __repr__(self) -> str:
+        return f"<{self.primitive.name} {self.dtype}{list(self.shape)}>"
+
+
+class Recorded(Protocol):
+    """What a printer reads of a graph: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
+
+    inputs: list[Node]
+    nodes: list[Node]
+    outputs: list[Any]
+    tree: Any
+
+    def __iter__(self) -> Iterator[Node]: ...
+
+
+def ancestors(node: Node) -> set[Node]:
+    """The nodes that a node needs, it among them."""
+    found, waiting = {node}, [node]
+    while waiting:
+        new = set(waiting.pop().inputs) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of a node's value, or of a constant."""
+    return value.shape if type(value) is Node else np.shape(value)
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """The type of a node's value, or of a constant."""
+    return value.dtype if type(value) is Node else np.result_type(value)
+
+
+class GuardFailed(Exception):
+    """The program takes another path than the recorded one, at guard number `position`."""
+
+    def __init__(self, position: int, value: Any) -> None:
+        self.position, self.value = position, value
+
+
+def check_shape(node: Node, value: Any) -> None:
+    """Raises `GuardFailed` if the result of a function has not the recorded shape and type."""
+    found = np.shape(value), np.result_type(value)
+    if found != (node.shape, node.dtype):
+        raise GuardFailed(-1, str(found))
+
+
+def same(value: Any, expected: Any) -> bool:
+    """Whether a guarded value is the recorded one: equal, NaN to NaN, in class and shape."""
+    if isinstance(expected, np.ndarray):
+        return bool(value.shape == expected.shape and value.tobytes() == expected.tobytes())
+    return bool(value == expected or (value != value and expected != expected))
+
+
+def fill(tree: Any, values: list[Any]) -> Any:
+    """Parameters with the slots replaced by values."""
+    if not values:
+        return tree
+    if type(tree) is Slot:
+        return values[tree.number]
+    if type(tree) in (tuple, list):
+        return type(tree)(fill(item, values) for item in tree)
+    if type(tree) is dict:
+        return {key: fill(item, values) for key, item in tree.items()}
+    return tree
