@@ -134,9 +134,63 @@ def test_estimators_in_compiled_programs():
         assert second(rate) == pytest.approx(grad(grad(score))(rate), rel=1e-12)
 
 
-def test_draws_that_differ_in_a_batch_are_refused():
-    with pytest.raises(NotBatched, match="noise outside of vmap"):
-        vmap(lambda m: np.random.default_rng(0).normal(m))(np.array([1.0, 2.0]))
+A3 = np.array([1.0, 2.0, 5.0])
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_draws_that_differ_in_a_batch(name):
+    """A member draws what it draws alone: the generator that the function makes is in the same state for each."""
+    batch = np.array(PATHS[name][0]) * np.array([[1.0], [1.05], [0.97]])
+
+    def f(p):
+        rng = np.random.default_rng(3)
+        return np.sum(getattr(rng, name)(*p, size=4) ** 2) * rng.normal(p[0])
+
+    if name not in stochastic.STEADY:
+        with pytest.raises(NotBatched, match="rejects candidates.*call the function once for each member"):
+            vmap(f)(batch)
+        return
+    np.testing.assert_allclose(vmap(f)(batch), [f(p) for p in batch], rtol=1e-14)
+    for derivative in (grad(f), jacobian(grad(f))):
+        expected = np.stack([derivative(p) for p in batch])
+        np.testing.assert_allclose(vmap(derivative)(batch), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(compile(vmap(derivative))(batch), expected, rtol=1e-12, atol=1e-12)
+    total = grad(lambda batch: np.sum(vmap(f)(batch)))(batch)
+    np.testing.assert_allclose(total, np.stack([grad(f)(p) for p in batch]), rtol=1e-12)
+
+
+def test_estimators_in_a_batch():
+    def cost(rate):
+        rng = np.random.default_rng(5)
+        return np.sum(rng.choice(3, size=4, p=np.stack([rate / 9, 0.5, 0.5 - rate / 9])) ** 2.0)
+
+    score, rates = stochastic.expectation(cost, "score"), np.array([3.0, 2.1])
+    np.testing.assert_allclose(vmap(grad(score))(rates), [grad(score)(r) for r in rates], rtol=1e-12)
+
+
+def test_a_generator_from_outside_of_a_batch_is_refused():
+    """Each member would draw from where the last one ended."""
+    rng = np.random.default_rng(0)
+    for source in (rng, np.random, stochastic.Generator(rng.bit_generator)):
+        with pytest.raises(NotBatched, match="make the generator in the function.*or draw the noise outside"):
+            vmap(lambda m, source=source: source.normal(m))(np.array([1.0, 2.0]))
+
+    def inner(m):
+        rng = np.random.default_rng(0)
+        return vmap(lambda k: rng.normal(k))(np.array([m, 2.0]))
+
+    with pytest.raises(NotBatched, match="make the generator in the function"):
+        inner(1.0)
+    np.testing.assert_array_equal(vmap(lambda m: np.random.default_rng(0).normal([m, 2.0]))(np.ones(2)).shape, (2, 2))
+
+
+def test_a_generator_made_outside():
+    """Its draws follow their parameters, and checkpoints draw again what they drew first: they took other numbers."""
+    rng = np.random.default_rng(7)
+    found = grad(lambda m: checkpoint(lambda: m * rng.normal(m, 2.0)) + m**2 * rng.random() + rng.choice(m * A3))(3.0)
+    rng = np.random.default_rng(7)
+    normal, uniform, chosen = rng.normal(3.0, 2.0), rng.random(), rng.choice(A3)
+    assert found == pytest.approx(normal + 3.0 + 6.0 * uniform + chosen, rel=1e-14)
 
 
 def test_checkpoints_draw_the_same_numbers_again():

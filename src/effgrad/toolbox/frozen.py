@@ -15,7 +15,7 @@ from effgrad.arrays.traced import Mutable, Traced
 from effgrad.arrays.value import Tracer, depends, nested, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.modes.batched import Batch
+from effgrad.modes.batched import Batch, Batched
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
 from effgrad.primitives.primitive import Primitive
@@ -32,6 +32,12 @@ def number(value: Value) -> Value:
     """The number or array under all derivatives; of a staged program the example's, which the program is guarded by."""
     value = plain(value)
     return value.__array__()[()] if isinstance(value, Tracer) else value
+
+
+def underived(value: Value) -> Value:
+    """The value without derivatives, also without those that look at what stands for all members of a batch."""
+    value = plain(value)
+    return Batched(value.owner, underived(value.primal), None) if type(value) is Batched else value
 
 
 class Frozen(Evaluate):
@@ -81,8 +87,8 @@ def order(value: Value) -> int:
     A handler takes as many as its attribute `order` says, and one if it has none; `counted` finds one that takes more.
     """
     total, value = 0, gathered(value)
-    while isinstance(value, Traced):
-        total += getattr(value.owner, "order", 1)
+    while isinstance(value, Traced) or type(value) is Batched:
+        total += 0 if type(value) is Batched else getattr(value.owner, "order", 1)
         value = gathered(value.primal)
     return total
 

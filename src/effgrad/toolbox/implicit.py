@@ -44,6 +44,7 @@ from effgrad.toolbox.frozen import (
     plain_tree,
     require_floats,
     slope_at,
+    underived,
 )
 from effgrad.trees import flatten
 
@@ -165,7 +166,7 @@ def _slope(f: Function, z: Value, name: str) -> Value:
 def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
     """The Newton steps that make every derivative of the root right, from the linear solver at `point`."""
     value = counted(gathered(residual(point)))
-    start, change = plain(value), 0.0
+    start, change = underived(value), 0.0
     for number in range(order(value)):
         moved = residual(point + change) if number else value
         change = change - solve(moved - start)

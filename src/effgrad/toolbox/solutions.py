@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
-from effgrad.toolbox.frozen import Value
+from effgrad.toolbox.frozen import Value, underived
 
 
 class Deferred:
@@ -67,4 +66,4 @@ def _kept(value: Value, name: str) -> Value:
 
 def with_value(traced: Value, value: Value) -> Value:
     """`traced` with the value of `value`, from which it differs by rounding."""
-    return value + (traced - plain(traced))
+    return value + (traced - underived(traced))

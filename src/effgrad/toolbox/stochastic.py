@@ -10,7 +10,7 @@ machine learning (2020).
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import optree
 
@@ -19,13 +19,14 @@ from effgrad.api.tracebacks import derivative
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain
 from effgrad.effects import Effect, Handler, handled, operation
+from effgrad.effects.effect import frames
 from effgrad.errors import NoRule, NotBatched, NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take
 from effgrad.functions.scipy.tables import Calling, traced_inside
-from effgrad.modes.batched import Batched
+from effgrad.modes.batched import Batch, Batched
 from effgrad.program import read
 from effgrad.toolbox.callbacks import CallBack
-from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree
+from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree, underived
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 
 ESTIMATORS = ("path", "score", "measure")
@@ -35,6 +36,8 @@ STEADY = frozenset((
     "normal", "uniform", "exponential", "rayleigh", "laplace", "logistic", "gumbel", "lognormal", "weibull", "pareto",
     "power", "triangular", "wald", "multivariate_normal", "choice",
 ))  # fmt: skip
+# Draws without parameters that could be traced.
+REPLAYED = ("random", "standard_normal", "standard_exponential", "standard_cauchy", "integers", "permutation")
 
 
 class Sampled(Effect):
@@ -219,31 +222,48 @@ def draw(distribution: Distribution, original: Function, seed: Function, *args: 
     """
     parameters, size = distribution.bound(args, kwargs)
     traced = {name: gathered(p) for name, p in parameters.items()}
-    if any(type(plain(p)) is Batched for p in traced.values()):
-        raise NotBatched(
-            f"the parameters of a draw of {distribution.name} differ among the members of a batch, and whether these "
-            "share their noise is not said: draw the noise outside of vmap, and give it as an argument"
-        )
+    for p in map(plain, traced.values()):
+        if type(p) is Batched:
+            _check_batch(distribution, original, p.owner)
     if distribution.name in STEADY and any(isinstance(plain(p), Tracer) for p in traced.values()):
         plain_parameters, value = _drawn_again(distribution, original, traced, size)
     else:
         plain_parameters = {name: plain_tree(value) for name, value in parameters.items()}
         value = take(lambda: original(**plain_parameters, **size))
-    if not traced_inside(tuple(parameters.values())):
+    if not traced_inside(tuple(parameters.values())) and not any(map(_looked_at, traced.values())):
         return value
     sample = Sample(distribution, value, traced, plain_parameters, seed)
     return Sampled.depend(sample) if handled(Sampled) else sample.path()
 
 
+def _check_batch(distribution: Distribution, original: Function, batch: Value) -> None:
+    """Refuse a draw that the members of a batch would not make alike, one after another.
+
+    A generator that the function makes begins in the same state for each of them, so they share their noise.
+    """
+    generator = original.args[0] if isinstance(original, functools.partial) and original.args else None
+    if batch not in getattr(generator, "batches", ()):
+        raise NotBatched(
+            f"the parameters of a draw of {distribution.name} differ among the members of a batch, and each would take "
+            "another part of the stream of a generator from outside of vmap: make the generator in the function, with "
+            "which the members share their noise, or draw the noise outside, and give it as an argument"
+        )
+    if distribution.name not in STEADY:
+        raise NotBatched(
+            f"a draw of {distribution.name} rejects candidates, so the members of a batch, whose parameters differ, "
+            "would go on from different places of their streams: call the function once for each member"
+        )
+
+
 def _drawn_again(
     distribution: Distribution, original: Function, traced: dict[str, Value], size: dict[str, Value]
 ) -> tuple[dict[str, Value], Value]:
-    """The parameters and the sample of a draw in a staged program, which draws when it runs.
+    """The parameters and the sample of a draw in a staged program or a batch, which draws when it runs.
 
     Each run begins where the generator was when the program was staged, so its noise is a constant of the program, as
     in a plain run of a function that makes its generator.
     """
-    names, values = list(traced), [plain(p) for p in traced.values()]
+    names, values = list(traced), list(map(underived, traced.values()))
     owner = getattr(original, "__self__", None)
     kept = copy.deepcopy(original if owner is None else owner)
 
@@ -254,6 +274,12 @@ def _drawn_again(
 
     original(**dict(zip(names, map(example, values), strict=True)), **size)  # the stream goes on
     return dict(zip(names, values, strict=True)), take(lambda: CallBack(again, distribution.name)(*values))
+
+
+def _looked_at(value: Value) -> bool:
+    """Whether derivatives look at a value, or at what stands for all members of a batch."""
+    inner = plain(value)
+    return inner is not value or type(inner) is Batched and _looked_at(inner.primal)
 
 
 def _method(name: str, distribution: Distribution) -> Function:
@@ -282,9 +308,12 @@ class Generator(np.random.Generator):
     the same stream, as `effgrad.stochastic.Generator(rng.bit_generator)`.
     """
 
+    # The batches that it was made in.
+    batches: tuple[Value, ...] = ()
+
     for _name, _distribution in DISTRIBUTIONS.items():
         locals()[_name] = _method(_name, _distribution)
-    for _name in ("random", "standard_normal", "standard_exponential", "standard_cauchy", "integers", "permutation"):
+    for _name in REPLAYED:
         locals()[_name] = _replayed(_name)
 
     def choice(  # type: ignore[override]
@@ -312,7 +341,18 @@ def _choose(
 
 
 def _seeded(*args: Value, **kwargs: Value) -> Generator:
-    return Generator(_default_rng(*args, **kwargs).bit_generator)
+    generator = Generator(_default_rng(*args, **kwargs).bit_generator)
+    generator.batches = tuple(_batches())
+    return generator
+
+
+def _batches() -> Iterator[Value]:
+    """The batches around the current call."""
+    frame = frames.get()
+    while frame is not None:
+        if isinstance(frame.activation, Batch):
+            yield frame.activation
+        frame = frame.below
 
 
 def _of_module(name: str, distribution: Distribution) -> Calling:
@@ -331,11 +371,9 @@ def _replaying(name: str) -> Calling:
 
 
 _default_rng, _randint, _choice = np.random.default_rng, np.random.randint, np.random.choice
-# A generator made outside of the derivative is reached by its methods.
-METHODS: list[tuple[Value, str, Function]] = [
-    (np.random.Generator, name, _method(name, distribution)) for name, distribution in DISTRIBUTIONS.items()
-]
 RULES: list[tuple[Value, str, Value]] = [
+    # A generator made outside of the derivative is reached by its methods.
+    *((np.random.Generator, name, Calling(vars(Generator)[name])) for name in (*DISTRIBUTIONS, *REPLAYED, "choice")),
     (np.random, "default_rng", Calling(_seeded)),
     *(
         (np.random, name, _of_module(name, distribution))
