@@ -1,0 +1,587 @@
+"""Try the cells of other systems in docs/features.md: `python benchmarks/features.py`, with the python of each.
+
+Each function is one cell, in a few lines of that system; it returns the words of the cell if what they say is seen.
+Those of a system that is not installed are left out.
+"""
+
+import importlib.util
+import math
+import pickle
+
+TRIED = []
+
+
+def cell(system, row):
+    def enter(f):
+        if importlib.util.find_spec(system) is not None:
+            TRIED.append((system, row, f))
+        return f
+
+    return enter
+
+
+def near(a, b, tolerance=1e-4):
+    assert abs(float(a) - b) < tolerance, (float(a), b)
+
+
+def refused(f, *kinds):
+    try:
+        result = f()
+    except Exception as error:
+        assert not kinds or type(error).__name__ in kinds, repr(error)
+        return type(error).__name__
+    raise AssertionError(f"not refused: {result}")
+
+
+# JAX, with what is written for it.
+
+
+def own_sine(jax):
+    f = jax.custom_jvp(lambda x: jax.numpy.sin(x))
+    f.defjvp(lambda x, t: (f(*x), 3.0 * t[0]))
+    return f
+
+
+@cell("jax", "a black box with a derivative")
+def _():
+    import jax
+
+    near(jax.grad(own_sine(jax))(0.3), 3.0)
+    return "custom_jvp, custom_vjp"
+
+
+@cell("jax", "the missing form is derived")
+def _():
+    import jax
+
+    near(jax.vjp(own_sine(jax), 0.3)[1](1.0)[0], 3.0)
+    backward = jax.custom_vjp(lambda x: jax.numpy.sin(x))
+    backward.defvjp(lambda x: (backward(x), None), lambda _, g: (g,))
+    refused(lambda: jax.jvp(backward, (0.3,), (1.0,)), "TypeError")
+    return "vjp from jvp"
+
+
+@cell("jax", "called from compiled programs")
+def _():
+    import jax
+
+    def f(x):
+        return jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
+
+    near(jax.jit(f)(jax.numpy.float32(1.5)), 3.0)
+    near(jax.vmap(f)(jax.numpy.ones(3))[1], 2.0)
+    return "pure_callback"
+
+
+@cell("jax", "at a native address")
+def _():
+    import jax
+
+    assert callable(jax.ffi.ffi_call)
+    return "ffi.ffi_call (exists)"
+
+
+@cell("jax", "checked")
+def _():
+    import jax
+    from jax.test_util import check_grads
+
+    refused(lambda: check_grads(own_sine(jax), (0.3,), order=1), "AssertionError")
+    return "check_grads"
+
+
+def by_optimistix(a, x=1.0, f=lambda x, a: x**3 + a * x - 2):
+    import jax
+    import optimistix
+
+    jax.config.update("jax_enable_x64", True)
+    return optimistix.root_find(f, optimistix.Newton(1e-12, 1e-12), x, a, throw=False).value
+
+
+@cell("optimistix", "roots")
+def _():
+    import jax
+
+    near(jax.grad(by_optimistix)(1.0), -0.25)
+    near(jax.grad(jax.grad(by_optimistix))(1.0), 1 / 32)
+    near(jax.vmap(jax.jit(jax.grad(by_optimistix)))(jax.numpy.ones(2))[1], -0.25)
+    return "own types; every order, compiled, in batches"
+
+
+@cell("optimistix", "a degenerate solution")
+def _():
+    import jax
+
+    return f"a double root gives {jax.grad(lambda a: by_optimistix(a, 1.1, lambda x, a: (x - 1) ** 2 - a))(0.0)}"
+
+
+@cell("optimistix", "least squares")
+def _():
+    import jax
+    import optimistix
+
+    def fit(a):
+        solver = optimistix.LevenbergMarquardt(1e-12, 1e-12)
+        return optimistix.least_squares(lambda x, a: jax.numpy.stack([x - a, x - 3 * a]), solver, 1.0, a).value
+
+    near(jax.grad(fit)(1.0), 2.0)
+    return "own types"
+
+
+@cell("jax", "anybody's solver")
+def _():
+    import jax
+
+    def root(a):
+        return jax.lax.custom_root(
+            lambda x: x**2 - a, 1.0, lambda f, x: jax.lax.stop_gradient(jax.numpy.sqrt(a)), lambda g, y: y / g(1.0)
+        )
+
+    near(jax.grad(root)(4.0), 0.25)
+    return "lax.custom_root"
+
+
+def by_diffrax(k, adjoint=None):
+    import diffrax
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, k: -k * y), diffrax.Tsit5(), 0.0, 1.0, 0.01, 1.0, k,
+        stepsize_controller=diffrax.PIDController(1e-9, 1e-9), adjoint=adjoint or diffrax.RecursiveCheckpointAdjoint(),
+    ).ys[-1]  # fmt: skip
+
+
+@cell("diffrax", "initial values")
+def _():
+    import diffrax
+    import jax
+
+    near(jax.grad(by_diffrax)(1.0), -math.exp(-1))
+    near(jax.grad(lambda k: by_diffrax(k, diffrax.BacksolveAdjoint()))(1.0), -math.exp(-1))
+    return "own types; of the steps by default, BacksolveAdjoint"
+
+
+@cell("jax", "assembly")
+def _():
+    import jax
+    from jax.experimental import sparse
+    from jax.experimental.sparse.linalg import spsolve
+
+    def f(v):
+        matrix = sparse.BCOO((v, jax.numpy.array([[0, 0], [1, 1]])), shape=(2, 2))
+        return (matrix @ jax.numpy.ones(2)).sum()
+
+    near(jax.grad(f)(jax.numpy.ones(2))[0], 1.0)
+    ends = jax.numpy.array([0, 1]), jax.numpy.array([0, 1, 2])
+    near(jax.grad(lambda v: spsolve(v, *ends, jax.numpy.ones(2)).sum())(2 * jax.numpy.ones(2))[0], -0.25)
+    near(jax.grad(lambda a: jax.scipy.sparse.linalg.cg(lambda x: a * x, jax.numpy.ones(2))[0].sum())(2.0), -0.5)
+    return "BCOO, spsolve, cg"
+
+
+@cell("jax", "eigenvalues")
+def _():
+    import jax
+    from jax.experimental.sparse.linalg import lobpcg_standard
+
+    def f(a):
+        matrix = jax.numpy.diag(jax.numpy.arange(1.0, 21.0)) * a
+        return lobpcg_standard(matrix, jax.numpy.eye(20)[:, -1:] + 0.1)[0][0]
+
+    near(f(1.0), 20.0)
+    return f"lobpcg_standard, whose gradient is {refused(lambda: jax.grad(f)(1.0))}"
+
+
+@cell("sparsejac", "a Jacobian whose pattern is found")
+def _():
+    import jax
+    import sparsejac
+    from jax.experimental import sparse
+
+    pattern = sparse.BCOO.fromdense(jax.numpy.eye(4))
+    assert sparsejac.jacfwd(lambda x: x**2, pattern)(jax.numpy.ones(4)).nse == 4
+    return f"the pattern given; {'a Hessian' if hasattr(sparsejac, 'hessian') else 'no Hessian of its own'}"
+
+
+@cell("jax", "vmap")
+def _():
+    import jax
+
+    near(jax.vmap(jax.grad(lambda x: x**2))(jax.numpy.ones(2))[0], 2.0)
+    kind = refused(lambda: jax.vmap(lambda x: x if x > 0 else -x)(jax.numpy.ones(2)))
+    value, linear = jax.linearize(lambda x: x**2, 3.0)
+    near(linear(1.0), 6.0)
+    return f"yes; a branch is {kind}; linearize"
+
+
+def cubed(x):
+    return x**3
+
+
+@cell("jax", "derivatives are pickled")
+def _():
+    import inspect
+
+    import jax
+
+    assert list(inspect.signature(jax.grad(cubed)).parameters) == ["x"]
+    return f"the signature; pickle: {refused(lambda: pickle.dumps(jax.grad(cubed)))}"
+
+
+@cell("jax", "reparametrised draws")
+def _():
+    import jax
+
+    key = jax.random.key(0)
+    assert float(jax.grad(lambda a: jax.random.gamma(key, a))(2.0)) > 0
+    return "jax.random, by keys"
+
+
+@cell("jax", "a discrete draw without an estimator")
+def _():
+    import jax
+
+    key = jax.random.key(0)
+    found = [
+        jax.grad(lambda r: jax.random.poisson(key, r).astype(float))(3.0),
+        jax.grad(lambda p: jax.random.bernoulli(key, p).astype(float))(0.5),
+    ]
+    assert [float(x) for x in found] == [0.0, 0.0]
+    return "a silent zero"
+
+
+@cell("jax", "a checkpoint draws the same")
+def _():
+    import jax
+
+    key = jax.random.key(0)
+    near(jax.grad(jax.checkpoint(lambda x: x * jax.random.normal(key)))(1.0), float(jax.random.normal(key)))
+    return "by keys"
+
+
+# PyTorch.
+
+
+def own_function(torch):
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.sin(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g
+
+    return Own
+
+
+@cell("torch", "a black box with a derivative")
+def _():
+    import torch
+
+    x = torch.tensor(0.3, requires_grad=True)
+    own_function(torch).apply(x).backward()
+    near(x.grad, 3.0)
+    return "autograd.Function"
+
+
+@cell("torch", "the missing form is derived")
+def _():
+    import torch
+    from torch.autograd import forward_ad
+
+    def forward():
+        with forward_ad.dual_level():
+            own_function(torch).apply(forward_ad.make_dual(torch.tensor(0.3), torch.tensor(1.0)))
+
+    refused(forward)
+    return "no"
+
+
+@cell("torch", "called from compiled programs")
+def _():
+    import torch
+
+    @torch.library.custom_op("effgrad::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    doubled.register_fake(torch.empty_like)
+    near(torch.compile(lambda x: doubled(x) + 1, fullgraph=True, backend="aot_eager")(torch.tensor(1.0)), 3.0)
+    return "custom_op"
+
+
+@cell("torch", "in batches")
+def _():
+    import torch
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return 2 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, dims, x):
+            return Own.apply(x), dims[0]
+
+    near(torch.func.vmap(Own.apply)(torch.ones(3))[0], 2.0)
+    return "a vmap method of the class"
+
+
+@cell("torch", "checked")
+def _():
+    import torch
+
+    x = torch.tensor(0.3, requires_grad=True, dtype=torch.float64)
+    refused(lambda: torch.autograd.gradcheck(own_function(torch).apply, x), "GradcheckError")
+    return "gradcheck"
+
+
+@cell("torch", "assembly")
+def _():
+    import torch
+
+    v = torch.ones(2, requires_grad=True)
+    torch.sparse.mm(torch.sparse_coo_tensor([[0, 1], [0, 1]], v, (2, 2)), torch.ones(2, 1)).sum().backward()
+    near(v.grad[0], 1.0)
+    matrix = torch.eye(3).to_sparse_csr()
+    return f"torch.sparse; spsolve on this processor: {refused(lambda: torch.sparse.spsolve(matrix, torch.ones(3)))}"
+
+
+@cell("torch", "eigenvalues")
+def _():
+    import torch
+
+    a = torch.tensor(1.0, requires_grad=True, dtype=torch.float64)
+    torch.lobpcg(torch.diag(torch.arange(1.0, 11.0, dtype=torch.float64)) * a, k=1)[0].sum().backward()
+    near(a.grad, 10.0, 1e-2)
+    return "lobpcg"
+
+
+@cell("torch", "vmap")
+def _():
+    import torch
+
+    near(torch.func.vmap(torch.func.grad(lambda x: x**2))(torch.ones(2))[0], 2.0)
+    kind = refused(lambda: torch.func.vmap(lambda x: x if x > 0 else -x)(torch.ones(2)))
+    _, linear = torch.func.linearize(lambda x: x**2, torch.tensor(3.0))
+    near(linear(torch.tensor(1.0)), 6.0)
+    near(torch.autograd.functional.hvp(lambda x: x**3, torch.tensor(2.0), torch.tensor(1.0))[1], 12.0)
+    return f"torch.func.vmap; a branch is {kind}; linearize, hvp"
+
+
+@cell("torch", "derivatives are pickled")
+def _():
+    import inspect
+
+    import torch
+
+    names = list(inspect.signature(torch.func.grad(cubed)).parameters)
+    return f"parameters {names}; pickle: {refused(lambda: pickle.dumps(torch.func.grad(cubed)))}"
+
+
+@cell("torch", "reparametrised draws")
+def _():
+    import torch
+
+    a = torch.tensor(2.0, requires_grad=True)
+    torch.distributions.Gamma(a, 1.0).rsample().backward()
+    assert float(a.grad) != 0
+    return "rsample"
+
+
+@cell("torch", "a discrete draw without an estimator")
+def _():
+    import torch
+
+    r = torch.tensor(3.0, requires_grad=True)
+    torch.poisson(r).backward()
+    assert float(r.grad) == 0
+    p = torch.tensor(0.5, requires_grad=True)
+    torch.bernoulli(p).backward()
+    assert float(p.grad) == 0
+    return "a silent zero"
+
+
+@cell("torch", "a checkpoint draws the same")
+def _():
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.tensor(1.0, requires_grad=True)
+    torch.manual_seed(0)
+    y = checkpoint(lambda x: x * torch.randn(()), x, use_reentrant=False)
+    y.backward()
+    near(x.grad, float(y))
+    return "by saving the state"
+
+
+# autograd.
+
+
+@cell("autograd", "a black box with a derivative")
+def _():
+    import autograd
+    from autograd.extend import defvjp, primitive
+
+    f = primitive(lambda x: math.sin(x))
+    defvjp(f, lambda y, x: lambda g: 3 * g)
+    near(autograd.grad(f)(0.3), 3.0)
+    refused(lambda: autograd.make_jvp(f)(0.3)(1.0))
+    return "primitive, defvjp; the missing form is not derived"
+
+
+@cell("autograd", "checked")
+def _():
+    import autograd.numpy as np
+    from autograd.test_util import check_grads
+
+    check_grads(np.sin, modes=["rev"])(0.3)
+    return "check_grads"
+
+
+@cell("autograd", "roots")
+def _():
+    import autograd
+    from autograd.misc.fixed_points import fixed_point
+
+    def root(a):
+        return fixed_point(lambda a: lambda x: 0.5 * (x + a / x), a, 1.0, lambda x, y: abs(x - y), 1e-12)
+
+    near(autograd.grad(root)(4.0), 0.25)
+    try:
+        near(autograd.grad(autograd.grad(root))(4.0), -1 / 32)
+    except Exception as error:
+        return f"fixed_point; a second derivative: {type(error).__name__} {error}"
+    return "fixed_point, every order"
+
+
+@cell("autograd", "initial values")
+def _():
+    import autograd
+    import autograd.numpy as np
+    from autograd.scipy.integrate import odeint
+
+    def f(k):
+        return odeint(lambda y, t, k: -k * y, np.array([1.0]), np.array([0.0, 1.0]), (k,))[-1, 0]
+
+    near(autograd.grad(f)(1.0), -math.exp(-1))
+    return "odeint"
+
+
+@cell("autograd", "linearize, hvp")
+def _():
+    import autograd
+
+    near(autograd.hessian_vector_product(lambda x: x**3)(2.0, 1.0), 12.0)
+    return f"hessian_vector_product; pickle: {refused(lambda: pickle.dumps(autograd.grad(cubed)))}"
+
+
+@cell("autograd", "a discrete draw without an estimator")
+def _():
+    import autograd
+    import autograd.numpy.random as npr
+
+    return f"an error: {refused(lambda: autograd.grad(lambda r: npr.poisson(r) * 1.0)(3.0))}"
+
+
+# CasADi.
+
+
+@cell("casadi", "a black box with a derivative")
+def _():
+    import casadi as ca
+
+    class Own(ca.Callback):
+        def __init__(self, **options):
+            ca.Callback.__init__(self)
+            self.construct("own", options)
+
+        def eval(self, args):
+            return [ca.sin(args[0])]
+
+    own, x = Own(enable_fd=True), ca.MX.sym("x")
+    near(ca.Function("g", [x], [ca.jacobian(own(x), x)])(0.3), math.cos(0.3))
+    refused(lambda: ca.Function("g", [x], [ca.jacobian(Own()(x), x)])(0.3))
+    near(own.map(3)(ca.DM([[0.1, 0.2, 0.3]]))[1], math.sin(0.2))
+    return "Callback; the missing form by differences; map"
+
+
+@cell("casadi", "roots")
+def _():
+    import casadi as ca
+
+    x, a = ca.MX.sym("x"), ca.MX.sym("a")
+    solver = ca.rootfinder("r", "newton", ca.Function("f", [x, a], [x**3 + a * x - 2]))
+    root = solver(1.0, a)
+    first = ca.jacobian(root, a)
+    near(ca.Function("g", [a], [first])(1.0), -0.25)
+    near(ca.Function("g", [a], [ca.jacobian(first, a)])(1.0), 1 / 32)
+    double = ca.rootfinder("r", "newton", ca.Function("f", [x, a], [(x - 1) ** 2 - a]), {"error_on_fail": False})
+    at = ca.Function("g", [a], [ca.jacobian(double(1.1, a), a)])(0.0)
+    return f"rootfinder, every order; a double root gives {float(at)}"
+
+
+@cell("casadi", "minima")
+def _():
+    import casadi as ca
+
+    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+    quiet = {"print_header": False, "print_iteration": False, "print_time": False, "print_status": False}
+    quiet |= {"qpsol": "qrqp", "qpsol_options": {"print_iter": False, "print_header": False}}
+    solver = ca.nlpsol("s", "sqpmethod", {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}, quiet)
+    found = solver(p=p, lbg=1, ubg=1)["x"]
+    derivative = ca.Function("g", [p], [ca.jacobian(found, p)])(1.0)
+    near(derivative[0], 0.0)
+    h, a = {"h": ca.DM.eye(1).sparsity(), "a": ca.Sparsity.dense(1, 1)}, ca.MX.sym("a")
+    conic = ca.conic("c", "qrqp", h, {"print_iter": False, "print_header": False})
+    moved = conic(h=1, g=-a, a=1, lba=-9, uba=9)["x"]
+    near(ca.Function("g", [a], [ca.jacobian(moved, a)])(1.0), 1.0)
+    return "nlpsol, conic"
+
+
+@cell("casadi", "initial values")
+def _():
+    import casadi as ca
+
+    x, k = ca.MX.sym("x"), ca.MX.sym("k")
+    for name in ("cvodes", "rk"):
+        solver = ca.integrator("F", name, {"x": x, "p": k, "ode": -k * x}, 0, 1)
+        end = solver(x0=1, p=k)["xf"]
+        near(ca.Function("g", [k], [ca.jacobian(end, k)])(1.0), -math.exp(-1), 1e-3)
+    return "integrator: CVODES, rk"
+
+
+@cell("casadi", "a Jacobian whose pattern is found")
+def _():
+    import casadi as ca
+
+    x = ca.MX.sym("x", 50)
+    y = x[1:] ** 2 - x[:-1]
+    assert ca.jacobian(y, x).nnz() == 98
+    near(ca.Function("g", [x], [ca.jtimes(y, x, ca.MX.ones(50))])(1.0)[0], 1.0)
+    assert ca.hessian(ca.sumsqr(y), x)[0].nnz() == 148
+    return "jacobian, hessian by their patterns; jtimes"
+
+
+@cell("casadi", "vmap")
+def _():
+    import casadi as ca
+
+    x = ca.SX.sym("x")
+    f = ca.Function("f", [x], [x**2])
+    near(f.map(3)(ca.DM([[1, 2, 3]]))[2], 9.0)
+    near(pickle.loads(pickle.dumps(f))(3), 9.0)
+    return f"map; a branch is {refused(lambda: x if x > 0 else -x)}; a Function is pickled"
+
+
+if __name__ == "__main__":
+    for system, row, f in TRIED:
+        try:
+            print(f"{system} | {row} | {f()}")
+        except Exception as error:
+            print(f"{system} | {row} | NOT SEEN: {type(error).__name__} {str(error)[:200]!r}")
