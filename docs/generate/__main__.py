@@ -5,7 +5,7 @@ import pathlib
 import sys
 from typing import Any
 
-PAGES = ("coverage", "conventions", "hard_cases", "limits", "stepper")
+PAGES = ("coverage", "conventions", "errors", "hard_cases", "limits", "stepper")
 
 
 def text(name: str) -> str:

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from effgrad import functions, loop  # noqa: F401 (functions registers the rules)
+from effgrad import errors, functions, loop  # noqa: F401 (functions registers the rules)
 from effgrad.api import (
     check_grad,
     debug_nans,
@@ -20,24 +20,7 @@ from effgrad.api import (
 )
 from effgrad.api.compare import compare
 from effgrad.api.explain import explain
-from effgrad.errors import (
-    Detached,
-    EffgradError,
-    EffgradWarning,
-    EscapedValue,
-    Irreproducible,
-    MemoryLimit,
-    NoCounterpart,
-    NoRule,
-    NotBatched,
-    NotDifferentiable,
-    NotFinite,
-    NotSmooth,
-    NotStaged,
-    Overwritten,
-    StagingWarning,
-    VersionWarning,
-)
+from effgrad.errors import *  # noqa: F403 (the errors and warnings, by their `__all__`)
 from effgrad.functions.numpy.linalg import symmetric
 from effgrad.fusion import fuse
 from effgrad.modes.checkpoint import checkpoint
@@ -70,22 +53,6 @@ else:
 
 
 __all__ = [
-    "Detached",
-    "EffgradError",
-    "EffgradWarning",
-    "EscapedValue",
-    "Irreproducible",
-    "MemoryLimit",
-    "NoCounterpart",
-    "NoRule",
-    "NotBatched",
-    "NotDifferentiable",
-    "NotFinite",
-    "NotSmooth",
-    "NotStaged",
-    "Overwritten",
-    "StagingWarning",
-    "VersionWarning",
     "check_grad",
     "checkpoint",
     "compare",
@@ -118,3 +85,4 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__all__ += errors.__all__

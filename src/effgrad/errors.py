@@ -14,6 +14,12 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
+__all__ = [
+    "EffgradError", "EscapedValue", "NoRule", "Detached", "NotDifferentiable", "NotSmooth", "NotFinite",
+    "Overwritten", "Irreproducible", "NotStaged", "NoCounterpart", "MemoryLimit", "BlockFailed", "NoWorkers",
+    "NotBatched", "EffgradWarning", "StagingWarning", "VersionWarning",
+]  # fmt: skip
+
 _PACKAGE = str(Path(__file__).parent)
 
 # The names of files that no user wrote: ours, Python's, NumPy's, and those of dataclasses.
