@@ -246,64 +246,47 @@ def _over_square(c: Any, a: Any, b: Any) -> Any:
     return np.divide(np.divide(c, size), size)
 
 
-_UNARY = {
-    np.positive: 1,
-    np.exp: lambda y, x: y,
-    np.exp2: lambda y, x: y * np.log(2.0),
-    np.expm1: lambda y, x: np.exp(x),
-    np.log: lambda y, x: _unless_infinite(np.reciprocal(x)),
-    np.log2: lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0))),
-    np.log10: lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0))),
-    np.log1p: lambda y, x: _unless_infinite(np.reciprocal(1 + x)),
-    np.sqrt: lambda y, x: _half_over(y),
-    np.cbrt: lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)),
-    np.square: lambda y, x: 2 * x,
-    np.reciprocal: lambda y, x: -y * y,
-    np.sin: lambda y, x: np.cos(x),
-    np.cos: lambda y, x: -np.sin(x),
-    np.tan: lambda y, x: 1 + y * y,
-    np.arcsin: lambda y, x: 1 / np.sqrt(_one_minus_square(x)),
-    np.arccos: lambda y, x: -1 / np.sqrt(_one_minus_square(x)),
-    np.arctan: lambda y, x: 1 / (1 + x * x),
-    np.sinh: lambda y, x: np.cosh(x),
-    np.cosh: lambda y, x: np.sinh(x),
-    np.tanh: lambda y, x: 1 - y * y,
-    np.arcsinh: lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
-    np.arccosh: lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
-    np.arctanh: lambda y, x: np.reciprocal(_one_minus_square(x)),
-    np.deg2rad: np.pi / 180,
-    np.rad2deg: 180 / np.pi,
-    np.radians: np.pi / 180,
-    np.degrees: 180 / np.pi,
-    np.fabs: lambda y, x: _sign(x),
-    np.absolute: lambda y, x: _sign(x),
-}
-_SERIES = {
-    np.exp: laurent.exponential,
-    np.sin: laurent.sine,
-    np.cos: lambda x: laurent.sine(x, cosine=True),
-    np.log: laurent.logarithm,
-    np.sqrt: lambda x: laurent.power(x, 0.5),
-    np.square: lambda x: laurent.multiply(x, x),
-    np.reciprocal: lambda x: laurent.power(x, -1.0),
-    np.cbrt: lambda x: laurent.power(x, 1 / 3),
-    np.fabs: _size_series,
-    np.absolute: _size_series,
-    np.hypot: _hypot_series,
-}
-UNARY = {function: elementwise(function, partial, series=_SERIES.get(function)) for function, partial in _UNARY.items()}
-
-_BINARY = {
-    np.hypot: (lambda y, a, b: over(a, y), lambda y, a, b: over(b, y)),
-    np.arctan2: (lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b)),
-    np.logaddexp: (lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
-    np.nextafter: (1, None),
-    np.heaviside: (None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
-    np.copysign: (lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
-}
-BINARY = {
-    function: elementwise(function, *partials, series=_SERIES.get(function)) for function, partials in _BINARY.items()
-}
+UNARY = {primitive.function: primitive for primitive in (
+    elementwise(np.positive, 1),
+    elementwise(np.exp, lambda y, x: y, series=laurent.exponential),
+    elementwise(np.exp2, lambda y, x: y * np.log(2.0)),
+    elementwise(np.expm1, lambda y, x: np.exp(x)),
+    elementwise(np.log, lambda y, x: _unless_infinite(np.reciprocal(x)), series=laurent.logarithm),
+    elementwise(np.log2, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0)))),
+    elementwise(np.log10, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0)))),
+    elementwise(np.log1p, lambda y, x: _unless_infinite(np.reciprocal(1 + x))),
+    elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5)),
+    elementwise(
+        np.cbrt, lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)), series=lambda x: laurent.power(x, 1 / 3)),
+    elementwise(np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x)),
+    elementwise(np.reciprocal, lambda y, x: -y * y, series=lambda x: laurent.power(x, -1.0)),
+    elementwise(np.sin, lambda y, x: np.cos(x), series=laurent.sine),
+    elementwise(np.cos, lambda y, x: -np.sin(x), series=lambda x: laurent.sine(x, cosine=True)),
+    elementwise(np.tan, lambda y, x: 1 + y * y),
+    elementwise(np.arcsin, lambda y, x: 1 / np.sqrt(_one_minus_square(x))),
+    elementwise(np.arccos, lambda y, x: -1 / np.sqrt(_one_minus_square(x))),
+    elementwise(np.arctan, lambda y, x: 1 / (1 + x * x)),
+    elementwise(np.sinh, lambda y, x: np.cosh(x)),
+    elementwise(np.cosh, lambda y, x: np.sinh(x)),
+    elementwise(np.tanh, lambda y, x: 1 - y * y),
+    elementwise(np.arcsinh, lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x)))),
+    elementwise(np.arccosh, lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1)))),
+    elementwise(np.arctanh, lambda y, x: np.reciprocal(_one_minus_square(x))),
+    elementwise(np.deg2rad, np.pi / 180),
+    elementwise(np.rad2deg, 180 / np.pi),
+    elementwise(np.radians, np.pi / 180),
+    elementwise(np.degrees, 180 / np.pi),
+    elementwise(np.fabs, lambda y, x: _sign(x), series=_size_series),
+    elementwise(np.absolute, lambda y, x: _sign(x), series=_size_series),
+)}  # fmt: skip
+BINARY = {primitive.function: primitive for primitive in (
+    elementwise(np.hypot, lambda y, a, b: over(a, y), lambda y, a, b: over(b, y), series=_hypot_series),
+    elementwise(np.arctan2, lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b)),
+    elementwise(np.logaddexp, lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
+    elementwise(np.nextafter, 1, None),
+    elementwise(np.heaviside, None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
+    elementwise(np.copysign, lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
+)}  # fmt: skip
 
 sinc = elementwise(np.sinc, _sinc_partial)
 
