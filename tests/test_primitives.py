@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from effgrad import check_grad, grad
+from effgrad import check_grad, compile, grad, value_and_grad
 from effgrad.functions import python
 from effgrad.primitives.elementwise import BINARY, UNARY
 
@@ -60,3 +60,16 @@ def test_sums_of_products_of_the_math_module():
     rules = {name: rule for owner, name, rule in python.RULES if owner is math}
     assert grad(lambda x: rules["sumprod"]([x, 2.0], [x, 3.0]))(1.5) == 3.0
     assert grad(lambda x: rules["fma"](x, x, 1.0))(1.5) == 3.0
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: math.ldexp(x, 3) ** 2, lambda x: math.ldexp(x * 1e-300, 1000), lambda x: math.modf(x)[0] ** 2,
+    lambda x: math.frexp(x)[0] ** 3 * math.frexp(x)[1], lambda x: math.remainder(x, 0.4) ** 2,
+    lambda x: math.remainder(7.0, x) ** 2, lambda x: math.nextafter(x, 9.0) ** 2,
+])  # fmt: skip
+@pytest.mark.parametrize("x", [1.37, -2.61, 5.13])
+def test_parts_of_numbers_in_the_math_module(f, x):
+    value, derivative = value_and_grad(f)(x)
+    assert value == pytest.approx(f(x), rel=1e-12)
+    assert derivative == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-6)
+    assert compile(grad(f))(x) == pytest.approx(derivative, rel=1e-12)

@@ -9,12 +9,13 @@ import scipy.special
 
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.value import Tracer, plain, plain_tree
+from effgrad.primitives.given import as_computed
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
     **{name: name for name in (
         "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log2", "log10", "log1p", "sqrt", "fabs", "hypot",
-        "degrees", "radians", "copysign", "fmod", "cbrt", "exp2", "isnan", "isinf", "isfinite",
+        "degrees", "radians", "copysign", "fmod", "cbrt", "exp2", "isnan", "isinf", "isfinite", "nextafter",
     )},
     **{f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "atan2": "arctan2", "pow": "power", "prod": "prod",
@@ -37,6 +38,16 @@ def _log(x: Any, *base: Any) -> Any:
 
 def _hypot(*sides: Any) -> Any:
     return np.sqrt(sum(side * side for side in sides)) if len(sides) != 2 else np.hypot(*sides)
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = np.trunc(plain(x))
+    return x - whole, whole
+
+
+def _frexp(x: Any) -> tuple[Any, int]:
+    exponent = math.frexp(float(plain(x)))[1]
+    return x * 2.0**-exponent, exponent
 
 
 def _float(value: Any = 0.0) -> Any:
@@ -97,6 +108,10 @@ RULES: list[tuple[Any, str, Any]] = [
     (math, "dist", lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))),
     (math, "sumprod", lambda p, q: sum(a * b for a, b in zip(p, q, strict=True))),
     (math, "fma", lambda x, y, z: x * y + z),
+    (math, "ldexp", as_computed(math.ldexp, lambda x, i: x * 2.0**i)),
+    (math, "remainder", as_computed(math.remainder, lambda x, y: x - y * np.rint(plain(x) / plain(y)))),
+    (math, "modf", _modf),
+    (math, "frexp", _frexp),
     (math, "erf", _numeric(math.erf, scipy.special.erf)),
     (math, "erfc", _numeric(math.erfc, scipy.special.erfc)),
     (math, "gamma", _numeric(math.gamma, scipy.special.gamma)),

@@ -23,11 +23,6 @@ NO_RULE = {
         "use np.array of a list": "fromiter",
         "an array of objects: use np.vectorize": "frompyfunc",
     },
-    "math": {
-        "of the bits of a number": "frexp ldexp nextafter",
-        "its parts are x - np.trunc(x) and np.trunc(x)": "modf",
-        "write x - y * round(x / y)": "remainder",
-    },
 }
 # Functions about NumPy and not of arrays.
 ASIDE = """broadcast_shapes get_include get_printoptions getbufsize geterr geterrcall info isdtype isfortran isscalar

@@ -62,7 +62,9 @@ def _transform(kind: str, inverse: bool) -> Any:
     return rule
 
 
-def _several(one: Any) -> Any:
+def along_several(one: Any) -> Any:
+    """A transform along several axes from that along one."""
+
     def rule(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
         if axes is None:
             axes = np.arange(np.ndim(plain(x))) if s is None else np.arange(-np.size(s), 0)
@@ -111,6 +113,6 @@ RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fft, {
         "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2",
         "rfft2", "irfft2")},
     **{name: _hermitian(name) for name in ("hfft2", "hfftn", "ihfft2", "ihfftn")},
-    **ONE, **{f"{name}n": _several(rule) for name, rule in ONE.items()},
+    **ONE, **{f"{name}n": along_several(rule) for name, rule in ONE.items()},
     "next_fast_len": constant(scipy.fft.next_fast_len), "prev_fast_len": constant(scipy.fft.prev_fast_len),
 })  # fmt: skip

@@ -5,8 +5,7 @@ from typing import Any
 import scipy.fftpack
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
-from effgrad.functions.scipy.fft import ONE, OPPOSITE
+from effgrad.functions.scipy.fft import ONE, OPPOSITE, along_several
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.joining import shape_of
@@ -39,13 +38,7 @@ def _cosines(name: str) -> Any:
         return one(x, OPPOSITE[type] if inverse else type, n, axis, norm)
 
     def several(x: Any, type: int = 2, shape: Any = None, axes: Any = None, norm: Any = None) -> Any:
-        if axes is None:
-            axes = np.arange(np.ndim(plain(x))) if shape is None else np.arange(-np.size(shape), 0)
-        axes = [int(axis) for axis in np.atleast_1d(axes)]
-        lengths = [None] * len(axes) if shape is None else np.atleast_1d(shape).tolist()
-        for axis, n in zip(axes, lengths, strict=True):
-            x = rule(x, type, n, axis, norm)
-        return x
+        return along_several(rule)(x, type, shape, axes, norm)
 
     return several if name[-1] == "n" else rule
 
