@@ -165,6 +165,7 @@ def network(w, x):
     return np.sum(np.tanh(np.matmul(x, w)) ** 2) + np.sum(w * w)
 
 
+@pytest.mark.eager  # tensors are not compiled
 def test_derivatives_of_tensors_of_pytorch_are_tensors():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     for kind in (torch.float64, torch.float32):

@@ -181,7 +181,7 @@ class Storage:
             self.writer = np.full(self.addresses.size, -1)
             self.element = np.zeros(self.addresses.size, int)
         self.writes.append(value)
-        self.element[addresses] = np.arange(np.size(addresses)).reshape(np.shape(addresses))
+        self.element[addresses] = np.arange(addresses.size).reshape(addresses.shape) if addresses.ndim else 0
         self.writer[addresses] = len(self.writes) - 1
 
     def settle(self) -> Any:

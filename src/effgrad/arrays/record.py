@@ -6,6 +6,7 @@ that nobody writes to is never copied, and none is locked. A write that is no op
 function has returned, is noticed by a checksum when the recording is used.
 """
 
+import functools
 import weakref
 from typing import Any
 
@@ -46,7 +47,7 @@ class Protected:
         known = self.arrays.get(id(array))
         if known is None:
             known = self.arrays[id(array)] = array, array.view(), _checksum(array)
-            _records.add(self)
+            _records[id(self)] = weakref.ref(self, functools.partial(_records.pop, id(self)))
         return known[1]
 
     def _copy(self, array: Any) -> Any:
@@ -77,14 +78,17 @@ class Protected:
                 )
 
 
-# The recordings that have views of the program's large arrays.
-_records: weakref.WeakSet[Protected] = weakref.WeakSet()
+# The recordings that have views of the program's large arrays. An empty WeakSet takes a microsecond to walk, and each
+# write asks.
+_records: dict[int, weakref.ref[Protected]] = {}
 
 
 def preserve(array: Array) -> None:
     """Let recordings keep what is in an array's memory, before the program writes to it."""
-    for record in list(_records):
-        record.preserve(array)
+    for ref in tuple(_records.values()):
+        record = ref()
+        if record is not None:
+            record.preserve(array)
 
 
 def _checksum(array: Array) -> Any:

@@ -21,11 +21,12 @@ from effgrad.arrays.marks import mark, marking
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
-from effgrad.arrays.value import Tracer, example, plain_tree
+from effgrad.arrays.value import Tracer, example, plain, plain_tree
 from effgrad.errors import Detached
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Half | None]
+NUMBERS = frozenset((float, np.float64))
 # The steps from the elements of complex memory to what an array of their real or imaginary parts sees.
 REAL = Half(np.real, lambda z, part: part + 1j * np.imag(z))
 IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
@@ -279,6 +280,19 @@ def whole(value: Any) -> Any:
         return value
     storage = known.storage
     return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
+
+
+def write_number(memory: Memory, array: Array, key: Any, value: Any) -> bool:
+    """Write a number to one element of an array whose memory is in the table. Return whether that is what this is."""
+    if type(plain(value)) not in NUMBERS or not array.flags.writeable:
+        return False
+    at, half = memory.place(array)
+    address = at[key]
+    if half is not None or not isinstance(address, np.integer):
+        return False
+    preserve(array)
+    memory.storage.write(address, value)
+    return True
 
 
 def memory_for(array: Array) -> Memory:

@@ -19,7 +19,7 @@ import numpy as np
 from effgrad.arrays.ndarray import decides
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, traced_inside
-from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read
+from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
 from effgrad.program.classes import OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.resolve import call, call_inside
@@ -216,15 +216,14 @@ def write(array: Any, key: Any, value: Any) -> None:
         for name, part in zip(array.dtype.names, value, strict=True):
             setitem(part, array[name], key)
         return
-    before = memory_of(array)
-    if before is not None and isinstance(value, Tracer) and is_same(array, key, value, before):
-        return
-    handle(array)[key] = value
+    known = memory_of(array)
+    if known is None or not (write_number(known, array, key, value) or is_same(array, key, value, known)):
+        handle(array)[key] = value
 
 
 def is_same(array: Any, key: Any, value: Any, memory: Any) -> bool:
     """Whether an array is written onto its own place, as the last step of `a[i] += v` does."""
-    place = array[key]
+    place = array[key] if isinstance(value, Tracer) else None
     if type(place) is not np.ndarray or not np.may_share_memory(place, array):
         return False
     known = memory.values.get(id(place))
