@@ -367,3 +367,21 @@ def test_integers_are_shifted(backend):
     compiled, x = compile(lambda x: (x << 2) + (x >> 1), backend=backend), np.array([3, -8])
     for y in (x, x + 1):
         np.testing.assert_array_equal(compiled(y), (y << 2) + (y >> 1))
+
+
+TRUTHS = {
+    "not x": lambda x: 1.0 if not x else 2 * x,
+    "x or y": lambda x: (x or 3.0) * 2,
+    "bool(x)": lambda x: x * x if bool(x * 0.5) else 5.0,
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_the_truth_of_a_number_has_two_answers(name):
+    """A program asked whether a number is zero was staged again for every number."""
+    f = TRUTHS[name]
+    compiled, slopes = effgrad.compile(f), effgrad.compile(effgrad.grad(f))
+    for x in (0.1, 0.2, 3.0, 0.0, -1.0, np.nan):
+        np.testing.assert_equal(compiled(x), f(x))
+        np.testing.assert_equal(slopes(x), effgrad.grad(f)(x))
+    assert "2 programs" in repr(compiled) and "2 programs" in repr(slopes)

@@ -253,3 +253,15 @@ def test_a_function_of_too_many_paths_warns(monkeypatch):
     compiled = compile(grad(stairs))
     with pytest.warns(StagingWarning, match="f, which a solver calls, takes more than 3 paths.*np.where"):
         assert compiled(2.0) == pytest.approx(grad(stairs)(2.0), rel=1e-9)
+
+
+def test_states_at_given_times_are_an_array():
+    """A library copies them with np.array, in code of its own."""
+
+    def copied(k):
+        result = decay(k, t_eval=np.array([0.5, 1.0]), rtol=1e-10, atol=1e-12)
+        return np.sum(np.array(result.y) * np.asarray(result.t))
+
+    compiled = compile(grad(copied))
+    for k in (1.0, 2.0):
+        assert compiled(k) == pytest.approx(-0.25 * np.exp(-0.5 * k) - np.exp(-k), rel=1e-7)

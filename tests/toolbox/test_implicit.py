@@ -515,3 +515,9 @@ def test_a_minimum_that_is_none_is_refused():
         grad(lambda a: so.minimize(
             lambda x: (x[0] - 3) ** 2, [0.5], method="trust-constr", bounds=so.Bounds(0.0, a), options={"maxiter": 2}
         ).x[0])(2.0)  # fmt: skip
+
+
+def test_newton_takes_a_list_of_arguments():
+    """SciPy calls `f(x, *args)` with them, so a list is as good as a tuple."""
+    found = grad(lambda a: so.newton(lambda x, a, b: x**2 - a * b, 1.0, args=[a, 2.0]))(2.0)
+    assert found == pytest.approx(0.5)

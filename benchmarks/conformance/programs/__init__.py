@@ -20,7 +20,7 @@ import warnings
 from benchmarks.conformance.programs.checkout import NotThere, Program
 from benchmarks.conformance.programs.judge import QUESTIONS, judge
 
-AREAS = ("simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks")
+AREAS = ("simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks", "solvers")
 PLACE = pathlib.Path(__file__).parents[2] / "results" / "programs.md"
 SECONDS = 150
 OUTCOMES = ("agrees", "refused", "wrong", "failed", "undecided", "not there")

@@ -119,7 +119,7 @@ class Staged(TracedArray):
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:
-        return bool(settled(self))
+        return bool(settled(self != 0 if self.dtype.kind in "fc" else self))
 
     def __int__(self) -> int:
         return int(settled(self))

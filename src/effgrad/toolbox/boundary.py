@@ -148,7 +148,9 @@ class TracedSpline:
         return values + h * ((s**3 - 2 * s**2 + s) * self.f[:, i] + (s**3 - s**2) * self.f[:, i + 1])
 
 
-@rule_of(scipy.integrate.solve_bvp, "fun", "bc", "fun_jac", "bc_jac", columns=["fun"], ragged=["x", "y", "yp"])
+@rule_of(
+    scipy.integrate.solve_bvp, "fun", "bc", "fun_jac", "bc_jac", columns=["fun"], ragged=lambda _: ("x", "y", "yp")
+)
 def solve_bvp_rule(call: Call) -> Value:
     """The rule of `solve_bvp`: its fields x, y, yp, p and sol."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))

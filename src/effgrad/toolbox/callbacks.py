@@ -167,7 +167,8 @@ class Ragged(NDArrayOperatorsMixin):
         return function(*_regular(args), **_regular(kwargs))
 
     def __array__(self, dtype: Value = None, copy: Value = None) -> Value:
-        return np.asarray(self.value, dtype)
+        value = self.value
+        return value.__array__(dtype) if traced_inside(value) else np.asarray(value, dtype)
 
     def __getattr__(self, name: str) -> Value:
         return getattr(self.value, name)

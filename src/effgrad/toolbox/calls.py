@@ -22,14 +22,14 @@ Arguments: TypeAlias = dict[str, Value]
 
 def rule_of(
     original: Function, *functions: str, chosen: Callable[[], Value] = lambda: None, columns: Iterable[str] = (),
-    ragged: Iterable[str] = (),
+    ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (),
 ) -> Callable[[Callable[..., Value]], Calling]:  # fmt: skip
     """A decorator: the rule of a function of SciPy, from `rule(call)`.
 
     The arguments named by `functions` are the user's; the first of them is observed for traced values. `chosen` says
     what a context around the call has chosen; a compiled program keeps that. The functions named by `columns` act on
-    columns, of which a solver asks for any number; a call back knows them by what they do to one. The fields of the
-    result named by `ragged` are as long as the solver likes.
+    columns, of which a solver asks for any number; a call back knows them by what they do to one. `ragged` names the
+    fields of the result that are as long as the solver likes, for some arguments.
     """
     signature = inspect.signature(original)
 
@@ -44,7 +44,7 @@ def rule_of(
                     given |= {name: by_columns(given[name]) for name in columns if callable(given.get(name))}
                 return rule(Call(original, signature, given, functions, choice, kept))
 
-            return called_back(run, original.__name__, ragged)
+            return called_back(run, original.__name__, ragged(arguments))
 
         return Calling(called)
 
@@ -74,7 +74,9 @@ class Call:
         self.choice, self.kept = choice, kept
         self.name = original.__name__
         args = self.get("args", ())
-        self.args: tuple[Value, ...] = args if isinstance(args, tuple) else (args,)
+        # SciPy takes a list for one argument, but where it writes `f(x, *args)` without asking.
+        starred = isinstance(args, list) and self.name in ("newton", "fixed_point")
+        self.args: tuple[Value, ...] = tuple(args) if isinstance(args, tuple) or starred else (args,)
         self.observed = {
             name: Observed(arguments[name], self.args) for name in functions if callable(arguments.get(name))
         }

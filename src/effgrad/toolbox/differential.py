@@ -25,7 +25,7 @@ from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.boundary import solve_bvp_rule
-from effgrad.toolbox.calls import Call, rule_of
+from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.frozen import (
     Function,
     Observed,
@@ -201,7 +201,12 @@ def _chosen() -> str:
     return choice
 
 
-@rule_of(scipy.integrate.solve_ivp, "fun", chosen=_chosen, ragged=["t", "y"])
+def _of_any_length(arguments: Arguments) -> tuple[str, ...]:
+    """The fields that have a column for each step of the solver, or up to an event."""
+    return ("t", "y") if arguments.get("t_eval") is None or arguments.get("events") is not None else ()
+
+
+@rule_of(scipy.integrate.solve_ivp, "fun", chosen=_chosen, ragged=_of_any_length)
 def _solve_ivp(call: Call) -> Value:
     args, options = call.get("args") or (), call.arguments.get("options", {})
     fun, events = call.arguments["fun"], call.get("events")
