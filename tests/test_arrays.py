@@ -566,3 +566,14 @@ def test_a_function_of_jax_says_what_it_was_given():
     library = Jax()
     with pytest.raises(Detached, match=r"takes plain numbers(.|\n)*test_arrays\.py"):
         grad(lambda x: library.xp.sum(library.xp.sin(x)))(np.ones(3))
+
+
+def test_a_rule_of_the_user_names_the_library_that_it_does_not_know(library):
+    """The call of a rule on such an array performed itself, over and over, until Python's stack was full."""
+
+    @effgrad.rule(vjp=lambda g, y, x: (2.0 * g,))
+    def doubled(x):
+        return 2.0 * x
+
+    with pytest.raises(effgrad.NoCounterpart, match="is not known for arrays of"):
+        grad(lambda x: np.sum(doubled(x)))(library.array([1.0, 2.0]))

@@ -743,7 +743,7 @@ MUTANTS = [
     ("tangents are not checked", C, "if _first(result.shadow) is not NotImplemented:", "if False:", probe_forward_mode),
     ("tangents overwrite", C, "tangent if part is None else tangent + part", "tangent if part is None else part",
      probe_forward_mode),
-    ("answers of nobody", C, "if not isinstance(result, Tracer) or result.owner is not self:", "if False:",
+    ("answers of nobody", C, "if not owned_by(result, self):", "if False:",
      probe_protocol),
     ("names are used twice", C, "if u in self.values:", "if False:", probe_protocol),
     ("operations are processed twice", C, "if u in self.processed:", "if False:", probe_backward),

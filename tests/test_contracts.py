@@ -123,7 +123,7 @@ PASS = """        if cell.cotangent is not None:
             for target, part in operation.pull(cell.cotangent):
                 target.accumulate(part)
 """
-MODE = "effgrad.modes.mode"
+MODE, BACKWARD, WALK = "effgrad.modes.mode", "effgrad.modes.backward", "effgrad.modes.walk"
 MUTANTS = [
     Mutant("dropped accumulation", "tape", "cotangents.accumulate(collected, source, part)\n",
            "collected[source] = part\n", CONTRACTS),
@@ -141,15 +141,15 @@ MUTANTS = [
     Mutant("floats: partials swapped", "tape", "((x.shadow, {0}), (y.shadow, {1}))",
            "((x.shadow, {1}), (y.shadow, {0}))", REPRESENTS),
     Mutant("checkpoint: results seeded one off", "tape", "in zip(rerun.names, parts, given, strict=True)",
-           "in zip(rerun.names, parts[1:], given)", CONTRACTS, MODE),
+           "in zip(rerun.names, parts[1:], given)", CONTRACTS, WALK),
     Mutant("checkpoint: dropped if one result is unused", "tape", "if all(cotangent is None",
-           "if any(cotangent is None", CONTRACTS, MODE),
+           "if any(cotangent is None", CONTRACTS, WALK),
     Mutant("dropped accumulation", "taped", "collected[target] = cotangents.add(collected[target], part)",
-           "collected[target] = part", CONTRACTS, MODE),
-    Mutant("first to last", "taped", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
-    Mutant("last operation forgotten", "taped", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS, MODE),
+           "collected[target] = part", CONTRACTS, WALK),
+    Mutant("first to last", "taped", RANGE, "range(first, len(entries))", CONTRACTS, WALK),
+    Mutant("last operation forgotten", "taped", RANGE, "range(len(entries) - 2, first - 1, -1)", CONTRACTS, WALK),
     Mutant("one name for two values", "taped", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
-           CONTRACTS, MODE),
+           CONTRACTS, WALK),
     Mutant("confused perturbation", "taped", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("only the first argument", "taped", "in enumerate(shadows) if", "in [*enumerate(shadows)][:1] if",
            CONTRACTS, MODE),
@@ -177,10 +177,10 @@ MUTANTS = [
     Mutant("stops early", "continuation", "while self.pending:", "while len(self.pending) > 1:", CONTRACTS),
     Mutant("confused perturbation", "continuation", OWNS, "isinstance(a, Tracer)", REPRESENTS, MODE),
     Mutant("dropped accumulation", "delta", "collected[target] = cotangents.add(collected[target], part)",
-           "collected[target] = part", CONTRACTS, MODE),
-    Mutant("first to last", "delta", RANGE, "range(first, len(entries))", CONTRACTS, MODE),
+           "collected[target] = part", CONTRACTS, WALK),
+    Mutant("first to last", "delta", RANGE, "range(first, len(entries))", CONTRACTS, WALK),
     Mutant("one name for two terms", "delta", "return len(self.entries) - 1", "return max(0, len(self.entries) - 2)",
-           CONTRACTS, MODE),
+           CONTRACTS, WALK),
     Mutant("transpose of another argument", "delta", "shares([self.argument]", "shares([0]", CONTRACTS),
     Mutant("a sum without its last term", "delta", "for scale in term.terms:", "for scale in term.terms[:1]:",
            CONTRACTS),
@@ -202,7 +202,7 @@ MUTANTS = [
            "if any(cell.cotangent is not None for cell in cells)", "if all(cell.cotangent is None for cell in cells)",
            CONTRACTS),
 ]  # fmt: skip
-# Each mode, and the modules that it is made in, after the one that all share.
+# Each mode, and the modules that it is made in, after those that all share.
 CHAINS = {
     "tape": ("FastTaped", "effgrad.modes.taped", "effgrad.fast.recording"),
     "dual": ("FastForward", "effgrad.modes.forward", "effgrad.fast.dual"),
@@ -219,7 +219,7 @@ CHAINS = {
 def mutated(mutant):
     """The mode of a mutant, made of copies of its modules, one of them with the mutant's text."""
     kind, *own = CHAINS[mutant.file]
-    chain = [MODE, *own]
+    chain = [MODE, BACKWARD, WALK, *own]
     where = mutant.module or own[-1]
     originals = {name: importlib.import_module(name) for name in chain}
     try:

@@ -1,4 +1,4 @@
-"""What can go wrong when a program is differentiated, each with what to write instead.
+"""The errors of differentiation, each with what to write instead.
 
 Every error has a short code, points at the line of the user's program, and has a section in docs/errors.md.
 """

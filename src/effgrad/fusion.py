@@ -17,7 +17,7 @@ from effgrad import program
 from effgrad.api.gradient import record_pullback
 from effgrad.api.results import directions, joined
 from effgrad.arrays.traced import Mutable, Traced, is_written
-from effgrad.arrays.value import Tracer, constant, depends, perform, plain
+from effgrad.arrays.value import Tracer, constant, depends, owned_by, perform, plain
 from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
 from effgrad.primitives.complexes import is_complex
@@ -51,7 +51,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
         innermost = max(owners, key=lambda owner: owner.serial, default=None)
         if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
             return read(*args, **kwargs)
-        moving = [isinstance(leaf, Traced) and leaf.owner is innermost for leaf in leaves]
+        moving = [owned_by(leaf, innermost) for leaf in leaves]
         fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
         inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 

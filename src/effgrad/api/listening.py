@@ -17,10 +17,12 @@ from effgrad.api.explanation import Activation, Argument, Share, Step
 from effgrad.api.records import NOT_RECORDED, parameter, plain_value, record, shown
 from effgrad.arrays.value import Tracer
 from effgrad.errors import user_frame
-from effgrad.modes.checkpoint import values_of
+from effgrad.modes.backward import ReverseMode
 from effgrad.modes.hessian import EdgePushing
-from effgrad.modes.mode import ListMode, Mode, Operation, ReverseMode
+from effgrad.modes.mode import Mode, Operation
+from effgrad.modes.rerun import values_of
 from effgrad.modes.reverse import Reverse
+from effgrad.modes.walk import ListMode
 
 
 class Listener:

@@ -19,7 +19,7 @@ from effgrad.api.results import (
     like,
     outside,
 )
-from effgrad.api.run import run
+from effgrad.api.run import run, run_batched
 from effgrad.api.singular import completed
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.library_array import LibraryArray
@@ -27,7 +27,7 @@ from effgrad.arrays.namespace import given_back, of_another_library, taken
 from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
-from effgrad.modes.batched import Batch, run_batched
+from effgrad.modes.batched import Batch
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives.complexes import is_complex
 from effgrad.program import read

@@ -75,7 +75,7 @@ def _step(explanation: Explanation, step: Step, performed: list[tuple[str, str]]
 
 
 def _shares(step: Step) -> list[str]:
-    """Where the cotangent of a step goes, a sentence for each share."""
+    """Return where the cotangent of a step goes, a sentence for each share."""
     if step.kind == "part ends":
         return [f"{s.name} is that result again: ⟨{s.name}⟩ becomes {s.total}" for s in step.shares]
     return [

@@ -7,15 +7,17 @@ import numpy as np
 
 from effgrad.api.explanation import Shown
 from effgrad.arrays.value import Tracer, plain
+from effgrad.modes.backward import UNRECORDED
 from effgrad.modes.checkpointed import Checkpointed
 from effgrad.modes.continuation import Continuation
 from effgrad.modes.delta import Add, Delta
 from effgrad.modes.forward import Forward
 from effgrad.modes.hessian import EdgePushing
-from effgrad.modes.mode import UNRECORDED, ListMode, Mode, Operation
+from effgrad.modes.mode import Mode, Operation
 from effgrad.modes.reverse import Reverse
 from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
+from effgrad.modes.walk import ListMode
 from effgrad.primitives.cotangents import Block, Masked, Scattered
 
 NOT_RECORDED = "not recorded"

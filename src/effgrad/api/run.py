@@ -7,6 +7,7 @@ from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.value import released
 from effgrad.effects.confined import confined
+from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
 from effgrad.program.user_code import user_code
@@ -46,6 +47,11 @@ def _run(
         # The shadows as they are now: an input that the program writes to names another value later.
         shadows = [variable.shadow for variable in variables]
         return finish(activation, shadows, f(variables))
+
+
+def run_batched(count: int, program: Callable[[Batch], Result]) -> Result:
+    """Return the result of a program that is given an activation for a number of members."""
+    return _run(Batch(count), lambda _: None, (), lambda batch, *_: program(batch))
 
 
 class Outputs(NamedTuple):

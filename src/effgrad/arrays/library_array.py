@@ -97,7 +97,7 @@ class LibraryArray(TracedArray):
         return type(self)(self.owner, self.owner.copied(self.primal), None)
 
     def plain(self) -> "LibraryArray":
-        """What `plain` finds: to a rule, the array is plain."""
+        """Return the array itself: to a rule it is plain."""
         return self
 
     shape = property(lambda self: self.owner.shape(self.primal))

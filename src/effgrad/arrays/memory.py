@@ -310,7 +310,7 @@ class Half:
 
 
 class Handle:
-    """What an array keeps about its memory: the storage, the way to its elements, and when it was last read.
+    """An array's link to its memory: the storage, the way to its elements, and when it was last read.
 
     With a `half` it sees the real or imaginary parts of the elements alone.
     """

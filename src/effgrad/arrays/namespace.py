@@ -75,7 +75,7 @@ class Library(Evaluation):
             _running.reset(token)
 
     def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
-        """What a counterpart makes of plain arguments, as values of the library."""
+        """Return the result of a counterpart of plain arguments, as values of the library."""
         values, numbers = [], False
         for a in args:
             if type(a) is LibraryArray and a.owner is self:
@@ -122,7 +122,7 @@ class Library(Evaluation):
         return plain(value)
 
     def exposed(self, value: Any) -> Any:
-        """What C code sees of a value."""
+        """Return the array that compiled code is given."""
         return plain(value).__array__()
 
     def shape(self, tensor: Any) -> tuple[int, ...]:
@@ -259,7 +259,7 @@ BY_NUMPY = object()
 
 
 def _kind(value: Any) -> Any:
-    """What a value contributes to the dtype of a result: its own, or as a number of Python's."""
+    """Return what a value contributes to the dtype of a result: its own dtype, or a number of Python's."""
     if isinstance(value, WEAK):
         return 1.0 if isinstance(value, float) else 1j
     if isinstance(value, int | np.integer):

@@ -21,7 +21,7 @@ from effgrad.arrays.value import (
     Tracer,
     contiguous,
     depends,
-    example_tree,
+    example,
     is_foreign,
     operations,
     ordinary,
@@ -150,7 +150,7 @@ class Protocols(Tracer):
 
 
 class NotJax:
-    """What a traced value is to JAX."""
+    """The answer to JAX's question for one of its arrays: a class that JAX does not know."""
 
 
 def _released(value: Any, what: str, instead: str) -> Any:
@@ -205,11 +205,21 @@ def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any
         return result
     if not parts or all(part.ndim < 2 for part in parts):
         return result
-    given = example_tree(args)
-    plainly = function(*given, **example_tree(kwargs))
+    given = _examples(args)
+    plainly = function(*given, **_examples(kwargs))
     if type(result) not in (tuple, list):
         return _in_order(result, plainly, given)
     return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
+
+
+def _examples(tree: Any) -> Any:
+    """Arguments with the plain numbers under derivatives and staging."""
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind(map(_examples, tree))
+    if kind is dict:
+        return {key: _examples(item) for key, item in tree.items()}
+    return example(tree)
 
 
 def _in_order(value: Any, array: Any, given: Any) -> Any:

@@ -154,7 +154,7 @@ class Mutable(TracedArray):
         return value
 
     def plain(self) -> Any:
-        """What `plain` finds: the array holds a plain value, or one that an activation keeps."""
+        """Return the plain value that the array holds, or that below the value which an activation keeps."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
 
@@ -193,7 +193,7 @@ def view(result: Any, source: Any, step: Any) -> Any:
 
 
 def always_view(result: Any, source: Any, step: Any) -> Any:
-    """As `view`, where NumPy shares the memory of every array."""
+    """Note a view, as `view` does, of a function whose result shares the memory of every array."""
     shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
     return alias(result, source, step) if shares else result
 

@@ -43,7 +43,7 @@ REASONS: dict[str, str] = {}
 
 
 class Operations:
-    """What values need of the primitives, which are made of values: each is assigned once, where it is defined."""
+    """The operations that values need and primitives define, which need values: each is assigned once."""
 
     # `getitem(array, index=...)` is `array[index]`, as a new value and not as a view.
     getitem: Callable[..., Any]
@@ -292,6 +292,11 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
 
 
 
+def owned_by(value: Any, owner: Any) -> bool:
+    """Whether a value is one of an activation's; what others own is a constant to it."""
+    return isinstance(value, Tracer) and value.owner is owner
+
+
 def depends(value: Any) -> bool:
     """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
     return isinstance(value, Tracer) and not isinstance(value.owner, Evaluation)
@@ -317,16 +322,6 @@ def example(value: Any) -> Any:
     while depends(value):
         value = value.inside()
     return plain(value)
-
-
-def example_tree(tree: Any) -> Any:
-    """Arguments with the plain numbers under derivatives and staging."""
-    kind = type(tree)
-    if kind in (list, tuple):
-        return kind(map(example_tree, tree))
-    if kind is dict:
-        return {key: example_tree(item) for key, item in tree.items()}
-    return example(tree)
 
 
 def outline(value: Any) -> Any:
@@ -397,6 +392,6 @@ def released(value: Any) -> Any:
 
 
 def refusal(name: str) -> str:
-    """What is said of a library's function that a traced value has reached without a rule."""
+    """Return the error message for a library's function that has no derivative rule."""
     reason = REASONS.get(name) or "no rule has been written for it"
     return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"

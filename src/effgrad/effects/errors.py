@@ -1,4 +1,4 @@
-"""What can go wrong with effects, by name."""
+"""The errors of effects."""
 
 
 class EffectError(RuntimeError):

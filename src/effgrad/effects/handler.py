@@ -214,7 +214,7 @@ def _effects(handler: type) -> tuple[Any, ...]:
 
 @functools.cache
 def _engine(handler: type) -> str | None:
-    """Which kind of continuation the clauses of a handler are given, if any."""
+    """Return the kind of continuation that the clauses of a handler are given, if any."""
     engines = {getattr(getattr(handler, name), "_engine", None) for name in dir(handler)} - {None}
     if len(engines) > 1:
         raise TypeError(f"{handler.__name__} has both @control and @multi clauses: put them into two handlers")

@@ -1,4 +1,4 @@
-"""What a program has been answered so far, so that it can be run again to the same point.
+"""The answers that a program has been given so far, which lead it to the same point when it runs again.
 
 Python can neither copy a suspended program nor resume it twice. But a program that is run again and given the same
 answers gets to the same point. So a run under `@multi` clauses keeps the answers to all operations that leave it, those

@@ -19,11 +19,12 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, constant, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
-from effgrad.modes.checkpoint import Checkpoint, leaked
+from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
 from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
-from effgrad.modes.mode import Rerun
+from effgrad.modes.rerun import leaked
 from effgrad.modes.taped import Taped
+from effgrad.modes.walk import Rerun
 from effgrad.primitives import cotangents
 from effgrad.primitives.cotangents import NUMBERS, typed
 

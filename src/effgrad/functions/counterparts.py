@@ -1,4 +1,4 @@
-"""What operations mean over the arrays of another library: the table that `effgrad.arrays.namespace` asks.
+"""The table of what operations mean over the arrays of another library, which `effgrad.arrays.namespace` asks.
 
 One entry an operation: a primitive, or a function of NumPy that rules ask about plain values, and the function of the
 array API standard (or, where the standard has none, of the library) that computes it. An entry is called with the

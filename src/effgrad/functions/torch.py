@@ -47,7 +47,7 @@ _OPTIONS = {"dim": "axis", "keepdim": "keepdims", "min": "a_min", "max": "a_max"
 
 
 def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of PyTorch does with traced values."""
+    """Return the result of a function of PyTorch of traced values."""
     full = getattr(function, "__name__", str(function))
     name = full.strip("_")
     ours = _FUNCTIONS.get(_ALIASES.get(name, name))

@@ -1,4 +1,4 @@
-"""Checkpoints: the effect that marks a part of a program, and its first and later runs.
+"""Checkpoints: the effect that marks a part of a program to be recomputed.
 
 `checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
 comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. The
@@ -8,20 +8,11 @@ Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 
 import contextvars
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from effgrad.arrays.memory import PARTS, Part
-from effgrad.arrays.traced import memory
-from effgrad.arrays.value import Tracer, constant, example, plain
-from effgrad.arrays.written import read, resumed, whole
-from effgrad.effects import Effect, handled, operation, revived
-from effgrad.errors import EscapedValue, Irreproducible
+from effgrad.effects import Effect, handled, operation
 from effgrad.functions.numpy.draws import Replayed
-from effgrad.program.user_code import user_code
-from effgrad.trees import flatten
 
 
 class Checkpoint(Effect):
@@ -61,98 +52,3 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
     return Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
-
-
-class CheckpointRun:
-    """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
-
-    `paused` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the results
-    that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before, and
-    only passes through.
-    """
-
-    def __init__(self, activation: Any, thunk: Any, **paused: Any) -> None:
-        self.activation, self.thunk = activation, thunk
-        self.around, self.first = PARTS.get(), Part()
-        state = vars(activation)
-        recording = {name: state[name] for name in paused if name in state}
-        state.update(paused)
-        try:
-            self.result, self.values, values = self._run(self.first)
-        finally:
-            for name in paused:
-                del state[name]
-            state.update(recording)
-        places = reversed(list(enumerate(values)))
-        first = {id(part): place for place, part in places if not activation.recorded(part.shadow)}
-        self.places = sorted(first.values())
-        self.parts = [values[place] for place in self.places]
-
-    def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
-        """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
-        context: contextvars.Context = self.thunk.func.__self__
-        context.run(PARTS.set, (*self.around, part))
-        outside = PARTS.set((*self.around, part))
-        try:
-            result = self.thunk()
-            values = [plain(constant(read(leaf))) for leaf in flatten(result)[0]]
-            return result, values, values_of(self.activation, result)
-        finally:
-            PARTS.reset(outside)
-            part.end()
-
-    def again(self) -> list[Any]:
-        """Run the thunk once more; the parts of its results, checked to be the same."""
-        told = handled(Recompute)
-        if told:
-            Recompute.begin()
-        try:
-            with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
-                _, values, parts = self._run(Part(again=self.first))
-        finally:
-            if told:
-                Recompute.end()
-        if len(values) != len(self.values) or not all(map(_same, values, self.values)):
-            raise Irreproducible(
-                f"a checkpointed function, {self.thunk.args[0].func!r}, gave another result when it was run again: it "
-                "draws random numbers, or reads something that has changed; pass these in as arguments"
-            )
-        return [parts[place] for place in self.places]
-
-
-def values_of(activation: Any, result: Any) -> list[Any]:
-    """Return the values of an activation in a result: leaves, or what values of inner derivatives hold."""
-    return [value for leaf in flatten(result)[0] for value in _values_of(activation, leaf)]
-
-
-def _values_of(activation: Any, value: Any) -> Iterator[Any]:
-    # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
-    value = memory(value) if isinstance(value, Tracer) else whole(value)
-    if isinstance(value, Tracer):
-        if value.owner is activation:
-            yield value
-        else:
-            yield from _values_of(activation, value.primal)
-            yield from _values_of(activation, value.shadow)
-    elif isinstance(value, Iterable) and not isinstance(value, np.ndarray):  # a pair or a series of tangents
-        for part in value:
-            yield from _values_of(activation, part)
-
-
-def _same(value: Any, before: Any) -> bool:
-    value, before = example(value), example(before)
-    if not isinstance(value, float | complex | int | np.generic | np.ndarray):
-        return indistinguishable(value, before)
-    return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
-
-
-def indistinguishable(value: Any, before: Any) -> bool:
-    """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
-    equality: Any = type(value).__eq__
-    return equality is object.__eq__ or bool(value == before)
-
-
-def leaked() -> EscapedValue:
-    return EscapedValue(
-        "a value computed inside a checkpointed function was used outside without being returned from it: return it"
-    )

@@ -11,7 +11,8 @@ from typing import Any
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler, around
-from effgrad.modes.checkpoint import Checkpoint, CheckpointRun, leaked
+from effgrad.modes.checkpoint import Checkpoint
+from effgrad.modes.rerun import CheckpointRun, leaked
 from effgrad.modes.reverse import Cell, Reverse
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-from effgrad.modes.checkpoint import CheckpointRun
-from effgrad.modes.mode import Operation, ReverseMode
+from effgrad.modes.backward import ReverseMode
+from effgrad.modes.mode import Operation
+from effgrad.modes.rerun import CheckpointRun
 from effgrad.primitives import cotangents
 
 
 class Backpropagator:
-    """What to do with the cotangent of a value; `age` orders backpropagators by creation."""
+    """A function of the cotangent of a value; `age` orders backpropagators by creation."""
 
     __slots__ = ("age", "call", "waiting")
 

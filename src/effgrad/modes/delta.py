@@ -15,7 +15,8 @@ Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, secti
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from effgrad.modes.mode import ListMode, Operation
+from effgrad.modes.mode import Operation
+from effgrad.modes.walk import ListMode
 
 
 class Scale(NamedTuple):

@@ -8,7 +8,8 @@ Sigal 2024, section 4.4; the explicit stack of de Vilhena and Pottier 2023, sect
 from collections.abc import Iterable
 from typing import Any
 
-from effgrad.modes.mode import ListMode, Operation
+from effgrad.modes.mode import Operation
+from effgrad.modes.walk import ListMode
 
 
 class Taped(ListMode):

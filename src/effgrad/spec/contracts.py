@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, Tracer, plain
+from effgrad.arrays.value import Smooth, Tracer, owned_by, plain
 from effgrad.effects import Handler, observed
 from effgrad.errors import EffgradError
-from effgrad.modes.checkpoint import values_of
+from effgrad.modes.rerun import values_of
 from effgrad.primitives import cotangents
 from effgrad.spec.differentiation import Number
 
@@ -180,7 +180,7 @@ def name(shadow: Any) -> Any:
 
 
 def _below(activation: Any, value: Any) -> Any:
-    return value.primal if isinstance(value, Tracer) and value.owner is activation else value
+    return value.primal if owned_by(value, activation) else value
 
 
 def _number(value: Any) -> Any:
@@ -224,7 +224,7 @@ def _value(number: Any, like: Number) -> Any:
 
 
 class _Checked(Handler[Smooth]):
-    """What the checks of all modes share: a ghost, and the protocol of an operation."""
+    """The common part of the checks of all modes: a ghost, and the protocol of an operation."""
 
     ghost: Ghost
 
@@ -234,9 +234,9 @@ class _Checked(Handler[Smooth]):
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
         # As they are now: an array that is written to later names another value.
-        shadows = [a.shadow if isinstance(a, Tracer) and a.owner is self else None for a in args]
+        shadows = [a.shadow if owned_by(a, self) else None for a in args]
         result = super().apply(primitive, *args, **params)  # type: ignore[misc]
-        if not isinstance(result, Tracer) or result.owner is not self:
+        if not owned_by(result, self):
             raise ContractBroken(f"protocol: {primitive.name} was answered with a value of no or another derivative")
         if not isinstance(plain(result), Tracer):
             self.answered(primitive, args, params, shadows, result)
@@ -303,7 +303,7 @@ def _first(shadow: Any) -> Any:
 
 
 class _Reverse(_Checked):
-    """What the checks of reverse modes share."""
+    """The common part of the checks of reverse modes."""
 
     def seed(self, value: Any, cotangent: Any) -> None:
         super().seed(value, cotangent)  # type: ignore[misc]

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from effgrad import fast
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import owned_by
 from effgrad.effects import Handler
 from effgrad.fast import FastForward
 from effgrad.modes import REVERSE
-from effgrad.modes.checkpoint import Checkpoint, indistinguishable
+from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.forward import Forward
+from effgrad.modes.rerun import indistinguishable
 from effgrad.modes.second_order import SecondOrder
 from effgrad.primitives import cotangents
 from effgrad.spec.expressions import Dictionary, Expression, Numbers
@@ -49,7 +50,7 @@ class Number:
     __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[Any]:
-        """What is inside: a checkpoint of a mode below looks there for the values that it owns."""
+        """Go through the parts: a checkpoint of a mode below looks there for the values that it owns."""
         yield self.value
 
     def __repr__(self) -> str:
@@ -80,7 +81,7 @@ def diff(e: Expression, mode: Any = "taped") -> Expression:
 def _forward(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
     with handler() as activation:
         y = e(dictionary, activation.variable(x, dictionary.one))
-    if not isinstance(y, Tracer) or y.owner is not activation:
+    if not owned_by(y, activation):
         return dictionary.zero
     tangent = y.shadow[0] if type(y.shadow) is tuple else y.shadow  # the first of two derivatives
     return dictionary.zero if tangent is None else tangent
@@ -91,7 +92,7 @@ def _reverse(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
         variable = activation.variable(x)
         shadow = variable.shadow
         y = e(dictionary, variable)
-        if isinstance(y, Tracer) and y.owner is activation:
+        if owned_by(y, activation):
             activation.seed(y, dictionary.one)
     (cotangent,) = activation.cotangents([shadow])
     return dictionary.zero if cotangent is None else cotangents.dense(cotangent)

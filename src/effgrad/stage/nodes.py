@@ -98,7 +98,7 @@ class Node:
 
 
 class Recorded(Protocol):
-    """What a printer reads of a graph: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
+    """A graph as its printers read it: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
 
     inputs: list[Node]
     nodes: list[Node]

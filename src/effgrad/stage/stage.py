@@ -24,7 +24,7 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import of_another_library
 from effgrad.arrays.traced import TracedArray
-from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Smooth, Tracer
+from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Smooth, Tracer, owned_by
 from effgrad.effects import Handler
 from effgrad.effects.confined import confined
 from effgrad.errors import EscapedValue, NoRule, NotStaged
@@ -69,7 +69,7 @@ def constant_primitive(function: Any) -> Primitive:
 
 @functools.cache
 def unruled_primitive(function: Any) -> Primitive:
-    """As `constant_primitive`, of a function that nothing is known about: its result may change its shape."""
+    """Return the primitive of a function that nothing is known about: the shape of its result may change."""
     return Primitive(function.__name__, function, UNRULED, (), ())
 
 
@@ -167,7 +167,7 @@ class Staged(TracedArray):
         return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
 
     def plain(self) -> "Staged":
-        """What `plain` finds: to a rule, a staged value is plain."""
+        """Return the value itself: to a rule a staged value is plain."""
         return self
 
     @property
@@ -284,7 +284,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
             values = {key: _examples(value, slots) for key, value in inside.items()}
         examples, kept = [], []
         for a in args:
-            if type(a) is Staged and a.owner is self:
+            if owned_by(a, self):
                 examples.append(a.primal)
                 kept.append(a.shadow)
             elif type(a) in _KEPT:
@@ -326,7 +326,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def evaluated(self, function: Any, *args: Any) -> Any:
         """Record a function with no derivative."""
-        if self.alive and all([type(a) is float or type(a) is Staged and a.owner is self for a in args]):
+        if self.alive and all([type(a) is float or owned_by(a, self) for a in args]):
             return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
 
@@ -497,7 +497,7 @@ def _kept(leaf: Any) -> Any:
 
 
 def distinct(value: np.ndarray) -> np.ndarray:
-    """Of a large array, the first part along each axis along which all parts are the same to the bit."""
+    """Return the first part of a large array along each axis along which all parts are the same to the bit."""
     if value.size < LARGE or value.dtype.kind not in "fiub" or value.itemsize > 8:
         return value
     for axis in range(value.ndim):

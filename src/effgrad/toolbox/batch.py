@@ -8,13 +8,14 @@ import optree
 
 from effgrad import program
 from effgrad.api import vjp
+from effgrad.api.run import run_batched
 from effgrad.api.tracebacks import boundary, derivative
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, constant, plain, released
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
-from effgrad.modes.batched import Batch, run_batched
+from effgrad.modes.batched import Batch
 from effgrad.primitives.batching import Value
 from effgrad.trees import Structure, flatten
 

@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
 from effgrad.arrays.value import Tracer, depends, nested, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.modes.batched import Batch, Batched
+from effgrad.modes.batched import Batch
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
 from effgrad.primitives.primitive import Primitive

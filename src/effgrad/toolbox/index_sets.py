@@ -122,7 +122,7 @@ def _moved(primitive: Primitive, shapes: list[Value], sets: list[Sets], params: 
 
 
 def _local(primitive: Primitive, index: int, primals: list[Value], shape: tuple[int, ...], params: Value) -> Sets:
-    """Which elements of an argument those of the result depend on, or None if that is not known."""
+    """Return which elements of an argument those of the result depend on, or None if that is not known."""
     size, count = np.size(primals[index]), int(np.prod(shape))
     given = np.shape(primals[index])
     if primitive is sparse_product:

@@ -16,6 +16,7 @@ import optree
 
 from effgrad.api import stop_gradient
 from effgrad.api.tracebacks import derivative
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain
 from effgrad.effects import Effect, Handler, handled, operation
@@ -23,7 +24,7 @@ from effgrad.effects.effect import frames
 from effgrad.errors import NoRule, NotBatched, NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take
 from effgrad.functions.scipy.tables import Calling, traced_inside
-from effgrad.modes.batched import Batch, Batched
+from effgrad.modes.batched import Batch
 from effgrad.program import read
 from effgrad.toolbox.callbacks import CallBack
 from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree, underived

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import effgrad
-from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import owned_by
 from effgrad.fast import REVERSE
 from effgrad.modes.forward import Forward
 from effgrad.modes.second_order import SecondOrder
@@ -257,7 +257,7 @@ def _reverse(mode: str) -> Callable[[Case], list[Any]]:
             inputs = [activation.variable(x) for x in case.point]
             shadows = [x.shadow for x in inputs]
             output = case.python(nested(inputs))
-            if isinstance(output, Traced) and output.owner is activation:
+            if owned_by(output, activation):
                 activation.seed(output, case.reals(1))
         found = [cotangents.dense(c) for c in activation.cotangents(shadows)]
         return [case.reals(0) if c is None else c for c in found]
@@ -273,7 +273,7 @@ def _along(handler: Callable[[], Any], inputs: Callable[[Any, Any, Any], Any],
         with handler() as activation:
             pairs = zip(case.point, case.direction, strict=True)
             output = case.python(nested([inputs(activation, x, dx) for x, dx in pairs]))
-            owned = isinstance(output, Traced) and output.owner is activation
+            owned = owned_by(output, activation)
             found = result(output.shadow) if owned and output.shadow is not None else None
         return [case.reals(0) if found is None else found]
 

@@ -1,0 +1,146 @@
+"""The values of batched evaluation (`effgrad.modes.batched`): to the program each has the shape of one member."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from effgrad.arrays import value as traced
+from effgrad.arrays.reach import np
+from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
+from effgrad.errors import NotBatched
+
+# Functions of shapes, types and memory, which one member has like all others.
+SHAPE_ONLY = frozenset((
+    np.result_type, np.can_cast, np.iscomplexobj, np.isrealobj, np.common_type, np.may_share_memory, np.shares_memory,
+))  # fmt: skip
+
+
+class Batched(TracedArray):
+    """A value for each member; its primal has a first axis for the members, and it has no shadow."""
+
+    __slots__ = ()
+    by_outline = True
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.ndarray if self.ndim else np.result_type(plain(self.primal)).type
+
+    def plain(self) -> "Batched":
+        """The value that `plain` finds: to a rule, a batched value is plain."""
+        return self
+
+    def inside(self) -> Any:
+        """An example: the first member, or zeros if there is none."""
+        return self.primal[0] if len(self.primal) else np.zeros(self.shape, self.dtype)[()]
+
+    def contiguous(self) -> bool:
+        return bool(outline(self.primal)[:1].flags.c_contiguous)
+
+    def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Any:
+        """The plain value that all members have; an error where they differ."""
+        members = traced.example(self.primal)
+        if len(members) and not np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
+            other = int(np.argmax([not np.array_equal(m, members[0]) for m in members]))
+            raise NotBatched(
+                f"{what} depends on the batch: members 0 and {other} differ; write {instead}, or call the function "
+                "once for each member"
+            )
+        return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(members) else self.inside()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and ufunc not in traced.UFUNCS and _is_plain(inputs):
+            return each(ufunc, *inputs, constant=ufunc in CONSTANT)
+        return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in SHAPE_ONLY:
+            return function(*[outline(a) if type(plain(a)) is Batched else plain(a) for a in args], **kwargs)
+        if function in CONSTANT:
+            return each(function, *args, **kwargs)
+        running: set[Any] = self.owner.running
+        # A rule may ask its own function of a plain value, which this value is to it.
+        if _is_plain((args, tuple(kwargs.values()))) and (function not in FUNCTIONS or function in running):
+            return each(function, *args, **kwargs, constant=False)
+        running.add(function)
+        try:
+            return super().__array_function__(function, types, args, kwargs)
+        finally:
+            running.discard(function)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __bool__(self) -> bool:
+        return bool(self.agreed("a branch (if, while, and, or, not)"))
+
+    def __int__(self) -> int:
+        return int(self.agreed("int(x)", "np.floor(x)"))
+
+    def __index__(self) -> int:
+        instead = "np.take_along_axis for a[i], and a fixed count with np.where"
+        return operator.index(self.agreed("an index or a count", instead))
+
+    def __float__(self) -> float:
+        return float(self.agreed("float(x), or a function of plain numbers,", "a function of NumPy"))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        what = "a plain array (an index of one, an index that is written to, or what compiled code is given)"
+        instead = "np.take_along_axis for a[i], and np.where(np.arange(n) == i, v, a) for a[i] = v"
+        return np.array(self.agreed(what, instead), dtype)
+
+    def __invert__(self) -> Any:
+        return np.invert(self)
+
+    def __repr__(self) -> str:
+        return f"Batched({self.primal!r})"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    shape = property(lambda self: np.shape(plain(self.primal))[1:])
+    ndim = property(lambda self: np.ndim(plain(self.primal)) - 1)
+    size = property(lambda self: int(np.prod(self.shape, dtype=int)))
+    dtype = property(lambda self: np.result_type(plain(self.primal)))
+    strides = property(lambda self: outline(self).strides)
+    flags = property(lambda self: outline(self).flags)
+
+
+def _recording(function: Callable[..., Any], reflected: bool = False) -> Any:
+    def operate(self: Batched, other: Any) -> Any:
+        return each(function, other, self) if reflected else each(function, self, other)
+
+    return operate
+
+
+for _name, _function in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "lshift": np.left_shift, "rshift": np.right_shift,
+}.items():  # fmt: skip
+    setattr(Batched, f"__{_name}__", _recording(_function))
+    setattr(Batched, f"__r{_name}__", _recording(_function, reflected=True))
+
+
+def _is_plain(tree: Any) -> bool:
+    """Whether no derivative looks at any argument: then a function needs no rule."""
+    if type(tree) in (tuple, list):
+        return all(map(_is_plain, tree))
+    return not isinstance(tree, Tracer) or plain(tree) is tree or not traced.depends(tree)
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    return [leaf for item in tree for leaf in leaves_of(item)] if type(tree) in (tuple, list) else [tree]
+
+
+def each(function: Callable[..., Any], *args: Any, constant: bool = True, **kwargs: Any) -> Any:
+    """A function that no derivative above the batch looks at, for each member of the innermost batch of its arguments.
+
+    One that is `constant` has no derivative below the batch either.
+    """
+    args, kwargs = traced.plain_tree(args), traced.plain_tree(kwargs)
+    owners = [leaf.owner for leaf in leaves_of((args, tuple(kwargs.values()))) if type(leaf) is Batched]
+    owner = max(owners, key=lambda owner: int(owner.serial))
+    return owner.each(function, args, kwargs, constant)

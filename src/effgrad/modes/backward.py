@@ -1,0 +1,80 @@
+"""The common part of the reverse modes that record operations: checkpoints, and recording or not.
+
+A mode says how it records an operation and how cotangents go back.
+"""
+
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, constant
+from effgrad.effects import Handler
+from effgrad.modes.checkpoint import Checkpoint
+from effgrad.modes.mode import Mode, Operation, owned
+from effgrad.modes.rerun import CheckpointRun, leaked
+
+
+class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
+    """A mode with a reverse pass: it begins with `seed`, and `cotangents` returns those of the inputs."""
+
+    constant = staticmethod(constant)  # copied, since it may be written to before the reverse pass
+    records = recording = True
+    paused: dict[str, Any] = {"recording": False}  # the attributes of an activation that does not record
+
+    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+        return self.value(self, primal, self.input())
+
+    def shadow(self, operation: Operation) -> Any:
+        if not self.recording:
+            return UNRECORDED
+        if UNRECORDED in operation.shadows:
+            raise leaked()
+        return self.record(operation)
+
+    def run(self, thunk: Callable[[], Any]) -> Any:
+        """Run a checkpoint without recording; it runs again, recorded, when the reverse pass comes to it."""
+        if not self.recording:
+            return thunk()
+        first = CheckpointRun(self, thunk, **self.paused)
+        for part, shadow in zip(first.parts, self.rerun(first), strict=True):
+            part.shadow = shadow
+        return first.result
+
+    def recorded(self, shadow: Any) -> bool:
+        """Return whether a shadow was made while the activation recorded."""
+        return shadow is not UNRECORDED
+
+    def seeded(self, value: Any) -> Any:
+        """Return the shadow of a value that the reverse pass begins with."""
+        shadow = owned(value, self).shadow
+        if not self.recorded(shadow):
+            raise leaked()
+        return shadow
+
+    @abc.abstractmethod
+    def input(self) -> Any:
+        """Return the shadow of an input."""
+
+    @abc.abstractmethod
+    def record(self, operation: Operation) -> Any:
+        """Record an operation and return the shadow of its result."""
+
+    @abc.abstractmethod
+    def rerun(self, first: CheckpointRun) -> Sequence[Any]:
+        """Record that a checkpoint runs again in the reverse pass; return shadows for the parts of its result."""
+
+    @abc.abstractmethod
+    def seed(self, value: Any, cotangent: Any) -> None:
+        """Let the reverse pass begin with a cotangent of a value."""
+
+    @abc.abstractmethod
+    def cotangents(self, shadows: list[Any]) -> list[Any]:
+        """Run the reverse pass and return the cotangents of the inputs with these shadows."""
+
+
+class _Unrecorded:
+    """The shadow of a value that was computed while nothing was recorded."""
+
+
+UNRECORDED = _Unrecorded()

@@ -1,0 +1,108 @@
+"""The reverse modes whose record is a list, walked back once for each reverse pass."""
+
+import abc
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from effgrad.modes.backward import ReverseMode
+from effgrad.modes.rerun import CheckpointRun
+from effgrad.primitives import cotangents
+
+
+class ListMode(ReverseMode):
+    """A reverse mode whose record is a list, and whose shadows are places in it.
+
+    The reverse pass is one walk back along the list, with the cotangents in a list beside it; it may be repeated.
+    """
+
+    def enter(self) -> None:
+        self.entries: Any = []
+        self.seeds: list[tuple[int, Any]] = []
+
+    def append(self, entry: Any) -> int:
+        self.entries.append(entry)
+        return len(self.entries) - 1
+
+    def input(self) -> int:
+        return self.append(None)
+
+    def rerun(self, first: CheckpointRun) -> range:
+        place = len(self.entries) + 1
+        names = range(place, place + len(first.parts))
+        self.append(Rerun(first, names))
+        self.entries += [None] * len(names)
+        return names
+
+    def seed(self, value: Any, cotangent: Any) -> None:
+        self.seeds.append((self.seeded(value), cotangent))
+
+    def cotangents(self, shadows: list[int]) -> list[Any]:
+        return self.pull(self.seeds, shadows)
+
+    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
+        """Return the cotangents of the inputs from those of some values; any number of times."""
+        collected = self.no_cotangents()
+        for name, cotangent in seeds:
+            collected[name] = cotangents.add(collected[name], cotangent)
+        self.walk(collected, 0)
+        return [collected[name] for name in shadows]
+
+    def no_cotangents(self) -> Any:
+        """Return a list, or what is used like one, of the cotangents of all entries, None so far."""
+        return [None] * len(self.entries)
+
+    def walk(self, collected: Any, first: int) -> None:
+        """Walk back from the end of the list to the entry `first`.
+
+        What a part that has run again leaves in the list (`first` is not 0) is walked once, and forgotten on the way.
+        """
+        entries = self.entries
+        for name in range(len(entries) - 1, first - 1, -1):
+            entry = entries[name]
+            if type(entry) is Rerun:
+                entry = None  # which would be kept while the checkpoint is walked
+                self.walk_again(collected, name, once=first > 0)
+            elif entry is not None:
+                self.pass_on(collected, name, entry)
+                if first:
+                    entries[name] = None
+
+    def pass_on(self, collected: Any, name: int, entry: Any) -> None:
+        """Pass the cotangent of an operation's result on to its arguments."""
+        cotangent = collected[name]
+        if cotangent is not None:
+            collected[name] = None
+            for target, part in self.back(entry, cotangent):
+                collected[target] = cotangents.add(collected[target], part)
+
+    def walk_again(self, collected: Any, name: int, once: bool) -> None:
+        """Record a checkpoint at the end of the list, walk back over it, and forget it."""
+        rerun = self.entries[name]
+        given = [collected[name] for name in rerun.names]
+        if all(cotangent is None for cotangent in given):
+            return
+        end = len(self.entries)
+        parts = rerun.first.again()
+        collected.extend([None] * (len(self.entries) - end))
+        for result, part, cotangent in zip(rerun.names, parts, given, strict=True):
+            collected[result] = None
+            if cotangent is not None:
+                collected[part.shadow] = cotangents.add(collected[part.shadow], cotangent)
+        if once:
+            self.entries[name] = None
+        # Checkpoints may nest deep: while inner ones are walked, nothing of this is kept.
+        del rerun, parts, given
+        part = cotangent = None
+        self.walk(collected, end)
+        del self.entries[end:], collected[end:]
+
+    @abc.abstractmethod
+    def back(self, entry: Any, cotangent: Any) -> Iterable[tuple[int, Any]]:
+        """Return pairs of a name and the share of the cotangent that goes to it."""
+
+
+class Rerun(NamedTuple):
+    """The entry of a checkpoint: its first run, and the names of the parts of its result."""
+
+    first: CheckpointRun
+    names: range
