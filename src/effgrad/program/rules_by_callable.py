@@ -4,6 +4,7 @@ The rules of a module of SciPy are in a module of ours, which is imported at the
 """
 
 import importlib
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
@@ -131,9 +132,9 @@ class Rules:
         rule = self.table.get(f, f)
         if f in WRITING:
             return writing(rule)
-        if f in VIEWING or f is np.einsum:
-            return viewing(f, with_lists(f, rule))
-        return with_out(f, with_lists(f, rule))
+        with_given_lists = with_lists(f, rule)
+        careful = viewing(f, with_given_lists) if f in VIEWING or f is np.einsum else with_out(f, with_given_lists)
+        return in_most_calls(rule, careful, f.nin if isinstance(f, np.ufunc) else None)
 
 
 # What a rule makes of a function
@@ -181,6 +182,17 @@ def _method(original: Any, rule: Any, holds: Any) -> Any:
 
 
 # Functions of NumPy
+
+
+def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], inputs: int | None) -> object:
+    """A rule for calls without keywords, lists, or arrays that hold traced values; another function for all others."""
+
+    def given(*args: object, **kwargs: object) -> object:
+        if kwargs or memories or not LISTS.isdisjoint(map(type, args)) or inputs is not None and len(args) > inputs:
+            return careful(*args, **kwargs)
+        return rule(*args)
+
+    return given
 
 
 def with_lists(f: Any, target: Any) -> Any:
