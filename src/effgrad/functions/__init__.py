@@ -10,7 +10,16 @@ from typing import Any
 from effgrad.arrays import namespace  # noqa: F401
 from effgrad.arrays.value import operations
 from effgrad.functions import dask, torch  # noqa: F401
-from effgrad.functions.numpy import emath, linalg, padding, signals, statistics  # noqa: F401
+from effgrad.functions.numpy import (  # noqa: F401
+    emath,
+    histograms,
+    linalg,
+    padding,
+    sets,
+    signals,
+    statistics,
+    writing,
+)
 from effgrad.functions.scipy import names  # noqa: F401
 from effgrad.primitives import (  # noqa: F401
     complexes,

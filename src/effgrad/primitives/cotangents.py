@@ -307,7 +307,7 @@ def movable(mask: Any) -> Any:
 
 
 def as_mask(moved: Any) -> Any:
-    """What that transpose has made of it as a mask."""
+    """Return the mask that a transpose has made of one that `movable` gave."""
     moved = dense(moved)
     return moved if type(moved) is np.ndarray and moved.dtype == bool else moved != 0
 

@@ -22,7 +22,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Where the old elements and the new ones go is what NumPy does with their numbers, the new ones' negative."""
+    """NumPy places the numbers of the old elements, and negative numbers for the new ones; the elements follow them."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
     dtype = np.result_type(plain(arr))

@@ -350,52 +350,6 @@ def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: 
     return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)), order="C")
 
 
-def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
-
-
-def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    places = np.ravel(plain(ind))
-    size = np.size(plain(a))
-    places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
-    values = _repeated(v, np.arange(len(places)))
-    _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
-
-
-def _place(arr: Any, mask: Any, vals: Any) -> None:
-    places = np.flatnonzero(plain(mask))
-    values = _repeated(vals, np.arange(len(places)))
-    _put_at(_written(arr, "numpy.place"), places, values)
-
-
-def _putmask(a: Any, mask: Any, values: Any) -> None:
-    places = np.flatnonzero(plain(mask))
-    _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
-
-
-def _repeated(values: Any, places: Any) -> Any:
-    """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
-    flat = np.ravel(np.asarray(values))
-    return flat[places % np.size(plain(flat))]
-
-
-def _put_at(target: Any, places: Any, values: Any) -> None:
-    shape = np.shape(plain(target))
-    if shape:
-        target[np.unravel_index(places, shape)] = values
-    elif len(places):
-        target[...] = values[0]
-
-
-def _written(target: Any, name: str) -> Any:
-    if not isinstance(target, Tracer):
-        raise Detached(
-            f"{name} would write a traced value into an array made outside the differentiated function; make the "
-            "array inside it"
-        )
-    return target
-
-
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add
 operations.astype, operations.laid_out = astype, laid_out
 FUNCTIONS.update({
@@ -411,8 +365,7 @@ FUNCTIONS.update({
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
     np.take: _take, np.take_along_axis: _take_along_axis,
-    np.sort: _sort, np.partition: _partition, np.copyto: _copyto,
-    np.put: _put, np.place: _place, np.putmask: _putmask,
+    np.sort: _sort, np.partition: _partition,
     np.tril: lambda m, k=0: tril(_rows(m), k=k), np.triu: lambda m, k=0: triu(_rows(m), k=k),
     np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: np.size(np.broadcast_to(False, a.shape), axis),

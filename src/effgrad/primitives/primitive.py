@@ -156,37 +156,7 @@ def elementwise(
     """
     primitive = Primitive(name or function.__name__, function, "elementwise", None, None)
 
-    def make(index: int, partial: Any) -> tuple[Any, Any]:
-        if partial is None:
-            return None, None
-        if not callable(partial):
-            constant = partial
-
-            def push(t: Any, y: Any, *args: Any) -> Any:
-                return cotangents.broadcast_like(t if constant == 1 else t * constant, y)
-
-            def pull(g: Any, y: Any, *args: Any) -> Any:
-                return cotangents.unbroadcast(g if constant == 1 else cotangents.scale(g, constant), args[index])
-
-            return push, pull
-        if selects:
-
-            def push_selected(t: Any, y: Any, *args: Any) -> Any:
-                return cotangents.broadcast_like(cotangents.strong(t, partial(y, *args)), y)
-
-            def pull_selected(g: Any, y: Any, *args: Any) -> Any:
-                return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
-
-            return push_selected, pull_selected
-
-        def push_partial(t: Any, y: Any, *args: Any) -> Any:
-            return cotangents.broadcast_like(partial(y, *args) * t, y)
-
-        def pull_partial(g: Any, y: Any, *args: Any) -> Any:
-            return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
-
-        return push_partial, pull_partial
-
+    make = _selecting if selects else _weighing
     rules = [make(index, partial) for index, partial in enumerate(partials)]
     primitive.pushes = tuple(push for push, _ in rules)
     primitive.pulls = primitive.number_pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
@@ -195,6 +165,43 @@ def elementwise(
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects, primitive.series = partials, selects, series
     return primitive
+
+
+def _selecting(index: int, partial: Any) -> tuple[Any, Any]:
+    """The push and the pull through an argument that a weight chooses."""
+    if not callable(partial):
+        return _weighing(index, partial)
+
+    def push(t: Any, y: Any, *args: Any) -> Any:
+        return cotangents.broadcast_like(cotangents.strong(t, partial(y, *args)), y)
+
+    def pull(g: Any, y: Any, *args: Any) -> Any:
+        return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
+
+    return push, pull
+
+
+def _weighing(index: int, partial: Any) -> tuple[Any, Any]:
+    """The push and the pull through an argument with a partial: a function, a number, or None."""
+    if partial is None:
+        return None, None
+    if not callable(partial):
+
+        def push_constant(t: Any, y: Any, *args: Any) -> Any:
+            return cotangents.broadcast_like(t if partial == 1 else t * partial, y)
+
+        def pull_constant(g: Any, y: Any, *args: Any) -> Any:
+            return cotangents.unbroadcast(g if partial == 1 else cotangents.scale(g, partial), args[index])
+
+        return push_constant, pull_constant
+
+    def push(t: Any, y: Any, *args: Any) -> Any:
+        return cotangents.broadcast_like(partial(y, *args) * t, y)
+
+    def pull(g: Any, y: Any, *args: Any) -> Any:
+        return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
+
+    return push, pull
 
 
 @functools.cache

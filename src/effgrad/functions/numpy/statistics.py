@@ -1,12 +1,11 @@
 """Sums, differences and order statistics, written with the reductions. Which elements they take is a constant."""
 
 import math
-from typing import Any, cast
+from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import any_traced, composed, depends, is_lazy, plain
-from effgrad.errors import NoRule
-from effgrad.primitives import cotangents, move
+from effgrad.arrays.value import any_traced, composed, is_lazy, plain
+from effgrad.primitives import cotangents
 from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
@@ -270,135 +269,6 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * 
     return p + turned + np.rint(turned / plain(period)) * (period - plain(period))
 
 
-# Weights of histograms.
-
-
-def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    if weights is None:
-        return np.bincount(plain(x), minlength=minlength)
-    n = max(int(np.max(plain(x), initial=-1)) + 1, minlength)
-    return move.scatter_add(np.asarray(weights, float), shape=(n,), indices=(np.asarray(plain(x)),))
-
-
-def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
-    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
-    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
-        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
-    low, high = np.min(a), np.max(a)
-    place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
-    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
-
-
-def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    moving = _histogram_bin_edges(a, bins, range, weights)
-    edges = plain(moving)
-    if weights is None:
-        counts: Any = np.histogram(plain(a), edges)[0]
-    else:
-        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
-        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
-        inside = (i >= 0) & (i < len(edges) - 1)
-        counts = _bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
-        counts = counts.astype(np.result_type(plain(weights)))
-    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
-
-
-def _unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
-    *, equal_nan: bool = True, sorted: bool = True,
-) -> Any:  # fmt: skip
-    """The first of each of the elements, or of the slices along an axis, that are equal."""
-    options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
-    _, first, *places = np.unique(plain(ar), True, True, True, **options)
-    values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
-    asked = (return_index, return_inverse, return_counts)
-    rest = [x for x, wanted in zip((first, *places), asked, strict=True) if wanted]
-    return (values, *rest) if rest else values
-
-
-def _histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any]:
-    columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
-    counts, edges = np.histogramdd(columns, bins, range)
-    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
-    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
-        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
-    if weights is None:
-        return np.histogramdd(columns, edges, density=density)
-    sizes = [len(e) - 1 for e in edges]
-    places, inside = np.zeros(len(columns), int), np.ones(len(columns), bool)
-    for column, edge, size in zip(columns.T, edges, sizes, strict=True):
-        i = np.where(column == edge[-1], size - 1, np.searchsorted(edge, column, side="right") - 1)
-        inside &= (i >= 0) & (i < size)
-        places = places * size + i
-    at = np.flatnonzero(inside)
-    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes) * 1.0
-    if density:
-        for axis, edge in enumerate(edges):
-            counts = counts / np.expand_dims(np.diff(edge), [i for i, _ in enumerate(edges) if i != axis])
-        counts = counts / np.sum(np.ravel(weights)[at])
-    return counts, edges
-
-
-def _histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any, Any]:
-    if np.ndim(bins) == 1 and len(bins) != 2:
-        bins = [np.asarray(bins)] * 2
-    counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
-    return counts, first, second
-
-
-def _unique_values(x: Any, /) -> Any:
-    value = np.ravel(plain(x))
-    # In NumPy's order, which need not be that of their size.
-    ordered, first = np.unique(value, return_index=True)
-    return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
-
-
-def _unique_all(x: Any, /) -> Any:
-    return UniqueAll(*_unique(x, return_index=True, return_inverse=True, return_counts=True))
-
-
-def _unique_counts(x: Any, /) -> Any:
-    return UniqueCounts(*_unique(x, return_counts=True))
-
-
-def _unique_inverse(x: Any, /) -> Any:
-    return UniqueInverse(*_unique(x, return_inverse=True))
-
-
-UniqueAll, UniqueCounts, UniqueInverse = (
-    cast(Any, type(f(np.ones(1)))) for f in (np.unique_all, np.unique_counts, np.unique_inverse)
-)
-
-
-def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
-    values = np.ravel(ar1)[first]
-    return (values, first, second) if return_indices else values
-
-
-def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    values = np.ravel(ar1) if assume_unique else np.unique(ar1)
-    return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
-
-
-def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
-
-
-def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    if axis is not None or np.ndim(plain(filt)) != 1:
-        raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
-    kept = np.flatnonzero(plain(filt))
-    first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
-    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
-    return filt[first:last] if len(kept) else filt[:0]
-
-
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     lines = np.moveaxis(arr, axis, -1)
     many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
@@ -419,9 +289,5 @@ composed(all_as_computed({
     np.nancumsum: _without_nans(np.cumsum, 0.0), np.nancumprod: _without_nans(np.cumprod, 1.0),
     np.nanmean: _where_numbers(np.mean), np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
     np.nanmedian: _nanmedian, np.nanquantile: _nan_quantile(np.quantile),
-    np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap, np.bincount: _bincount,
-    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges, np.histogramdd: _histogramdd,
-    np.histogram2d: _histogram2d, np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
-    np.setxor1d: _setxor1d, np.unique_values: _unique_values, np.unique_all: _unique_all,
-    np.unique_counts: _unique_counts, np.unique_inverse: _unique_inverse, np.trim_zeros: _trim_zeros,
+    np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap,
 }))  # fmt: skip

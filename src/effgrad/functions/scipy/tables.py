@@ -1,4 +1,4 @@
-"""What the tables of rules have in common."""
+"""The parts that the tables of rules share."""
 
 import functools
 import inspect

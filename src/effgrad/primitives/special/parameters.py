@@ -69,7 +69,7 @@ def gamma_shape(a: Any, x: Any) -> Any:
 
 
 def _log_ratio(s: Any, x: Any) -> Any:
-    """What the logarithm of 1 - t loses when t goes from x by s down in its logit."""
+    """The loss of the logarithm of 1 - t when t goes from x by s down in its logit."""
     return np.log1p(x * np.expm1(-s))
 
 

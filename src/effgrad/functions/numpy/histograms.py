@@ -1,0 +1,80 @@
+"""Histograms: the edges of bins, and the sums of weights in them. Which bin an element is in is a constant."""
+
+from typing import Any
+
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import composed, depends, plain
+from effgrad.errors import NoRule
+from effgrad.primitives import move
+from effgrad.primitives.given import all_as_computed
+
+
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    if weights is None:
+        return np.bincount(plain(x), minlength=minlength)
+    n = max(int(np.max(plain(x), initial=-1)) + 1, minlength)
+    return move.scatter_add(np.asarray(weights, float), shape=(n,), indices=(np.asarray(plain(x)),))
+
+
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
+        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    low, high = np.min(a), np.max(a)
+    place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
+    return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    moving = _histogram_bin_edges(a, bins, range, weights)
+    edges = plain(moving)
+    if weights is None:
+        counts: Any = np.histogram(plain(a), edges)[0]
+    else:
+        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
+        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
+        inside = (i >= 0) & (i < len(edges) - 1)
+        counts = _bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counts = counts.astype(np.result_type(plain(weights)))
+    return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
+
+
+def _histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
+    counts, edges = np.histogramdd(columns, bins, range)
+    moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
+    if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
+        raise NoRule("numpy.histogramdd takes the range of the data, which has no derivative rule: give it the range")
+    if weights is None:
+        return np.histogramdd(columns, edges, density=density)
+    sizes = [len(e) - 1 for e in edges]
+    places, inside = np.zeros(len(columns), int), np.ones(len(columns), bool)
+    for column, edge, size in zip(columns.T, edges, sizes, strict=True):
+        i = np.where(column == edge[-1], size - 1, np.searchsorted(edge, column, side="right") - 1)
+        inside &= (i >= 0) & (i < size)
+        places = places * size + i
+    at = np.flatnonzero(inside)
+    counts = np.reshape(np.bincount(places[at], np.ravel(weights)[at], int(np.prod(sizes))), sizes) * 1.0
+    if density:
+        for axis, edge in enumerate(edges):
+            counts = counts / np.expand_dims(np.diff(edge), [i for i, _ in enumerate(edges) if i != axis])
+        counts = counts / np.sum(np.ravel(weights)[at])
+    return counts, edges
+
+
+def _histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    if np.ndim(bins) == 1 and len(bins) != 2:
+        bins = [np.asarray(bins)] * 2
+    counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
+    return counts, first, second
+
+
+composed(all_as_computed({
+    np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.histogramdd: _histogramdd, np.histogram2d: _histogram2d,
+}))  # fmt: skip

@@ -1,0 +1,76 @@
+"""Sets of elements and leading zeros. Which elements are taken is a constant."""
+
+from typing import Any, cast
+
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import composed, plain
+from effgrad.errors import NoRule
+from effgrad.primitives.given import all_as_computed
+
+
+def _unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
+    *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The first of each of the elements, or of the slices along an axis, that are equal."""
+    options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
+    _, first, *places = np.unique(plain(ar), True, True, True, **options)
+    values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
+    asked = (return_index, return_inverse, return_counts)
+    rest = [x for x, wanted in zip((first, *places), asked, strict=True) if wanted]
+    return (values, *rest) if rest else values
+
+
+def _unique_values(x: Any, /) -> Any:
+    value = np.ravel(plain(x))
+    # In NumPy's order, which need not be that of their size.
+    ordered, first = np.unique(value, return_index=True)
+    return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
+
+
+def _unique_all(x: Any, /) -> Any:
+    return UniqueAll(*_unique(x, return_index=True, return_inverse=True, return_counts=True))
+
+
+def _unique_counts(x: Any, /) -> Any:
+    return UniqueCounts(*_unique(x, return_counts=True))
+
+
+def _unique_inverse(x: Any, /) -> Any:
+    return UniqueInverse(*_unique(x, return_inverse=True))
+
+
+UniqueAll, UniqueCounts, UniqueInverse = (
+    cast(Any, type(f(np.ones(1)))) for f in (np.unique_all, np.unique_counts, np.unique_inverse)
+)
+
+
+def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
+    values = np.ravel(ar1)[first]
+    return (values, first, second) if return_indices else values
+
+
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    values = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
+
+
+def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
+
+
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    if axis is not None or np.ndim(plain(filt)) != 1:
+        raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
+    kept = np.flatnonzero(plain(filt))
+    first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
+    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
+    return filt[first:last] if len(kept) else filt[:0]
+
+
+composed(all_as_computed({
+    np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d, np.setxor1d: _setxor1d,
+    np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
+    np.unique_inverse: _unique_inverse, np.trim_zeros: _trim_zeros,
+}))  # fmt: skip

@@ -1,0 +1,56 @@
+"""Functions that write to their first argument, as writes to its elements."""
+
+from typing import Any
+
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import FUNCTIONS, Tracer, plain
+from effgrad.errors import Detached
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    places = np.ravel(plain(ind))
+    size = np.size(plain(a))
+    places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
+    values = _repeated(v, np.arange(len(places)))
+    _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    places = np.flatnonzero(plain(mask))
+    values = _repeated(vals, np.arange(len(places)))
+    _put_at(_written(arr, "numpy.place"), places, values)
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    places = np.flatnonzero(plain(mask))
+    _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
+
+
+def _repeated(values: Any, places: Any) -> Any:
+    """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
+    flat = np.ravel(np.asarray(values))
+    return flat[places % np.size(plain(flat))]
+
+
+def _put_at(target: Any, places: Any, values: Any) -> None:
+    shape = np.shape(plain(target))
+    if shape:
+        target[np.unravel_index(places, shape)] = values
+    elif len(places):
+        target[...] = values[0]
+
+
+def _written(target: Any, name: str) -> Any:
+    if not isinstance(target, Tracer):
+        raise Detached(
+            f"{name} would write a traced value into an array made outside the differentiated function; make the "
+            "array inside it"
+        )
+    return target
+
+
+FUNCTIONS.update({np.copyto: _copyto, np.put: _put, np.place: _place, np.putmask: _putmask})
