@@ -7,6 +7,7 @@ import itertools
 import operator
 import re
 import sys
+import warnings
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -34,7 +35,9 @@ PASSING = frozenset((
 CALLING = frozenset((max, min, functools.cmp_to_key, operator.call))
 CALLING_METHODS = frozenset((re.Pattern, contextvars.Context))
 # They look at the frame that calls them.
-AT_FRAMES = frozenset((collections.namedtuple,))
+AT_FRAMES = frozenset((
+    collections.namedtuple, warnings.warn, *(f for name, f in vars(sys).items() if name.startswith("_getframe")),
+))  # fmt: skip
 # They keep what they are given.
 KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
 

@@ -200,6 +200,8 @@ def builtin(f: Any) -> Any:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
+        if f in policy.AT_FRAMES:
+            return KNOWN.keep(f, f)
         return KNOWN.keep(f, passing(f) if f in policy.PASSING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)

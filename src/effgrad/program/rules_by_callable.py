@@ -209,7 +209,7 @@ def with_lists(f: Any, target: Any) -> Any:
                 args = tuple(map(gather, args))
                 break
         if kwargs:
-            kwargs = {name: gather(arg) for name, arg in kwargs.items()}
+            kwargs = {name: arg if name == "out" else gather(arg) for name, arg in kwargs.items()}
         return target(*args, **kwargs)
 
     return given
@@ -227,19 +227,23 @@ def gathered_items(arg: Any) -> Any:
     return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
-def with_out(f: Any, target: Any) -> Any:
+def with_out(f: object, target: Any) -> Any:
     """A function that may be given the array to write to."""
     inputs = f.nin if isinstance(f, np.ufunc) else None
 
     def given(*args: Any, **kwargs: Any) -> Any:
         if inputs is not None and len(args) > inputs:
             args, kwargs = args[:inputs], {**kwargs, "out": args[inputs:]}
-        out = kwargs.get("out") if kwargs else None
+        out: Any = kwargs.get("out", None)
         if type(out) is tuple and len(out) == 1:
             (out,) = out
-        if type(out) is not np.ndarray:
+        if type(out) not in (np.ndarray, tuple):
             return target(*args, **kwargs)
         others = {key: value for key, value in kwargs.items() if key != "out"}
+        if type(out) is tuple:
+            traced = traced_inside((args, kwargs)) or holds_traced((args, kwargs))
+            stores = traced and "where" not in others
+            return each_stored(out, target(*args, **others)) if stores else target(*args, **kwargs)
         if memory_of(out) is None and not traced_inside((args, others)) and not holds_traced((args, others)):
             preserve(out)
             return target(*args, **kwargs)
@@ -247,6 +251,14 @@ def with_out(f: Any, target: Any) -> Any:
         return out
 
     return given
+
+
+def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
+    """Store each of several results in the array given for it, or hand it on where there is None."""
+    for out, result in zip(outs, results, strict=True):
+        if out is not None:
+            (out if isinstance(out, Tracer) else handle(out))[...] = result
+    return tuple(result if out is None else out for out, result in zip(outs, results, strict=True))
 
 
 def holds_traced(tree: Any) -> bool:
@@ -278,10 +290,10 @@ def viewing(f: Any, target: Any) -> Any:
     return given
 
 
-def creating(target: Any) -> Any:
+def creating(target: Callable[..., object]) -> Callable[..., object]:
     """A function that makes arrays, for code without source."""
 
-    def given(*args: Any, **kwargs: Any) -> Any:
+    def given(*args: object, **kwargs: object) -> object:
         result = target(*args, **kwargs)
         return buffer(result) if type(result) is np.ndarray and result.dtype.kind in "fc" else result
 

@@ -1,5 +1,6 @@
 """The rules of NumPy's functions and classes that make arrays and never ask traced values."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,18 @@ def _kaiser(M: int, beta: Any) -> Any:
     return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
+def _made(rule: Callable[..., Any]) -> Callable[..., object]:
+    """The rule of a function that makes arrays: of a number it makes an array without axes, which is written to."""
+
+    def make(*args: object, **kwargs: object) -> object:
+        result = rule(*args, **kwargs)
+        return result if isinstance(plain(result), np.ndarray) else np.reshape(result, (1,))[0, ...]
+
+    return make
+
+
 RULES: list[tuple[Any, str, Any]] = [
-    *((np, name, rule) for name, rule in reach.RULES.items()),
+    *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", lambda *args, **kwargs: FUNCTIONS[np.full_like](*args, **kwargs)),
     (np, "kaiser", _kaiser),
     # NumPy's own definitions, in Python.

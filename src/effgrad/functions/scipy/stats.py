@@ -14,7 +14,6 @@ from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
 from scipy.stats import _continuous_distns, _kde, _multivariate
 
-from effgrad.arrays import reach
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import UFUNCS, evaluated, plain
 from effgrad.errors import NoRule
@@ -262,7 +261,6 @@ RULES: list[tuple[Any, str, Any]] = [
     *rules_of(
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
     ),
-    (_kde, "asarray", reach.as_array),
     (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
     (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),
 ]

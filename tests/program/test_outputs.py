@@ -1,0 +1,95 @@
+"""Arrays given for outputs, however they are given, and frames that functions of Python's ask for."""
+
+import inspect
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from effgrad import compile, grad, jvp, vjp
+
+X = np.array([0.2, 0.45, 0.9])
+UFUNCS = {1: (np.exp, np.negative, np.arcsin, np.floor), 2: (np.add, np.arctan2, np.hypot, np.fmod)}
+GIVEN = {
+    "by position": lambda f, args, out: f(*args, out),
+    "by name": lambda f, args, out: f(*args, out=out),
+    "in a tuple": lambda f, args, out: f(*args, out=(out,)),
+}
+
+
+@pytest.mark.parametrize("give", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("f", [f for several in UFUNCS.values() for f in several], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("out", [lambda x: 2 * x, lambda x: np.zeros(3)], ids=["traced", "plain"])
+def test_an_output_is_written_to_however_it_is_given(f, give, out):
+    """`np.exp(K, K)` left K as it was: the tuple of outputs was taken for a list of numbers."""
+
+    def program(x):
+        written = out(x)
+        returned = give(f, (x, written + 0.5)[: f.nin], written)
+        assert returned is written
+        return written * x
+
+    value, pull = vjp(program, X)
+    assert np.array_equal(value, program(X))
+    h = 1e-6
+    expected = (program(X + h) - program(X - h)) / (2 * h)
+    assert np.allclose(pull(np.ones(3))[0], expected, atol=1e-8)
+    assert np.allclose(compile(lambda x: jvp(program, (x,), (np.ones(3),))[1])(X), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("out", [lambda x: 2 * x, lambda x: np.zeros(3)], ids=["traced", "plain"])
+def test_several_outputs_are_written_to(by_name, out):
+    def program(x):
+        quotient, rest = out(x), out(x)
+        np.divmod(3 * x, 0.7, out=(quotient, rest)) if by_name else np.divmod(3 * x, 0.7, quotient, rest)
+        return quotient + rest * x
+
+    value, pull = vjp(program, X)
+    assert np.array_equal(value, program(X))
+    assert np.allclose(pull(np.ones(3))[0], 3 * X + (3 * X) % 0.7)
+
+
+MAKERS = (np.array, np.asarray, np.asanyarray, np.asarray_chkfinite, np.require)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda f: f.__name__)
+def test_an_array_made_of_a_number_is_written_to(make):
+    """`np.asarray(x)` of a number is an array without axes, and no number."""
+
+    def program(x):
+        h = make(np.sin(x))
+        before = h + 0.0
+        h[np.asarray(h > 0)] = 3 * x
+        h[...] += before
+        return h
+
+    value, pull = vjp(program, 0.3)
+    assert value.shape == () and value == program(0.3)
+    assert pull(1.0)[0] == pytest.approx(3 + np.cos(0.3), rel=1e-14)
+    assert compile(grad(program))(0.3) == pytest.approx(3 + np.cos(0.3), rel=1e-14)
+
+
+def caller(depth):
+    return sys._getframe(depth).f_code.co_name
+
+
+def test_functions_that_ask_for_frames_see_the_programs():
+    def asking(x):
+        names = caller(0), caller(1), inspect.currentframe().f_code.co_name
+        assert names == ("caller", "asking", "asking")
+        return x * x
+
+    assert grad(asking)(3.0) == 6.0
+
+
+def test_a_warning_names_the_users_line():
+    def warning(x):
+        warnings.warn("here", stacklevel=1)
+        return x * x
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert grad(warning)(3.0) == 6.0
+    assert found[0].filename == __file__
