@@ -20,7 +20,10 @@ import warnings
 from benchmarks.conformance.programs.checkout import NotThere, Program
 from benchmarks.conformance.programs.judge import QUESTIONS, judge
 
-AREAS = ("simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks", "solvers")
+AREAS = (
+    "simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks", "solvers",
+    "autograd_examples", "kernels", "series", "systems",
+)  # fmt: skip
 PLACE = pathlib.Path(__file__).parents[2] / "results" / "programs.md"
 SECONDS = 150
 OUTCOMES = ("agrees", "refused", "wrong", "failed", "undecided", "not there")
@@ -29,7 +32,8 @@ OUTCOMES = ("agrees", "refused", "wrong", "failed", "undecided", "not there")
 def table() -> dict[str, Program]:
     """All programs by their names, in the order of the areas."""
     modules = [importlib.import_module(f"{__name__}.{area}") for area in AREAS]
-    return {row.name: row for module in modules for row in vars(module).values() if isinstance(row, Program)}
+    found = [row for module in modules for row in (*vars(module).values(), *getattr(module, "ROWS", ()))]
+    return {row.name: row for row in found if isinstance(row, Program)}
 
 
 def one(folder: pathlib.Path, name: str) -> None:

@@ -76,6 +76,7 @@ def numpy_for_autograd() -> None:
         sys.modules[f"autograd.scipy.stats.{name}"] = getattr(importlib.import_module("scipy.stats"), name)
     vars(sys.modules["autograd"]).update(numpy=np, scipy=sys.modules["scipy"])
     vars(sys.modules["autograd.misc.flatten"])["flatten"] = flat
+    vars(sys.modules["autograd.misc"])["flatten"] = flat
 
 
 def flat(tree: Any) -> tuple[Any, None]:
