@@ -265,3 +265,18 @@ def test_states_at_given_times_are_an_array():
     compiled = compile(grad(copied))
     for k in (1.0, 2.0):
         assert compiled(k) == pytest.approx(-0.25 * np.exp(-0.5 * k) - np.exp(-k), rel=1e-7)
+
+
+@pytest.mark.parametrize("span, start", [((0, 1), [1]), ((0.0, 1.0), [1]), ((0, 1.0), np.array([1]))])
+def test_integers_as_times_and_states(span, start):
+    """A compiled gradient took the program for another one where the derivative's own solution begins at 0 or 0.0."""
+
+    def last(k):
+        return si.solve_ivp(lambda t, y: -k * y, span, start, rtol=1e-10, atol=1e-12).y[0, -1]
+
+    def listed(k):
+        return si.odeint(lambda y, t: -k * y, start, [0, 1], rtol=1e-10, atol=1e-12)[-1, 0]
+
+    for f in (last, listed):
+        assert compile(grad(f))(2.0) == pytest.approx(-np.exp(-2.0), rel=1e-7)
+        assert compile(grad(grad(f)))(2.0) == pytest.approx(np.exp(-2.0), rel=1e-5)

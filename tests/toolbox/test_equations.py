@@ -340,3 +340,18 @@ def test_boundary_values_by_the_ends_of_the_interval():
         return np.sin(0.7 - e[0]) / np.sin(e[1] - e[0])
 
     np.testing.assert_allclose(grad(lambda e: solved(e).sol(0.7)[0])(ends), grad(inside)(ends), rtol=1e-6)
+
+
+def test_a_singular_term_that_is_traced_is_refused():
+    """Its derivative was silently zero."""
+
+    def solved(a):
+        mesh = np.linspace(0.0, 1.0, 11)
+        singular = np.array([[0.0, 0.0], [0.0, -2.0 * a]])
+        return si.solve_bvp(
+            lambda x, y: np.stack([y[1], -y[0]]), lambda u, v: np.stack([u[1], v[0] - 1]), mesh, np.ones((2, 11)),
+            S=singular,  # fmt: skip
+        ).y[0, 3]
+
+    with pytest.raises(NoRule, match="singular term S"):
+        grad(solved)(1.0)

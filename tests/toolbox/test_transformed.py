@@ -116,9 +116,16 @@ reveal_type(effgrad.value_and_grad(f))
 reveal_type(effgrad.vmap(f))
 reveal_type(effgrad.jacobian(f))
 reveal_type(effgrad.hessian(f))
+reveal_type(effgrad.rule(partials=[None])(f))
+reveal_type(effgrad.implicit.root(f, f))
+reveal_type(effgrad.stochastic.expectation(f, "score"))
+reveal_type(effgrad.compile(f).__call__)
+effgrad.checkpoint(f, 1.0, "b", scale=2)
 effgrad.grad(f)(1.0, "b", scale=2)
 effgrad.grad(f)(1.0, 2)
 effgrad.hessian(f)("x")
+effgrad.compile(f)("x")
+effgrad.checkpoint(f, "x")
 """
 
 
@@ -140,7 +147,8 @@ def test_type_checkers_know_the_arguments(tmp_path):
     arguments = "x: float, name: str =, *, scale: int ="
     shown = [line.partition('"')[2].rstrip('"') for line in run.stdout.splitlines() if "Revealed" in line]
     shown = [line.replace("builtins.", "") for line in shown]
-    assert [line.replace("def (", "").split(")")[0] for line in shown] == [arguments] * 5, run.stdout
+    assert [line.replace("def (", "").split(")")[0] for line in shown] == [arguments] * 9, run.stdout
     assert "tuple[float, Any]" in shown[1]
+    assert all(line.endswith("-> float") for line in shown[5:]), run.stdout
     errors = [line for line in run.stdout.splitlines() if "error:" in line]
-    assert len(errors) == 2 and all("[arg-type]" in line for line in errors), run.stdout
+    assert len(errors) == 4 and all("[arg-type]" in line for line in errors), run.stdout

@@ -9,7 +9,7 @@ Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 import contextvars
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from effgrad.effects import Effect, handled, operation
 from effgrad.functions.numpy.draws import Replayed
@@ -35,7 +35,11 @@ class Recompute(Effect):
         """Until here."""
 
 
-def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """`f(*args, **kwargs)`, recomputed in the reverse pass instead of recorded.
 
     Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
@@ -51,4 +55,5 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
     # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
     inside = contextvars.copy_context()
-    return Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
+    result: R = Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
+    return result

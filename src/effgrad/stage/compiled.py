@@ -11,7 +11,7 @@ import os
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 import optree
@@ -109,30 +109,35 @@ def _collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-class Compiled:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Compiled(Generic[P, R]):
     """A compiled function; see `compile`."""
 
     def __init__(
-        self, f: Callable[..., Any], backend: str, flush_subnormals: bool, memory: str | int | None = None
+        self, f: Callable[P, R], backend: str, flush_subnormals: bool, memory: str | int | None = None
     ) -> None:
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
-        self.function, self.backend, self.memory = f, backend, memory
+        self.function: Callable[..., Any] = f
+        self.backend, self.memory = backend, memory
         self.limits = [] if memory is None else [parse_memory(memory)]
         self.types: dict[Key, Paths] = {}
         self.integers, self.full = Integers(), False
         self.lock = forks.lock()
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         leaves, tree = flattened(args, kwargs)
         # A derivative, or another staged program, goes through the function itself.
         if self.off or (tree is not None and any_traced(leaves)):
-            return self.function(*args, **kwargs)
+            return cast(R, self.function(*args, **kwargs))
         with self.lock:
-            return self._run(leaves, tree)
+            return cast(R, self._run(leaves, tree))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A compiled method takes its object as an argument, as a function does."""
@@ -292,8 +297,8 @@ class Compiled:
 
 
 def compile(  # noqa: A001 (the name users look for)
-    f: Callable[..., Any], backend: str = "native", flush_subnormals: bool = False, memory: str | int | None = None
-) -> Compiled:
+    f: Callable[P, R], backend: str = "native", flush_subnormals: bool = False, memory: str | int | None = None
+) -> Compiled[P, R]:
     """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes and strings. An integer is

@@ -155,7 +155,7 @@ def solve_bvp_rule(call: Call) -> Value:
     """The rule of `solve_bvp`: its fields x, y, yp, p and sol."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))
     result, given = call.run(), gathered(call.get("x"))
-    if not call.traced and not traced_inside(given):
+    if not call.traced and not traced_inside((given, call.get("S"))):
         return result
     require(call.get("S") is None, "integrate.solve_bvp", "problems without a singular term S")
     if not result.success:

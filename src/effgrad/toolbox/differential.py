@@ -19,7 +19,7 @@ import scipy.integrate
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends
+from effgrad.arrays.value import depends, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
@@ -210,7 +210,7 @@ def _of_any_length(arguments: Arguments) -> tuple[str, ...]:
 def _solve_ivp(call: Call) -> Value:
     args, options = call.get("args") or (), call.arguments.get("options", {})
     fun, events = call.arguments["fun"], call.get("events")
-    span, y0, t_eval = call.arguments["t_span"], gathered(call.arguments["y0"]), call.get("t_eval")
+    span, y0, t_eval = [*map(_real, call.arguments["t_span"])], _real(call.arguments["y0"]), call.get("t_eval")
     reals("integrate.solve_ivp", *span, y0)
     observed = Observed(fun, tuple(args))
     listed = [] if events is None else [events] if callable(events) else list(events)
@@ -236,6 +236,12 @@ def _solve_ivp(call: Call) -> Value:
         until = float(result.t[-1])
     path = _path(problem, call, call.get("method"), until, result.y, options)
     return _solved(call, result, path, listed, stopped)
+
+
+def _real(value: Value) -> Value:
+    """Integers as floats, which SciPy makes of them."""
+    value = gathered(value)
+    return value * 1.0 if np.result_type(plain(value)).kind in "biu" else value
 
 
 def _event(event: Function, args: tuple[Value, ...]) -> Observed:
@@ -319,7 +325,7 @@ def _times_of(state: Function, event: Function, args: Sequence[Value], found: Va
 
 @rule_of(scipy.integrate.odeint, "func", "Dfun", chosen=_chosen)
 def _odeint(call: Call) -> Value:
-    func, y0, t = call.arguments["func"], _vector(call.arguments["y0"]), gathered(call.arguments["t"])
+    func, y0, t = call.arguments["func"], _vector(_real(call.arguments["y0"])), _real(call.arguments["t"])
     if call.get("tfirst") and "func" in call.observed:
         call.observed["func"] = Observed(func, call.args)
     result = call.run()

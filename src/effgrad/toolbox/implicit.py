@@ -19,7 +19,7 @@ solution is about as wrong; the value stays the solver's own. Polishing also fin
 import copy
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import scipy.sparse.linalg
 
@@ -48,6 +48,8 @@ from effgrad.toolbox.frozen import (
 )
 from effgrad.trees import flatten
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Solve: TypeAlias = Callable[[Value], Value]
 
 # From so many unknowns, linear systems are solved by GMRES, which asks for products with the Jacobian alone.
@@ -60,7 +62,7 @@ NEAR = 1e-2
 STEPS = 20
 
 
-def root(residual: Function, solver: Function) -> Function:
+def root(residual: Function, solver: Callable[P, R]) -> Callable[P, R]:
     """A differentiable solution of `residual(x, *args) = 0`, found by anybody's solver.
 
     Arguments:

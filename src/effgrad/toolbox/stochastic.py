@@ -11,6 +11,7 @@ machine learning (2020).
 import copy
 import functools
 from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
 
 import optree
 
@@ -30,6 +31,8 @@ from effgrad.toolbox.callbacks import CallBack
 from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree, underived
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 
+P = ParamSpec("P")
+R = TypeVar("R")
 ESTIMATORS = ("path", "score", "measure")
 # Distributions whose draws take from the stream what does not depend on their parameters, so that the draws after them
 # are the same for other parameters. Of the others, which reject candidates, a program has one path for each parameter.
@@ -49,7 +52,9 @@ class Sampled(Effect):
         """The sample as the program goes on with it."""
 
 
-def expectation(f: Function, estimator: str = "path", samples: int = 1, baseline: bool = True) -> Function:
+def expectation(
+    f: Callable[P, R], estimator: str = "path", samples: int = 1, baseline: bool = True
+) -> Callable[P, R]:
     """A function whose value is a mean of random runs of `f`, and whose derivative is an estimate by choice.
 
     Arguments:
