@@ -14,6 +14,7 @@ from effgrad.api.checks import is_floating
 from effgrad.api.results import flattened, outside
 from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary
+from effgrad.api.trails import Change, first_difference, followed
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import taken
 from effgrad.arrays.traced import Traced
@@ -149,9 +150,16 @@ ROUNDING = 64
 
 
 def _require_same(name: str, result: Any, expected: Any, exact: bool) -> None:
-    """Raise where a result is not what is expected; None says that nothing is known."""
+    """Raise where a result is not what is expected."""
+    difference = _difference(name, result, expected, exact)
+    if difference:
+        raise EffgradError(difference)
+
+
+def _difference(name: str, result: Any, expected: Any, exact: bool) -> str:
+    """In what a result is not what is expected, in words; None for an expected one says that nothing is known."""
     if expected is None:
-        return
+        return ""
     for found, wanted in zip(flatten(result)[0], flatten(expected)[0], strict=False):
         if isinstance(wanted, Tracer):  # of an object that holds values of the program's: nothing is known
             continue
@@ -159,7 +167,7 @@ def _require_same(name: str, result: Any, expected: Any, exact: bool) -> None:
         if value.dtype.kind not in "fcbiu" or wanted.dtype.kind not in "fcbiu":
             continue
         if (value.shape, value.dtype) != (wanted.shape, wanted.dtype):
-            raise EffgradError(
+            return (
                 f"{name} gives an array of shape {value.shape} and type {value.dtype} inside a derivative, NumPy one "
                 f"of shape {wanted.shape} and type {wanted.dtype}"
             )
@@ -167,7 +175,8 @@ def _require_same(name: str, result: Any, expected: Any, exact: bool) -> None:
         if len(places):
             place = tuple(map(int, places[0]))
             where = f" at index {place}, {len(places)} in all," if place else ""
-            raise EffgradError(f"{name} gives {value[place]}{where} inside a derivative, and NumPy {wanted[place]}")
+            return f"{name} gives {value[place]}{where} inside a derivative, and NumPy {wanted[place]}"
+    return ""
 
 
 def _differs(value: Any, wanted: Any, exact: bool) -> Any:
@@ -191,7 +200,8 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
         exact: values have to be the same to the bit. Some functions (`linspace`, `vander`, `abs` of complex numbers,
             products by `tensordot`) run other operations than NumPy's under a derivative, and round otherwise.
 
-    Raises `EffgradError` that names the function, the first place, and both values.
+    Raises `EffgradError` that names the function, the first place, and both values. Where the result alone differs, the
+    program runs twice more, line by line, and the error names the first line and variable that differ.
 
     >>> debug_values(lambda x: np.sum(np.sin(x)), exact=True)(np.array([0.0, 1.0])).item()
     0.8414709848078965
@@ -200,12 +210,47 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
     @boundary
     def checked(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten(args)
-        given = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        given = copies(leaves)
         result = _evaluated(CheckedEvaluation(exact), f, args, kwargs)
-        _require_same("the function", result, f(*tree.unflatten(given), **kwargs), exact)
+        wanted = f(*tree.unflatten(copies(given)), **kwargs)
+        difference = _difference("the function", result, wanted, exact)
+        if difference:
+            inside = followed(lambda: _evaluated(Evaluate(), f, tuple(tree.unflatten(copies(given))), kwargs))
+            plainly = followed(lambda: f(*tree.unflatten(copies(given)), **kwargs))
+            raise EffgradError(difference + _place(inside, plainly, exact))
         return result
 
     return checked
+
+
+def copies(leaves: list[Any]) -> list[Any]:
+    return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+
+
+def _place(inside: list[Change], plainly: list[Change], exact: bool) -> str:
+    """Say where two runs first differ, in words that go on a sentence; nothing if no line shows it."""
+
+    def differs(one: Any, other: Any) -> Any:
+        return _differs(np.asarray(one), np.asarray(other), exact)
+
+    found = first_difference(inside, plainly, differs)
+    if found is None:
+        return ""
+    one, other = found
+    line = f"line {one.line} of {one.function}"
+    if one[:4] != other[:4]:
+        return f"; first, {line} sets {one.name}, and line {other.line} {other.name} in NumPy"
+    value, wanted = _first_values(one.value, other.value, differs)
+    return f"; first, {one.name} is {value} after {line}, and {wanted} in NumPy ({one.file})"
+
+
+def _first_values(value: Any, wanted: Any, differs: Callable[[Any, Any], Any]) -> tuple[str, str]:
+    """The first numbers in which two values differ, with their place."""
+    if np.shape(value) != np.shape(wanted):
+        return f"of shape {np.shape(value)}", f"of shape {np.shape(wanted)}"
+    place = tuple(map(int, np.argwhere(differs(value, wanted))[0]))
+    at = f" at index {place}" if place else ""
+    return f"{np.asarray(value)[place]}{at}", f"{np.asarray(wanted)[place]}"
 
 
 def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
