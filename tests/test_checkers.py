@@ -661,7 +661,7 @@ def probe_modes_agree(m):
 
 R, S, E, M, C = [f"effgrad.spec.{name}" for name in ("representation", "semirings", "expressions", "maps", "contracts")]
 D = "effgrad.spec.limits"
-F, T, L = "effgrad.fusion", "effgrad.modes.taylor", "laws"
+F, T, L = "effgrad.fused", "effgrad.modes.taylor", "laws"
 CORE = "effgrad.effects.effect"
 SAME = '_same(f"forward invariant: the value of {binding}", '
 MUTANTS = [

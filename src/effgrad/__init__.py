@@ -22,7 +22,7 @@ from effgrad.api.compare import compare
 from effgrad.api.explain import explain
 from effgrad.errors import *  # noqa: F403 (the errors and warnings, by their `__all__`)
 from effgrad.functions.numpy.linalg import symmetric
-from effgrad.fusion import fuse
+from effgrad.fused import fuse
 from effgrad.modes.checkpoint import checkpoint
 from effgrad.modes.higher_order import function
 from effgrad.stage import compile, stage

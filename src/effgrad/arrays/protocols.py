@@ -267,21 +267,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     out = kwargs.pop("out", None)
     target = out[0] if out is not None and len(out) == 1 else out
     if method == "__call__":
-        if ufunc not in UFUNCS and ufunc not in CONSTANT:
-            raise no_rule(ufunc)
-        where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
-        kwargs = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")}
-        if ufunc is np.vecdot and "axis" in kwargs:
-            axis = kwargs.pop("axis")
-            inputs = [np.moveaxis(x, axis, -1) for x in inputs]
-        if dtype is not None:
-            inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
-        if kwargs or type(target) is tuple:
-            raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(kwargs) or 'several outputs'} has no derivative rule")
-        result = ufunc(*inputs)
-        if where is not True:
-            # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
-            result = np.where(where, result, 0.0 if target is None else target)
+        result = _called_with_options(ufunc, inputs, kwargs, target)
     elif (ufunc, method) in REDUCTIONS:
         # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
         if method in ("reduce", "accumulate") and len(inputs) == 1:
@@ -291,6 +277,24 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     else:
         raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
     return result if out is None else _written(target, result, ufunc)
+
+
+def _called_with_options(ufunc: Any, inputs: Any, options: Any, target: Any) -> Any:
+    """Return the result of a ufunc called with `where=`, `dtype=`, `axis=`, or to be put into a target."""
+    if ufunc not in UFUNCS and ufunc not in CONSTANT:
+        raise no_rule(ufunc)
+    where, dtype = options.pop("where", True), options.pop("dtype", None)
+    options = {key: value for key, value in options.items() if key not in ("casting", "order", "subok")}
+    if ufunc is np.vecdot and "axis" in options:
+        axis = options.pop("axis")
+        inputs = [np.moveaxis(x, axis, -1) for x in inputs]
+    if dtype is not None:
+        inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
+    if options or type(target) is tuple:
+        raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(options) or 'several outputs'} has no derivative rule")
+    result = ufunc(*inputs)
+    # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
+    return result if where is True else np.where(where, result, 0.0 if target is None else target)
 
 
 def _written(target: Any, result: Any, function: Any) -> Any:

@@ -3,7 +3,7 @@
 from effgrad.effects import collector  # noqa: F401 (is told of the searches)
 from effgrad.effects.clauses import around, control, final, multi, once
 from effgrad.effects.effect import Effect, fresh, handled, mask, operation
-from effgrad.effects.errors import ContinuationEscaped, Diverged, EffectError, ResumedTwice, Unhandled
+from effgrad.effects.effect_errors import ContinuationEscaped, Diverged, EffectError, ResumedTwice, Unhandled
 from effgrad.effects.handler import Handler, handle, observed, revived
 
 __all__ = [

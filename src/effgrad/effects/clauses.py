@@ -21,7 +21,7 @@ from typing import Any
 
 from effgrad.effects.collector import AGEING
 from effgrad.effects.effect import frames, install
-from effgrad.effects.errors import ContinuationEscaped, EffectError, ResumedTwice
+from effgrad.effects.effect_errors import ContinuationEscaped, EffectError, ResumedTwice
 
 # After so many more clauses, what waits counts as old (`collector.py`).
 OFTEN = 128

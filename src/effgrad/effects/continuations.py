@@ -32,7 +32,7 @@ from greenlet import getcurrent
 
 from effgrad.effects.clauses import Abandoned, Abort, defers, end, unwind
 from effgrad.effects.effect import Frame, Request, frames
-from effgrad.effects.errors import ContinuationEscaped, ResumedTwice
+from effgrad.effects.effect_errors import ContinuationEscaped, ResumedTwice
 from effgrad.effects.replay import Log
 from effgrad.effects.stacks import Stack, for_stack, has_room, on_new_stack, root, start, switch
 from effgrad.errors import running_frames

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from effgrad.effects.errors import Unhandled
+from effgrad.effects.effect_errors import Unhandled
 
 # The names that a handler has besides its clauses.
 RESERVED = ("enter", "return_", "finally_", "alive", "serial", "records")

@@ -9,7 +9,7 @@ more is to run the program with the answers up to there and a new one after them
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from effgrad.effects.errors import Diverged
+from effgrad.effects.effect_errors import Diverged
 
 Operation = tuple[Any, str]  # an effect or an instance of one, and the name
 

@@ -15,7 +15,7 @@ from typing import Any
 from greenlet import error as SwitchError
 from greenlet import getcurrent, greenlet
 
-from effgrad.effects.errors import ContinuationEscaped
+from effgrad.effects.effect_errors import ContinuationEscaped
 
 # As many waiting clauses as fill the 16 kB that Python takes for a stack.
 DEPTH = 52

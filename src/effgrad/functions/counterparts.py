@@ -289,18 +289,21 @@ def _histogram_bin_edges(lib: Library, a: Any, bins: Any = 10, range: Any = None
     return np.histogram_bin_edges(a, bins, range)  # which has nothing to do with the weights
 
 
-# Shape, joining, indexing.
+def _elementwise_table() -> dict[Any, Any]:
+    """The counterparts of elementwise functions, and of their primitives, that the standard or the library has."""
+    table: dict[Any, Any] = {}
+    for names, floating in ((_FLOATING, True), (_ANY, False)):
+        for name, standard in names.items():
+            function = getattr(np, name)
+            table[UFUNCS.get(function, function)] = table[function] = _elementwise(standard, floating)
+    for function, primitive in UFUNCS.items():
+        if getattr(np, function.__name__, None) is not function:
+            table[primitive] = _special(function.__name__)
+    return table
 
-COUNTERPARTS: dict[Any, Any] = {}
-for _name, _standard in _FLOATING.items():
-    COUNTERPARTS[UFUNCS[getattr(np, _name)]] = COUNTERPARTS[getattr(np, _name)] = _elementwise(_standard, floating=True)
-for _name, _standard in _ANY.items():
-    _function = getattr(np, _name)
-    COUNTERPARTS[UFUNCS.get(_function, _function)] = COUNTERPARTS[_function] = _elementwise(_standard)
-for _function, _primitive in UFUNCS.items():
-    if getattr(np, _function.__name__, None) is not _function:
-        COUNTERPARTS[_primitive] = _special(_function.__name__)
-COUNTERPARTS.update({
+
+COUNTERPARTS: dict[Any, Any] = {
+    **_elementwise_table(),
     **{getattr(np, f"logical_{name}"): _logical(f"logical_{name}") for name in ("and", "or", "not", "xor")},
     elementwise.add: _operator(operator.add), elementwise.subtract: _operator(operator.sub),
     elementwise.multiply: _operator(operator.mul), elementwise.divide: _operator(operator.truediv, floating=True),
@@ -362,4 +365,4 @@ COUNTERPARTS.update({
     np.unique_values: _unique, np.histogram_bin_edges: _histogram_bin_edges,
     np.iscomplexobj: lambda lib, x: numpy_dtype(x.dtype).kind == "c",
     np.common_type: lambda lib, *arrays: np.common_type(*[np.empty(0, numpy_dtype(a.dtype)) for a in arrays]),
-})  # fmt: skip
+}  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from effgrad.stage.arguments import SMALL
-from effgrad.stage.stage import Staged, settled
+from effgrad.stage.staged_value import Staged, settled
 
 # Of integers with so many bits, how many the result has at most.
 _BITS: dict[Callable[..., Any], Callable[[int, int], int]] = {

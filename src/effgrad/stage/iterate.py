@@ -21,7 +21,7 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.stage.binomial import default_memory, split
 from effgrad.stage.loops import Loop, floating, replay
 from effgrad.stage.nodes import dtype_of, shape_of
-from effgrad.stage.stage import settled
+from effgrad.stage.staged_value import settled
 
 # Doubles hold all whole numbers up to this.
 _EXACT = 2**53

@@ -17,7 +17,8 @@ from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import INPUT, UNRULED, Node, dtype_of, fill, shape_of
 from effgrad.stage.passes import optimised, structure
 from effgrad.stage.python import executable
-from effgrad.stage.stage import Stage, Staged, record
+from effgrad.stage.stage import Stage
+from effgrad.stage.staged_value import Staged, record
 
 # The types of leaves that a loop carries; all pass through a vector of float64.
 TYPES = {np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)}

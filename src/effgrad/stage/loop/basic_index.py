@@ -11,7 +11,7 @@ from effgrad.stage.loop.element import WHERE, cast, element, widened
 from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, View, whole_view
 from effgrad.stage.loop.values import Statements
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 _GREATER_EQUAL, _LESS = constant_primitive(np.greater_equal), constant_primitive(np.less)
 _AND, _ZERO = constant_primitive(np.logical_and), constant(0, INT)

@@ -12,7 +12,7 @@ from effgrad.stage.loop.ir import INT, Element, constant, index
 from effgrad.stage.loop.operands import Extent, Lazy, View, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 _EQUAL = constant_primitive(np.equal)
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

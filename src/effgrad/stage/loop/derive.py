@@ -49,7 +49,7 @@ from effgrad.stage.loop.ir import (
     whole,
 )
 from effgrad.stage.loop.schedule import Schedule
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
 

@@ -30,7 +30,8 @@ from effgrad.stage.loop.ir import (
     topological,
 )
 from effgrad.stage.nodes import GUARD, Node
-from effgrad.stage.stage import constant_primitive, flatten, staged
+from effgrad.stage.stage import flatten, staged
+from effgrad.stage.staged_value import constant_primitive
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE = rows.add, rows.subtract, rows.multiply, rows.divide
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]

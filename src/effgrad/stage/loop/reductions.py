@@ -11,7 +11,7 @@ from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
 from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, View, same_extent, whole_view
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 _EXP, _LOG = rows.UNARY[np.exp], rows.UNARY[np.log]

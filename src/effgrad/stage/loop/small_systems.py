@@ -27,7 +27,7 @@ from effgrad.stage.loop.ir import FLOAT, Apply, Block, Buffer, Check, Element, M
 from effgrad.stage.loop.operands import Lazy, View, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 # Systems of more unknowns are for LAPACK.
 MOST_UNKNOWNS = 4

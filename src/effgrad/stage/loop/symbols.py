@@ -11,7 +11,7 @@ from effgrad.stage.loop.element import NOT_EQUAL, cast, element
 from effgrad.stage.loop.ir import BOOL, INT, Element, constant
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, View
 from effgrad.stage.loop.reductions import Values
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 # Loops over so many things of Python's are written out.
 MOST_UNROLLED = 64

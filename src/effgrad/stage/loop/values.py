@@ -34,7 +34,7 @@ from effgrad.stage.loop.ir import (
     topological,
 )
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, View, read, same_extent, whole_view
-from effgrad.stage.stage import constant_primitive
+from effgrad.stage.staged_value import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 # A lazy value of more operations than this is stored rather than computed at each use.

@@ -1,0 +1,208 @@
+"""The values of a staged program: each stands for a plain one, and its operations become nodes of the graph.
+
+What Python asks of a value, in `if`, `range` or an index, is answered from the example and recorded as a guard.
+"""
+
+import functools
+import inspect
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays import value as traced
+from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
+from effgrad.errors import EscapedValue
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.later import Later, computed, share_memory, small
+from effgrad.stage.nodes import UNRULED, Part
+
+# Functions of shapes and types only, and those whose result has a shape that depends on values.
+SHAPE_ONLY = {
+    np.result_type,
+    np.can_cast,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.common_type,
+}
+SHAPED_BY_DATA = {
+    np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
+    np.array2string,
+}  # fmt: skip
+SHARING = {np.may_share_memory, np.shares_memory}
+LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
+_TYPED = {np.float64, np.ndarray}
+
+
+@functools.cache
+def constant_primitive(function: Any) -> Primitive:
+    """The primitive that applies a function with no derivative: a comparison, rounding, argmax, ..."""
+    return Primitive(function.__name__, function, "constant", (), ())
+
+
+@functools.cache
+def unruled_primitive(function: Any) -> Primitive:
+    """Return the primitive of a function that nothing is known about: the shape of its result may change."""
+    return Primitive(function.__name__, function, UNRULED, (), ())
+
+
+@functools.cache
+def part_primitive(primitive: Primitive, number: int) -> Primitive:
+    """The primitive that gives one of the results of a function that has several."""
+    return Primitive(primitive.name, Part(primitive.function, number), primitive.kind, (), ())
+
+
+def _under_derivative(tree: Any) -> bool:
+    """Whether a derivative looks at an argument: then a function needs a rule."""
+    if type(tree) in (tuple, list):
+        return any(map(_under_derivative, tree))
+    return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
+
+
+class Staged(TracedArray):
+    """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and all(type(example_value(x)) is int for x in inputs):
+            if np.result_type(ufunc(*map(example_value, inputs))).kind != "f":  # NumPy's integers, not Python's
+                return ufunc(*map(settled, inputs))
+        if method == "__call__" and not kwargs and ufunc not in UFUNCS:
+            if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
+                return record(constant_primitive(ufunc), *inputs)
+        return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in SHARING and len(args) == 2:
+            return share_memory(*map(example_value, args))
+        if function in SHAPE_ONLY:
+            return function(*[small(example_value(a)) for a in args], **kwargs)
+        if function in SHAPED_BY_DATA and not _under_derivative(args):
+            return function(*[settled(a) for a in args], **kwargs)
+        if function in CONSTANT:
+            return record(constant_primitive(function), *args, **kwargs)
+        # As an operation of its own, it takes staged values by their place.
+        ruled = function in FUNCTIONS
+        direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
+        if direct and not _under_derivative((args, tuple(kwargs.values()))):
+            # What a function that is an argument closes over would not be seen.
+            if not (ruled and any(map(inspect.isroutine, args))):
+                return record(unruled_primitive(function), *args, **kwargs)
+        return super().__array_function__(function, types, args, kwargs)
+
+    def __bool__(self) -> bool:
+        return bool(settled(self != 0 if self.dtype.kind in "fc" else self))
+
+    def __int__(self) -> int:
+        return int(settled(self))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(settled(self), digits)
+
+    def beside(self, array: Any) -> Any:
+        return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
+
+    def __index__(self) -> int:
+        return operator.index(settled(self))
+
+    def __float__(self) -> float:
+        return float(settled(self))
+
+    def __complex__(self) -> complex:
+        return complex(settled(self))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(settled(self), dtype)
+
+    def __len__(self) -> int:
+        return len(self.primal)
+
+    def __invert__(self) -> Any:
+        truth = not np.ndim(self.primal) and self.dtype.kind == "b"
+        return np.logical_not(self) if truth else np.invert(self)
+
+    def __repr__(self) -> str:
+        return f"Staged({self.inside()!r})"
+
+    def __format__(self, spec: str) -> str:
+        number = isinstance(self.primal, int | np.integer)  # a part of a name, perhaps
+        return format(settled(self) if number else self.inside(), spec) if number or spec else repr(self)
+
+    def __str__(self) -> str:
+        return self.__format__("")
+
+    def inside(self) -> Any:
+        return computed(self.primal)
+
+    def contiguous(self) -> bool:
+        value = self.primal
+        return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
+
+    def plain(self) -> "Staged":
+        """Return the value itself: to a rule a staged value is plain."""
+        return self
+
+    @property
+    def shape(self) -> Any:
+        value = self.primal
+        return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
+
+    flags = property(lambda self: self.inside().flags)
+    strides = property(lambda self: self.inside().strides)
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
+
+
+def _recording(function: Any, reflected: bool = False) -> Any:
+    def operate(self: Staged, other: Any) -> Any:
+        if other is None and function in (operator.eq, operator.ne):
+            return np.full(self.shape, function is operator.ne)[()]
+        pair = (other, self) if reflected else (self, other)
+        return record(constant_primitive(function), *pair)
+
+    return operate
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
+    setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
+for _name, _function in (
+    ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
+    ("lshift", np.left_shift), ("rshift", np.right_shift),
+):  # fmt: skip
+    setattr(Staged, f"__{_name}__", _recording(_function))
+    setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
+Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[method-assign]
+
+
+def record(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Apply a primitive at the staging activation that owns one of its arguments."""
+    values = [traced.plain(a) for a in args]
+    owner = None
+    for value in values:
+        if type(value) is Staged and (owner is None or value.owner.serial > owner.serial):
+            owner = value.owner
+    if owner is None:
+        return primitive.function(*values, **params)
+    values = [owner.outer(a) if owner.is_outer(a) else value for a, value in zip(args, values, strict=True)]
+    if not owner.alive:
+        raise EscapedValue(
+            f"{primitive.name} was applied to a value of a staged program that has already ended; "
+            "return it from the staged function instead of keeping it"
+        )
+    return owner.apply(primitive, *values, **params)
+
+
+def example_value(value: Any) -> Any:
+    """Return the example's value, perhaps a deferred one."""
+    value = traced.plain(value)
+    return value.primal if type(value) is Staged else value
+
+
+def settled(value: Any) -> Any:
+    """The example's value of a staged value, which the graph is guarded to have again."""
+    value = traced.plain(value)
+    return value.owner.guard(value) if type(value) is Staged else value
