@@ -241,3 +241,19 @@ def test_copies_lie_in_memory_as_those_of_numpy(name, layout):
     array = np.array(X, order=layout)
     agree(traced_result(ORDERS[name], [array]), ORDERS[name](array))
     np.testing.assert_allclose(compile(ORDERS[name])(array), ORDERS[name](array), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", "sum prod max min mean var std nansum nanprod nanmax ptp".split())
+def test_an_argument_that_is_marked_as_left_out_is_left_out(name):
+    """Functions that call NumPy's hand its `np._NoValue` on, as NumPy's own do."""
+    function = getattr(np, name)
+    parameters = inspect.signature(function).parameters.values()
+    left_out = {p.name: np._NoValue for p in parameters if p.default is np._NoValue}
+    assert left_out
+
+    def f(x):
+        return np.sum(np.sin(function(x, axis=0, **left_out)))
+
+    expected = grad(lambda x: np.sum(np.sin(function(x, axis=0))))(X)
+    np.testing.assert_array_equal(grad(f)(X), expected)
+    np.testing.assert_allclose(compile(grad(f))(X), expected, rtol=1e-12)

@@ -53,6 +53,8 @@ class Protocols(Tracer):
         return _ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if kwargs:  # a function that calls another hands on NumPy's mark of an argument that was left out
+            kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
         if "out" in kwargs or len(args) > 2:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
