@@ -10,7 +10,7 @@ FMNM = "cantaro86/Financial-Models-Numerical-Methods"
 
 
 @program("vollib/py_vollib", "`implied_volatility` of Black and Scholes, by `brentq`, by price, spot, strike and time")
-def implied_volatility(checkout: Checkout) -> tuple[Any, ...]:
+def implied_by_brentq(checkout: Checkout) -> tuple[Any, ...]:
     stub("py_lets_be_rational", "py_lets_be_rational.exceptions")
     checkout.bare("py_vollib", "py_vollib")
     module = checkout.package("py_vollib.ref_python.black_scholes.implied_volatility")
