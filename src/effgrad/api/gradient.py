@@ -75,7 +75,7 @@ def value_and_grad(
     f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[P, tuple[R, Any]]:  # fmt: skip
-    """As `grad`, but returns the pair of the function's value and its gradient, for the cost of the gradient.
+    """Return a function that gives `f`'s value and gradient for the cost of the gradient; arguments as for `grad`.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)

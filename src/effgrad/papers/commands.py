@@ -1,4 +1,4 @@
-"""What `effgrad calculus run|type|trace FILE` prints, a line at a time; the file's ending names its language."""
+"""The lines that `effgrad calculus run|type|trace FILE` prints; the file's ending names its language."""
 
 from collections.abc import Callable
 from pathlib import Path

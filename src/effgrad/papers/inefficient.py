@@ -125,7 +125,7 @@ class Trees(Duals):
 
 
 def costs(f: Callable[..., Any], inputs: Sequence[float]) -> dict[str, int]:
-    """What the gradient of a function of numbers costs each translation.
+    """Return the cost of a gradient by each translation, for a function of numbers.
 
     Operations of the program; numbers that `Vectors` computes for tangents; terms that `Trees` and `Delta` evaluate.
 

@@ -1,4 +1,4 @@
-"""What the three languages share: nodes that know their place, reading by a grammar, and errors with line and column.
+"""The parts that the three languages share: nodes with places, reading by a grammar, errors with line and column.
 
 A language is a grammar and a class of `Reader` with one method for each rule; the method makes the rule's node.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 
 class Place(NamedTuple):
-    """Where a node stands in its file, both counted from 1."""
+    """The line and column of a node in its file, both counted from 1."""
 
     line: int
     column: int

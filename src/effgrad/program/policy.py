@@ -1,4 +1,4 @@
-"""Which functions are rewritten: the user's, a library's on demand, and some never."""
+"""The choice of functions that are rewritten: the user's, a library's on demand, and some never."""
 
 import collections
 import contextvars

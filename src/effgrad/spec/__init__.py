@@ -1,4 +1,4 @@
-"""What "correct" means, as a program: expressions, what they denote, and checks that a derivative denotes it too."""
+"""The meaning of "correct", as a program: expressions, their denotations, and checks that a derivative has them too."""
 
 from effgrad.spec.contracts import ContractBroken, contracts
 from effgrad.spec.differentiation import MODES, Number, diff, stack

@@ -107,7 +107,7 @@ def _where(node: Node, add: Add) -> Any:
 
 
 def _chosen_again(node: Node, add: Add) -> Any:
-    """What is computed from `where(condition, x, ...)`, and chosen by the same condition, is computed from x."""
+    """Compute from x a value that is computed from `where(condition, x, ...)` and chosen by the same condition."""
     condition, yes, no = node.args
     if type(yes) is not Node or yes.primitive.kind != "elementwise":
         return None
@@ -135,7 +135,7 @@ def _either(node: Node, add: Add) -> Any:
 
 
 def _decided(node: Node, neutral: bool) -> Any:
-    """Of two truth values the one that decides, if it is constant or they are one."""
+    """Return the one of two truth values that decides, if it is constant or they are one."""
     a, b = node.args
     for one, other in ((a, b), (b, a)):
         if node.dtype.kind == "b" and (one is other or _is(one, neutral)):

@@ -52,7 +52,7 @@ def typed(leaves: Sequence[Any], tree: Any, changing: frozenset[int] = NO_INTEGE
 
 
 class Integers:
-    """Which integer arguments are inputs of programs: those that were seen to change.
+    """The integer arguments that are inputs of programs: those that were seen to change.
 
     The first value is part of the program, which may then unroll, slice and simplify by it.
     """

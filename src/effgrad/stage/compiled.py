@@ -286,7 +286,7 @@ class Compiled(Generic[P, R]):
         return paths.latest
 
     def report(self, *args: Any, **kwargs: Any) -> str:
-        """What the program for these arguments does: its steps, their times, and the machine's ceilings."""
+        """Describe the program for these arguments: its steps, their times, and the machine's ceilings."""
         path = self.path(*args, **kwargs)
         if self.backend != "native":
             return f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"

@@ -214,7 +214,7 @@ def _pairs(count: int) -> list[tuple[int, int]]:
 
 
 def _pair(args: tuple[Any, ...], terms: list[str], i: int, j: int) -> Any:
-    """What makes a product of two operands the same as another."""
+    """Return a key that two products of two operands share exactly if they are the same."""
     return id(args[i]), terms[i], id(args[j]), terms[j]
 
 

@@ -90,7 +90,7 @@ def small(value: Any) -> Any:
 
 
 def result(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What an operation gives: now, or later where it is on large arrays."""
+    """Return the result of an operation, which is deferred for large arrays."""
     for a in args:
         if type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE):
             break

@@ -92,7 +92,7 @@ class Simplifier:
         self.concerning: dict[bool, dict[Primitive, list[Rule]]] = {False: {}, True: {}}
 
     def add(self, node: Any) -> Any:
-        """What stands for a node, which is now among the nodes of the program, or a constant."""
+        """Return the node or constant that stands for a node in the program."""
         present, add = self.present, self.add
         while type(node) is Node and node.primitive is not INPUT and node not in present:
             rules: Sequence[Rule] = self.rules
@@ -149,7 +149,7 @@ def optimised(graph: Graph) -> Graph:
 
 
 def contracted(graph: Graph) -> Graph:
-    """What is done to products when the whole program is known."""
+    """The passes over products once the whole program is known."""
     if any(node.primitive is einsum for node in graph):
         graph = dead(simplified(paired(inner(graph)), *RULES, repeated()))
     together = joined(graph)
@@ -174,7 +174,7 @@ def _replaced(node: Node, new: dict[Node, Any]) -> Node:
 
 
 def structure(graph: Graph) -> Any:
-    """What two graphs have in common that compute the same."""
+    """Return a key that two graphs share if they compute the same."""
     numbers = {node: number for number, node in enumerate([*graph.inputs, *graph.nodes])}
 
     def named(value: Any) -> Any:

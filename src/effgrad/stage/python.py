@@ -219,7 +219,7 @@ class Printer:
         return f'np.frombuffer(base64.b64decode("{data}"), {dtype}).reshape({value.shape})'
 
     def expression(self, node: Node) -> str:
-        """What a node computes."""
+        """Return the expression that a node computes."""
         name, args = node.primitive.name, tuple(self.text(a) for a in node.args)
         if name in _INFIX:
             left, right = (f"({a})" if a.startswith("-") else a for a in args)

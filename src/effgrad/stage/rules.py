@@ -47,7 +47,7 @@ _TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic,
 
 
 def weak(kind: type) -> Any:
-    """What matters of a value's class to the type of what is computed from it."""
+    """Return the part of a value's class that decides the type of what is computed from it."""
     return kind if kind in (float, int, complex, bool) else "strong"
 
 

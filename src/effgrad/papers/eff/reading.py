@@ -370,7 +370,7 @@ def parse_type(text: str) -> ValueType:
 
 
 class _Definitions:
-    """What the declarations so far have named; puts it into terms and types."""
+    """The names that the declarations so far have bound; puts their meanings into terms and types."""
 
     def __init__(self, outer: _Definitions | None = None) -> None:
         self.operations: dict[str, tuple[ValueType, ValueType]] = {} if outer is None else outer.operations

@@ -40,7 +40,7 @@ class EffectsReport:
         self.failures += other.failures
 
     def lines(self) -> Iterator[str]:
-        """As a page of Markdown."""
+        """Return a page of Markdown."""
         yield f"- programs of effects: {self.programs}, of which {self.too_long} had too many steps"
         yield f"- compared with HH: {self.compared['HH']}; with EFF: {self.compared['EFF']}"
         yield f"- disagreements: {len(self.failures)}"

@@ -258,7 +258,7 @@ _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def matched(pattern: Pattern, value: Any) -> Environment | None:
-    """What a pattern binds when it fits a value; None when it does not."""
+    """Return the names that a pattern binds when it fits a value; None when it does not."""
     match pattern, value:
         case Name("_"), _:
             return {}

@@ -64,7 +64,7 @@ from effgrad.papers.syntax import IllTyped, deep
 
 @dataclass(frozen=True)
 class Dual:
-    """What a translation pairs a real with: its type, its zero, and how such things are scaled and added."""
+    """The companion that a translation gives a real: its type, its zero, scaling and addition."""
 
     type: Type
     zero: Term

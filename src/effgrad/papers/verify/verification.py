@@ -22,7 +22,7 @@ CHUNK = 50
 
 @dataclass
 class Report:
-    """What became of the programs of a run."""
+    """The outcomes of the programs of a run."""
 
     programs: int = 0
     exact: int = 0
@@ -44,7 +44,7 @@ class Report:
             self.furthest[name] = max(distance, self.furthest.get(name, 0.0))
 
     def lines(self) -> Iterator[str]:
-        """As a page of Markdown."""
+        """Return a page of Markdown."""
         floats = self.programs - self.exact - self.skipped
         yield f"- programs: {self.programs}: {self.exact} over fractions, {floats} over floats, {self.skipped} skipped"
         yield f"- comparisons: {sum(self.compared.values())}"

@@ -54,7 +54,7 @@ RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items
 
 
 class Kind(NamedTuple):
-    """What there is to know of a value before it is computed."""
+    """The facts that are known of a value before it is computed."""
 
     shape: tuple[Extent, ...]
     dtype: np.dtype[Any]

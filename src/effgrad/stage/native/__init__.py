@@ -161,7 +161,7 @@ class Native:
         return apply
 
     def input(self, number: int, node: Any) -> Callable[[Any, Any], Any]:
-        """What puts an input where the steps read it, called as `array.__setitem__` is."""
+        """Return a function that puts an input where the steps read it, called as `array.__setitem__` is."""
         storage = self.plan.inputs[number]
         if storage.buffer in self.uses:
             put = self.pointing(storage.buffer)
@@ -178,7 +178,7 @@ class Native:
         return setitem
 
     def pointing(self, buffer: Buffer) -> Callable[[int], None]:
-        """What puts the address of a buffer where the steps read it."""
+        """Return a function that puts the address of a buffer where the steps read it."""
         arguments, last = self.arguments, 0
         places, offsets = np.array(self.uses[buffer], np.int64).reshape(-1, 2).T.copy()
 
@@ -195,7 +195,7 @@ class Native:
         return isinstance(output, Storage) and output.buffer in self.uses
 
     def memory(self, output: Storage, node: Node) -> Callable[[], np.ndarray]:
-        """What makes the memory for a result that is used where it is, and puts its address where the steps read it.
+        """Return a function that makes the memory for a result in place, and puts its address where the steps read it.
 
         It is that of the last result or the one before it, whichever nothing refers to any more: pages that are new
         to a process cost more than filling them, and a caller often drops a result only when the next replaces it.
@@ -216,7 +216,7 @@ class Native:
         return fresh
 
     def result(self, output: Any, node: Any) -> Callable[[], Any]:
-        """What makes a result of the memory where the steps leave it."""
+        """Return a function that copies one result out of the program's memory."""
         if not isinstance(output, Storage):
             return lambda: output.copy() if isinstance(output, np.ndarray) else output
         value = self.value(output)

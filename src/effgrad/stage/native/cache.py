@@ -30,7 +30,7 @@ class Refused(OSError):
 
 
 def folder() -> pathlib.Path:
-    """Where compiled kernels are kept: ``EFFGRAD_CACHE``, or a folder in the user's cache."""
+    """Return the folder of compiled kernels: ``EFFGRAD_CACHE``, or a folder in the user's cache."""
     named = os.environ.get("EFFGRAD_CACHE")
     if named:
         return pathlib.Path(named)

@@ -70,7 +70,7 @@ class Elements:
         return result
 
     def moved(self, node: Node, args: list[Any], kind: str) -> Values:
-        """What only moves elements, told by what it makes of their numbers."""
+        """Emit an operation that only moves elements, found by moving their numbers."""
         elements: Values = []
         numbers = []
         for part, arg in zip(args, node.args, strict=True):

@@ -60,7 +60,7 @@ class Joins:
         return self.joined[node]
 
     def placed(self, node: Node, buffer: Buffer, view: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-        """What a join puts into memory, and where: of a join that is put to several places, its pieces."""
+        """Return the values that a join puts into memory, and their places: pieces, if the places are several."""
         for piece, (_, index) in zip(node.args, self.parts(node) or (), strict=True):
             part = view[index]
             if spread(piece) and not self.lies(piece, buffer, part):
@@ -170,7 +170,7 @@ def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
 
 
 def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[int]:
-    """Where each piece of a vector of this size begins, if all are without holes."""
+    """Return where each piece of a vector of this size begins, if all are without holes."""
     indices = [as_tuple(index)[0] for _, index in parts or ()]
     if any(not isinstance(i, int | slice) or isinstance(i, slice) and i.step not in (None, 1) for i in indices):
         return []
@@ -189,7 +189,7 @@ def slice_of(value: Any) -> tuple[Node, int] | None:
 
 
 def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """What parts leave open: of a vector the stretches between them, of other arrays all."""
+    """Return the stretches that parts of a vector leave open; for another array, all of it."""
     if len(shape) > 1:
         return [...]
     taken = np.zeros(shape[0] + 2, np.int8)

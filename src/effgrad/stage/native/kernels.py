@@ -44,7 +44,7 @@ def operand(dtype: np.dtype[Any], strides: tuple[int, ...], reduction: str = "",
 
 
 class Kernel:
-    """What one loop nest does.
+    """The work of one loop nest.
 
     `reads` and `writes` are pairs of a node and its operand; `nodes` run in order at each point. A write with a
     reduction combines all values that meet in one place; "accumulate" and "scatter" add to what is there. A node of
@@ -63,7 +63,7 @@ class Kernel:
 
 
 def signature(kernel: Kernel) -> tuple[Any, ...]:
-    """What makes two kernels one: everything but where the operands lie."""
+    """Return a key that two kernels share if they differ only in where their operands lie."""
     numbers: dict[Any, int] = {}
 
     def named(value: Any) -> Any:

@@ -61,7 +61,7 @@ def _bits(value: float, dtype: np.dtype[Any]) -> int:
 
 
 def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Element], float] | None:
-    """Of `C[i, j] += alpha * A[i, k] * B[k, j]`: the variables, the loads and the number."""
+    """Match `C[i, j] += alpha * A[i, k] * B[k, j]`: return the variables, the loads and the number."""
     e, alpha = _without_factor(t.value)
     if not t.adds or t.buffer.dtype.kind != "f" or e.op is not MULTIPLY:
         return None

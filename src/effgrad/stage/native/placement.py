@@ -151,7 +151,7 @@ class Placement(Fusion):
         return True
 
     def call(self, node: Node) -> None:
-        """What NumPy computes."""
+        """Add a step that NumPy computes."""
         inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
         slots = [self.stored(s) for s in node.slots]
         result = self.memory(node)

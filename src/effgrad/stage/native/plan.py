@@ -16,7 +16,7 @@ from effgrad.stage.nodes import Node
 
 
 class Plan:
-    """What there is to run: `steps` in order, and where `inputs`, `outputs` and the values of guards (`checked`) lie.
+    """A program to run: `steps` in order, and the places of `inputs`, `outputs` and the values of guards (`checked`).
 
     `operands` are those of each step in machine code, by its number. The `direct` buffers are arguments and results
     that are used where they are; all other values lie in an arena of so many bytes, in which memory is used again.
@@ -36,7 +36,7 @@ class Plan:
         self.arena = laid_out([b for b in placement.buffers if b not in own])
 
     def storages(self, step: Step) -> list[Storage]:
-        """What a step reads and writes."""
+        """Return the storage that a step reads and writes."""
         if isinstance(step, Call):
             return [s for s in (*step.inputs, step.result) if isinstance(s, Storage)]
         return self.operands[step.number]
@@ -86,7 +86,7 @@ def _operands(steps: list[Step], stored: Callable[[Any], Storage]) -> dict[int, 
 
 
 def _read(step: Fused, stored: Callable[[Any], Storage]) -> list[Storage]:
-    """What a kernel reads, which it is told."""
+    """Register the kernel's reads and return their storage."""
     kernel, members = step.kernel, step.members
     seen: set[int] = set()
     found = []
@@ -117,7 +117,7 @@ def _read(step: Fused, stored: Callable[[Any], Storage]) -> list[Storage]:
 
 
 def _written(step: Fused) -> list[Storage]:
-    """What a kernel writes, which it is told."""
+    """Register the kernel's writes and return their storage."""
     kernel = step.kernel
     kernel.writes += [(node, operand(node.dtype, s.strides(kernel.shape))) for node, s in step.stored.items()]
     for value, _, target, places in step.collected:

@@ -1,4 +1,4 @@
-"""What a compiled program does, step by step, beside what the machine can do."""
+"""A report of a compiled program's steps, beside the machine's ceilings."""
 
 import functools
 import math

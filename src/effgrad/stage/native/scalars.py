@@ -1,4 +1,4 @@
-"""What each elementwise primitive is in LLVM: one emitter for fused loops and straight-line code alike.
+"""The LLVM code of each elementwise primitive: one emitter for fused loops and straight-line code alike.
 
 An emitter gets the body that it writes to, the LLVM type and its operands, and returns the name of the result.
 """

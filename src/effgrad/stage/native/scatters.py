@@ -38,7 +38,7 @@ def scatter(plan: Fusion, node: Node) -> bool:
 
 
 def _target(piece: Node, index: Any, total: Storage) -> tuple[Storage, Operand, np.ndarray | None] | None:
-    """Where a piece goes: a part of the memory, or the place of each of its elements."""
+    """The destination of a piece: a part of the memory, or the place of each of its elements."""
     if basic(index):
         part = Storage(total.buffer, total.view[opened(index)])
         if part.view.shape != piece.shape:

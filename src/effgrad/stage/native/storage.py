@@ -1,4 +1,4 @@
-"""Where values lie: memory, and strided ways through it."""
+"""Storage of values: memory, and strided views of it."""
 
 import functools
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where the first element of an array lies."""
+    """The place of the first element of an array."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -28,7 +28,7 @@ class Buffer:
 
 
 class Storage:
-    """Where a value lies: a buffer, and a strided way through it (an array that is never read)."""
+    """The storage of a value: a buffer and a strided view of it (an array that is never read)."""
 
     __slots__ = ("buffer", "view", "offset")
 
@@ -77,7 +77,7 @@ def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def numbered(view: np.ndarray) -> np.ndarray:
-    """Where each element of a view lies, counted in elements from its first one."""
+    """Return the place of each element of a view, counted in elements from its first one."""
     places = np.zeros(view.shape, np.int64)
     for axis, stride in enumerate(view.strides):
         steps = np.arange(view.shape[axis]) * (stride // view.itemsize)

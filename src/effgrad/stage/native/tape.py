@@ -218,5 +218,5 @@ class Tape:
         return self.slots.setdefault(key, len(self.slots))
 
     def header(self, slots: np.ndarray) -> list[int]:
-        """What the arguments of its step begin with."""
+        """Return the first arguments of its step."""
         return [address_of(a) for a in (self.code, slots, self.constants)]

@@ -262,7 +262,7 @@ class _Writer:
         return results, top
 
     def typed_graph(self, graph: Graph, inputs: Sequence[Values], top: str, nodes: Sequence[Node]) -> list[Values]:
-        """As `graph`, with the first outputs in the types of these nodes."""
+        """Return `graph` with its first outputs in the types of these nodes."""
         outputs = self.graph(graph, inputs, top)
         typed = zip(outputs, graph.outputs, nodes, strict=False)
         new = [[self.converted(v, _kind(o), TYPES[n.dtype]) for v in part] for part, o, n in typed]
@@ -368,7 +368,7 @@ class _Writer:
 
 
 def _conjuncts(condition: Any) -> set[Any]:
-    """What must hold for the condition of a loop to hold: it does in all steps but the last."""
+    """Return the facts that a loop's condition implies: they hold in all steps but the last."""
     if type(condition) is not Node or condition.dtype.kind != "b":
         return set()
     if condition.primitive.name in ("and_", "bitwise_and", "logical_and"):
@@ -384,7 +384,7 @@ def _counts(condition: Any) -> bool:
 
 
 def _run(loop: Loop, args: Sequence[Any]) -> tuple[Any, ...]:
-    """What makes two runs of a loop one: the loop, and what it begins with."""
+    """Return a key that two runs of a loop share: the loop, and its first values."""
     return loop, *[id(a) if type(a) is Node else repr(a) for a in args]
 
 
@@ -416,7 +416,7 @@ def _together(graph: Graph) -> dict[Node, tuple[Loop, list[Node], list[Node]]]:
 
 
 def _before(graph: Graph, nodes: list[Node]) -> set[Node]:
-    """What some nodes depend on."""
+    """Return the nodes that some nodes depend on."""
     found: set[Node] = set()
     waiting = [a for n in nodes for a in n.inputs]
     while waiting:
