@@ -315,3 +315,11 @@ def test_streams_are_numpys():
 
     value = jvp(f, (1.5,), (1.0,))[0]
     assert value == same.normal(1.5) + same.integers(5) + same.choice(3) * same.gamma(2.0, 1.5) + np.sum(same.random(3))
+
+
+def test_a_generator_of_the_program_s_surroundings_draws_once():
+    """The derivative is that of location and scale, and the generator goes on from where NumPy would have left it."""
+    outside, alone = np.random.default_rng(0), np.random.default_rng(0)
+    slopes = grad(lambda x: outside.normal(x[0], x[1]))(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(slopes, [1.0, alone.normal()], rtol=1e-15)
+    assert outside.normal() == alone.normal()
