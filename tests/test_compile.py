@@ -198,7 +198,7 @@ def test_the_report_counts_the_steps_of_loops():
 
     rows = compile(f).report(np.eye(20)).splitlines()
     assert any("det (NumPy)" in row for row in rows)
-    (row,) = [row for row in rows if "iterate (loop)" in row]
+    (row,) = [row for row in rows if "run_region (loop)" in row]
     assert row.split()[2:4] == ["4", "k"]  # ten times the sine of 400 elements
 
 

@@ -392,3 +392,26 @@ def test_a_value_that_several_statements_read_is_computed_once():
     values = [[t.value for t in s.stores] for s in walk(region.block) if isinstance(s, Map)]
     functions = [e.op.name for some in values for e in topological(some) if not isinstance(e.op, str)]
     assert functions.count("tanh") == functions.count("exp") == 1
+
+
+def damped(x):
+    s = x[0]
+    for _ in range(STEPS):
+        t = s * x[1]
+        while t * t > 0.2:
+            t = t * 0.8 * np.cos(x[2] * 0.1)
+        s = s - 0.02 * np.sin(t) * s * s
+    return s
+
+
+@pytest.mark.parametrize("outer", ["reverse", "forward"])
+@pytest.mark.parametrize("f", [damped, of_a_while, of_a_function_from_before], ids=lambda f: f.__name__)
+def test_third_derivatives(f, outer):
+    """What a way back saves comes back to another buffer, which the next way back did not know."""
+
+    def run(f):
+        second = grad(lambda x: np.sum(grad(f)(x) * V))
+        return MODES[outer](lambda x: np.sum(second(x) * X))
+
+    found = effgrad.compile(run(f))(X.copy())
+    np.testing.assert_allclose(found, run(f)(X.copy()), rtol=1e-8, atol=1e-9)

@@ -90,7 +90,7 @@ def tree_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncFun
     functions = _functions("".join(lines), code.co_filename)
     candidates = [n for n in functions if first_line(n) == code.co_firstlineno and _name(n) == code.co_name]
     if len(candidates) > 1:
-        candidates = [n for n in candidates if _holds(n, code)]
+        candidates = [n for n in candidates if _holds(n, code)][-1:]  # of lambdas in lambdas, the innermost comes last
     return candidates[0] if len(candidates) == 1 else None
 
 

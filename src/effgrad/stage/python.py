@@ -85,54 +85,6 @@ def _same(value, expected):
         return value.shape == expected.shape and value.tobytes() == expected.tobytes()
     return bool(value == expected or (value != value and expected != expected))
 """,
-    "_steps": """
-def _steps(step, carry, rows, length, reverse, go_on):
-    results, count = [None] * (length or 0), 0
-    while go_on if length is None else count < length:
-        i = length - 1 - count if reverse else count
-        out = step(*carry, *[row[i] for row in rows])
-        carry, count = out[: len(carry)], count + 1
-        if length is None:
-            go_on = out[-1]
-        else:
-            results[i] = out[len(carry) :]
-    return carry, results, count
-""",
-    "_packed": """
-def _packed(parts):
-    return np.concatenate([np.ravel(part) for part in parts], dtype=float, casting="unsafe")
-""",
-    "_iterate": """
-def _iterate(step, consts, carry, rows, length, reverse, go_on):
-    carry, results, count = _steps(lambda *args: step(*consts, *args), carry, rows, length, reverse, go_on)
-    return _packed([*carry, *map(np.stack, zip(*results)), *([count] if length is None else [])])
-""",
-    "_iterate_back": """
-def _iterate_back(step, back, consts, carry, rows, length, reverse, go_on, cotangents, smooth, wanted):
-    kept = []
-
-    def keep(*args):
-        kept.append(args[: len(carry)])
-        return step(*consts, *args)
-
-    last, results, count = _steps(keep, carry, rows, length, reverse, go_on)
-    parts = np.split(cotangents, np.cumsum([np.size(x) for x in [*last, *map(np.stack, zip(*results))]]))[:-1]
-    pulled = [np.reshape(p, np.shape(x)) for p, x, f in zip(parts, last, smooth) if f]
-    pulled += [np.zeros_like(consts[i]) for i in wanted if i < len(consts)]
-    given = [np.reshape(p, (count, -1)) for p, f in zip(parts[len(carry) :], smooth[len(carry) :]) if f]
-    given = [[np.reshape(g[i], np.shape(r)) for i, r in enumerate(y)] for g, y in zip(given, [
-        y for y, f in zip(zip(*results), smooth[len(carry) :]) if f])]
-    rows_back = [None] * count
-    for turn in reversed(range(count)):
-        i = count - 1 - turn if reverse else turn
-        out = back(*consts, *pulled, *kept[turn], *[row[i] for row in rows], *[g[i] for g in given])
-        pulled, rows_back[i] = out[: len(pulled)], out[len(pulled) :]
-    first = len(consts)
-    places = [first + i for i, f in enumerate(smooth[: len(carry)]) if f] + [i for i in wanted if i < first]
-    found = dict(zip(places, pulled))
-    found.update(zip([i for i in wanted if i >= first + len(carry)], map(np.stack, zip(*rows_back))))
-    return _packed([found[i] for i in wanted])
-""",
 }
 
 
@@ -160,9 +112,6 @@ class Printer:
         self.constants: dict[bytes, str] = {}
         self.preamble: list[str] = []
         self.modules: set[str] = {"import numpy as np"}
-        # The functions of the bodies of loops: their names by graph, and their texts.
-        self.functions: dict[int, str] = {}
-        self.definitions: list[str] = []
 
     def text(self, value: Any) -> str:
         """The text of an argument or a parameter."""
@@ -226,8 +175,6 @@ class Printer:
             return f"({left} {_INFIX[name]} {right})"
         if name not in _OPERANDS:
             args = tuple(map(_bare, args))
-        if "loop" in node.params and self.bound is None:
-            return self.loop(node, list(args))
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
         if name in _FORMS:
@@ -239,29 +186,6 @@ class Printer:
         while type(function) is Part and self.bound is None:
             parts, function = f"[{function.number}]{parts}", function.function
         return called + parts
-
-    def function(self, graph: Recorded) -> str:
-        """The name of a function that runs a graph, such as the body of a loop."""
-        if id(graph) not in self.functions:
-            name = self.functions[id(graph)] = f"step{len(self.functions)}"
-            self.definitions.append(_function(graph, self, name))
-        return self.functions[id(graph)]
-
-    def loop(self, node: Node, args: list[str]) -> str:
-        """A loop as a call of a helper that runs the function of its body."""
-        loop = node.params["loop"]
-        groups = loop.split(args[: len(loop.graph.inputs)])
-        begins = "True"
-        if loop.length is None:
-            some, others = loop.tested
-            begins = f"{self.function(loop.test)}({', '.join([*groups[0][:some], *groups[1][:others]])})[0]"
-        steps = [self.function(loop.graph)]
-        options = [*map(_listed, map(tuple, groups)), repr(loop.length), repr(loop.reverse), begins]
-        if node.primitive.name == "iterate":
-            return f"_iterate({', '.join([*steps, *options])})"
-        wanted = node.params["wanted"]
-        steps.append(self.function(loop.backward(wanted).graph))
-        return f"_iterate_back({', '.join([*steps, *options, args[-1], repr(loop.smooth), repr(wanted)])})"
 
     def _parameter(self, key: str, value: Any, slots: list[_Text]) -> str:
         def filled(tree: Any) -> Any:
@@ -310,14 +234,13 @@ def source(graph: Recorded, name: str = "program", bound: dict[str, Any] | None 
     """
     printer = Printer(bound)
     text = _function(graph, printer, name, graph.tree if bound is None else None)
-    written, helpers = "".join([*printer.definitions, text]), ""
+    helpers = ""
     for helper, lines in reversed(_HELPERS.items()):
-        if f"{helper}(" in written + helpers:
+        if f"{helper}(" in text + helpers:
             helpers = lines + helpers
     head = "\n".join(sorted(printer.modules))
     constants = "".join(f"{line}\n" for line in printer.preamble)
-    functions = "".join(f"\n\n{lines}" for lines in [*printer.definitions, text])
-    return f"{head}\n{chr(10) if constants else ''}{constants}{helpers}{functions}"
+    return f"{head}\n{chr(10) if constants else ''}{constants}{helpers}\n\n{text}"
 
 
 def _function(graph: Recorded, printer: Printer, name: str, structure: Any = None) -> str:

@@ -291,7 +291,7 @@ def _staged(
         output = f(*args, **kwargs)
         graph = stage.finish(output)
         # A program with a long loop has no second run beside a singular point: in Python it would take minutes.
-        loops = any("loop" in n.params or ("program" in n.params and n.params["program"].is_long) for n in graph)
+        loops = any("program" in n.params and n.params["program"].is_long for n in graph)
         graph.differentiated = stage.differentiated and not loops
         graph.limit = min(stage.limits, default=None)
         leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]

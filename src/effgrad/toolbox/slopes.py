@@ -16,8 +16,8 @@ from effgrad.errors import EffgradError
 from effgrad.modes.forward import Forward
 from effgrad.stage.compiled import compile
 from effgrad.stage.graph import Graph
-from effgrad.stage.loops import body, replay
 from effgrad.stage.passes import structure
+from effgrad.stage.replay import body, replay
 from effgrad.toolbox.frozen import Frozen, Function, Value, jacobian_at, number
 
 # So many evaluations, and it is compiled; a few of them take less time than staging does.

@@ -32,6 +32,8 @@ def _flows(block: Block) -> list[tuple[Buffer, set[Buffer]]]:
             flows += [(t.buffer, {e.args[0] for e in smooth_loads(t.value)}) for t in s.stores if t.buffer.smooth]
         elif isinstance(s, Apply) and s.output.smooth:
             flows.append((s.output, {b for b in s.inputs if b.smooth}))
+        elif isinstance(s, Push) and s.buffer in s.stack.into:
+            flows.append((s.stack.into[s.buffer], {s.buffer}))
     return flows
 
 
@@ -70,12 +72,21 @@ def _mark(block: Block, live: set[Buffer]) -> bool:
     for s in block:
         kept = Map(s.dims, [t for t in s.stores if t.buffer in live]) if isinstance(s, Map) else s
         inner = [_mark(part, live) for part in parts(s)]
-        saved = isinstance(s, Push) and s.buffer in live
+        saved = isinstance(s, Push) and _saves(s, live)
         if any(inner) or isinstance(s, Check) or saved or any(b in live for b in written(kept)):
             some = True
             live.update(e.args[0] for e in reads(kept))
             live.update(s.inputs if isinstance(s, Apply) else written(s) if isinstance(s, While) else ())
     return some
+
+
+def _saves(s: Push, live: set[Buffer]) -> bool:
+    """Whether what is saved is live, or where it comes back; both are then."""
+    both = {s.buffer, s.stack.into.get(s.buffer, s.buffer)}
+    if live.isdisjoint(both):
+        return False
+    live |= both
+    return True
 
 
 def _swept(block: Block, live: set[Buffer]) -> Block:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import Tracer, example
-from effgrad.stage.loop import derivatives, evaluator, fancy, library, lists, masks, planes, registry
+from effgrad.stage.loop import derivatives, evaluator, fancy, functions, library, lists, masks, planes, registry
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
@@ -41,7 +41,7 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.source import Source, source_of
 
-RULES = evaluator.RULES | registry.rules_in(vars(derivatives))
+RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
 
 class Capture(Iteration):

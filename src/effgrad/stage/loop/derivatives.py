@@ -7,7 +7,6 @@ still depends on what it depends on: derivatives of the loop go through.
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from effgrad.api import grad, jacobian, jvp, value_and_grad
 from effgrad.api.tracebacks import Transformed
@@ -16,7 +15,7 @@ from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.ir import Block, Buffer, Element, Map, Region, Store, constant, load, walk, whole, written
-from effgrad.stage.loop.operands import Axis, Complex, Lazy, View, flat, whole_view
+from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
 
@@ -27,7 +26,7 @@ MOST_DIRECTIONS = 32
 class Derivative:
     """The function that `transform(f, **options)` makes."""
 
-    def __init__(self, transform: Callable[..., Any], f: Any, options: dict[str, Any]) -> None:
+    def __init__(self, transform: Callable[..., Value], f: Value, options: dict[str, Value]) -> None:
         self.transform, self.f = transform, f
         self.options = {name: value for name, value in options.items() if value is not None and value is not False}
         self.numbers = self.options.pop("argnums", 0)
@@ -36,7 +35,7 @@ class Derivative:
             raise NotCaptured(f"{transform.__name__} with {min(self.options)}={self.options[min(self.options)]!r}")
 
 
-def known(f: Any) -> Derivative | None:
+def known(f: Value) -> Derivative | None:
     """The derivative that a function is, of the loop or of the program around."""
     if isinstance(f, Derivative):
         return f
@@ -47,22 +46,22 @@ def known(f: Any) -> Derivative | None:
 
 
 @rule(grad)
-def _grad(c: Evaluator, f: Any, argnums: Any = 0, **options: Any) -> Derivative:
+def _grad(c: Evaluator, f: Value, argnums: Value = 0, **options: Value) -> Derivative:
     return Derivative(grad, f, {"argnums": argnums, **options})
 
 
 @rule(value_and_grad)
-def _value_and_grad(c: Evaluator, f: Any, argnums: Any = 0, **options: Any) -> Derivative:
+def _value_and_grad(c: Evaluator, f: Value, argnums: Value = 0, **options: Value) -> Derivative:
     return Derivative(value_and_grad, f, {"argnums": argnums, **options})
 
 
 @rule(jacobian)
-def _jacobian(c: Evaluator, f: Any, argnums: Any = 0, mode: Any = None) -> Derivative:
+def _jacobian(c: Evaluator, f: Value, argnums: Value = 0, mode: Value = None) -> Derivative:
     return Derivative(jacobian, f, {"argnums": argnums, "mode": mode})
 
 
 @rule(jvp)
-def _jvp(c: Evaluator, f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _jvp(c: Evaluator, f: Value, primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
     call = Call(c, f, tuple(primals), range(len(primals)), {})
     seeds = {b: c.lazy(t) for b, t in zip(call.inputs, _leaves(tangents), strict=True)}
     (dots,) = call.forward([seeds])
@@ -70,7 +69,7 @@ def _jvp(c: Evaluator, f: Any, primals: Sequence[Any], tangents: Sequence[Any]) 
     return value, call.in_structure([_result(c, call, b, dots) for b in call.outputs], call.result)
 
 
-def called(c: Evaluator, d: Derivative, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def called(c: Evaluator, d: Derivative, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
     """A call of a derivative."""
     several = isinstance(d.numbers, tuple | list)
     call = Call(c, d.f, args, d.numbers if several else [d.numbers], kwargs)
@@ -96,7 +95,7 @@ class Call:
     """
 
     def __init__(
-        self, c: Evaluator, f: Any, args: Sequence[Any], numbers: Sequence[int], kwargs: dict[str, Any]
+        self, c: Evaluator, f: Value, args: Sequence[Value], numbers: Sequence[int], kwargs: dict[str, Value]
     ) -> None:
         self.c = c
         self.inputs: list[Buffer] = []
@@ -118,9 +117,9 @@ class Call:
         self.check(block, before, names)
         self.region = Region(self.inputs, self.outputs, block)
         # The outputs as they are before a way back restores what was there.
-        self.kept: list[Any] = []
+        self.kept: list[Value] = []
 
-    def entered(self, leaf: Any) -> Buffer:
+    def entered(self, leaf: Value) -> Buffer:
         """Memory of its own for an argument or a result."""
         if isinstance(leaf, Complex):
             raise NotCaptured("a derivative, in a loop, with complex numbers")
@@ -144,7 +143,7 @@ class Call:
         self.c.private.add(buffer)
         return self.c.number(load(buffer, ()), self.weak[like or buffer])
 
-    def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Any, dict[str, Any]]]) -> None:
+    def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Value, dict[str, Value]]]) -> None:
         """Raise if the function does more than return a value."""
         changes = any(b in before for s in walk(block) for b in written(s))
         for frame, own in names:
@@ -152,13 +151,13 @@ class Call:
         if changes:
             raise NotCaptured("a function that is differentiated in a loop, and writes to arrays from around it")
 
-    def in_structure(self, values: Sequence[Any], structure: Any) -> Any:
+    def in_structure(self, values: Sequence[Value], structure: Value) -> Value:
         """Values in the place of their numbers."""
         if isinstance(structure, tuple | list):
             return type(structure)(self.in_structure(values, s) for s in structure)
         return values[structure] if isinstance(structure, int) else structure.value
 
-    def value(self) -> Any:
+    def value(self) -> Value:
         """The value of the function."""
         return self.in_structure(self.kept, self.result)
 
@@ -167,7 +166,7 @@ class Call:
         copies = [self.c.store(self.read(b), "value").buffer for b in self.outputs]
         self.kept = [self.read(copy, b) for copy, b in zip(copies, self.outputs, strict=True)]
 
-    def backward(self) -> list[Any]:
+    def backward(self) -> list[Value]:
         """Run the function and its reverse: the cotangents of the inputs, for a cotangent of 1."""
         c, (output,) = self.c, self.outputs
         if self.expression is not None:
@@ -187,7 +186,7 @@ class Call:
         """An expression of the inputs, which need no copies."""
         return self.c.number(replaced(e, self.copied), self.weak[like])
 
-    def slopes(self) -> list[Any]:
+    def slopes(self) -> list[Value]:
         """The derivatives of one expression in all inputs, by tangents."""
         assert self.expression is not None
         own, (output,) = [load(b, ()) for b in self.inputs], self.outputs
@@ -211,11 +210,11 @@ class Call:
 class _Constant:
     """A part of an argument that is no number."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
-def _numbered(value: Any, leaves: list[Buffer], entered: Callable[[Any], Buffer]) -> Any:
+def _numbered(value: Value, leaves: list[Buffer], entered: Callable[[Value], Buffer]) -> Value:
     """The structure of a value, with the numbers of its leaves in their places."""
     if isinstance(value, tuple | list) and not isinstance(value, Complex):
         return type(value)([_numbered(v, leaves, entered) for v in value])
@@ -225,7 +224,7 @@ def _numbered(value: Any, leaves: list[Buffer], entered: Callable[[Any], Buffer]
     return len(leaves) - 1
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: Value) -> list[Value]:
     return [v for v in flat(value) if v is not None and not isinstance(v, str)]
 
 
@@ -236,7 +235,7 @@ def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
         c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
 
 
-def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Any:
+def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Value:
     """The tangent of an output."""
     if output in dots:
         return call.read(dots[output], output)
@@ -244,7 +243,7 @@ def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]
     return call.read(zero, output)
 
 
-def _jacobian_forward(c: Evaluator, call: Call) -> list[Any]:
+def _jacobian_forward(c: Evaluator, call: Call) -> list[Value]:
     """The Jacobian by tangents, a direction for each element of the inputs."""
     points = [(b, p) for b in call.inputs for p in itertools.product(*map(range, b.shape))]
     if len(points) > MOST_DIRECTIONS:
@@ -252,7 +251,7 @@ def _jacobian_forward(c: Evaluator, call: Call) -> list[Any]:
     if call.expression is not None:
         return call.slopes()
     (output,) = call.outputs
-    found: dict[Buffer, Any] = {}
+    found: dict[Buffer, Value] = {}
     for (b, point), dots in zip(points, call.forward([_unit(c, b, p) for b, p in points]), strict=True):
         slope = _result(c, call, output, dots)
         if not output.shape and not b.shape:

@@ -79,7 +79,6 @@ class Reversal:
             for b in region.buffers() if b in active
         }  # fmt: skip
         self.saves, self.saved_cotangents = Stack(), dict[Stack, Stack]()
-        self.held: dict[Buffer, Buffer] = {}
         self.numbered: dict[Statement, tuple[int, int]] = {}
         self._number(region.block, 0)
         self.readers: dict[Buffer, list[int]] = {}
@@ -297,12 +296,13 @@ class Reversal:
         return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *_restores(saves)]
 
     def push(self, s: Push) -> tuple[Block, Block]:
-        g = self.cotangents.get(s.buffer)
-        if g is None:
+        g, came = self.cotangents.get(s.buffer), self.cotangents.get(s.stack.into.get(s.buffer, s.buffer))
+        if came is None:
             return [s], []
-        held = self.held.setdefault(g, Buffer(fresh(f"held_{g.name}_"), g.shape, g.dtype))
-        arrived = Store(g, s.indices, load(held, s.indices), adds=True)
-        return [s], [Pop(self._cotangent_stack(s.stack), held, s.dims, s.indices), Map(s.dims, [arrived])]
+        stack = self._cotangent_stack(s.stack)
+        held = stack.into.setdefault(came, Buffer(fresh(f"held_{came.name}_"), came.shape, came.dtype))
+        arrived = [] if g is None else [Map(s.dims, [Store(g, s.indices, load(held, s.indices), adds=True)])]
+        return [s], [Pop(stack, held, s.dims, s.indices), *arrived]
 
     def pop(self, s: Pop, top: Statement | None) -> tuple[Block, Block]:
         saves: Block = []

@@ -315,6 +315,13 @@ class Evaluator(Symbols):
     def _List(self, e: ast.List, frame: Frame) -> Any:
         return self.own_list(self._elements(e.elts, frame))
 
+    def _Dict(self, e: ast.Dict, frame: Frame) -> Any:
+        found: dict[Any, Any] = {}
+        for key, value in zip(e.keys, e.values, strict=True):
+            item = self.expression(value, frame)
+            found |= item if key is None else {self.expression(key, frame): item}
+        return found
+
     def own_list(self, items: list[Any]) -> list[Any]:
         """A list that this block has made, and may append to."""
         self.lists[id(items)] = items, self.block

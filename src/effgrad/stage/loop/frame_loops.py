@@ -20,10 +20,12 @@ from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
 from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Function, Retyped
+from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.operands import Complex, Counted, Growing, Lazy, Masked, Method, Plane, View, views_in
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
+from effgrad.stage.loop.signature import signature
 from effgrad.stage.loop.source import Source
 
 LOGGER = logging.getLogger("effgrad.stage")
@@ -42,6 +44,7 @@ class Loops:
         self.limits = list(limits)
         self.executable, self.captured = make, 0
         self.refused: set[Loop] = set()
+        self.programs: dict[Any, Program] = {}
         self.asked: dict[Loop, int] = {}
 
     def make(self, region: Region) -> Any:
@@ -74,9 +77,27 @@ class Loops:
             warn(reasons, StagingWarning, (loop.file, line))
             return None
 
+    def of_functions(
+        self, loop: Loop, names: Mapping[str, Any], rows: Rows | None, memory: int | None
+    ) -> dict[str, Any] | None:
+        """Run a loop of `effgrad.loop`, however short, with so many carries kept: its names, or None if Python has to.
+
+        The results of its steps are under the name "rows".
+        """
+        try:
+            capture, frame, results = captured_loop(loop, names, {})
+            results |= {"rows": [] if rows is None else list(rows.views)}
+            states = [b for value in results["carry"] for b in _buffers(value)]
+            room = None if memory is None else memory * sum([8 * b.size for b in states])
+            return self.performed(capture, frame, results, room)
+        except NotCaptured as reason:
+            if reason.steps is None or reason.steps >= FEWEST:
+                warn(f"a loop of effgrad.loop is unrolled, because of {reason}", StagingWarning)
+            return None
+
     def performed(
-        self, capture: Capture, frame: Frame, results: dict[str, Any]
-    ) -> dict[str, Any]:  # fmt: skip
+        self, capture: Capture, frame: Frame, results: dict[str, Any], room: int | None = None
+    ) -> dict[str, Any]:
         """The captured loop performed, arrays written to, and the values of names."""
         changed = {b for s in capture.block for b in loop_writes(s)}
         values = {b: value for value, b in capture.inputs}
@@ -84,7 +105,7 @@ class Loops:
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
         bound = [b for value in found.values() for b in _buffers(value) if b not in values]
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
-        parts = self.run(capture, outputs) if outputs else {}
+        parts = self.run(capture, outputs, room) if outputs else {}
         for b, value in values.items():
             if b in changed and b.shape and not isinstance(value, Plane):
                 setitem(parts[b], value, ...)
@@ -92,13 +113,18 @@ class Loops:
         write_planes(values, changed, parts)
         return {name: _outside(value, parts, values) for name, value in found.items()}
 
-    def run(self, capture: Capture, outputs: list[Buffer]) -> dict[Buffer, Any]:
-        """Perform the region: the values of its outputs."""
+    def run(self, capture: Capture, outputs: list[Buffer], room: int | None = None) -> dict[Buffer, Any]:
+        """Perform the region, whose reverse has so much room: the values of its outputs."""
         block = without_dead(capture.block, outputs)
         used = set(Region([], outputs, block).buffers())
         inputs = [(value, b) for value, b in capture.inputs if b in used]
-        program = Program(Region([b for _, b in inputs], outputs, block), self.make, self.room)
-        self.captured += 1
+        region = Region([b for _, b in inputs], outputs, block)
+        # Equal loops are one program: run twice with equal arguments, it runs once.
+        key = signature(region), room
+        if key not in self.programs:
+            self.programs[key] = Program(region, self.make, self.room if room is None else lambda: room)
+            self.captured += 1
+        program = self.programs[key]
         values = [(input_now(value), b.narrow) for value, b in inputs]
         packed = run_region(*[v.astype(np.int64) if narrow else v for v, narrow in values], program=program)
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}

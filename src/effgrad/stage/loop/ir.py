@@ -62,7 +62,10 @@ class Buffer:
 
 
 class Stack:
-    """The values that a level of reverse mode saves."""
+    """The values that a level of reverse mode saves; `into` has the buffers that elements of others come back to."""
+
+    def __init__(self) -> None:
+        self.into: dict[Buffer, Buffer] = {}
 
 
 class Element:

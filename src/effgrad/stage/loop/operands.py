@@ -78,6 +78,8 @@ def read(buffer: Buffer, place: Sequence[Extent]) -> Element:
 
 Symbolic = View | Lazy | Affine
 SYMBOLIC = (View, Lazy, Affine)
+# A value of the program that is captured: symbolic, what Python computes with, or containers of both.
+Value = Any
 
 
 def whole_view(buffer: Buffer, shape: Sequence[Extent] | None = None) -> View:

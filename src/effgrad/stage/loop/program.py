@@ -55,7 +55,7 @@ class Program:
     @property
     def is_long(self) -> bool:
         """Whether Python would run the loops for seconds, or nobody knows how long."""
-        return not _all_steps(self.region.block, _ranges(self.region.block)) <= LONGEST_IN_PYTHON
+        return not _all_steps(self.region.block, ranges_of(self.region.block)) <= LONGEST_IN_PYTHON
 
     @functools.cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
@@ -91,7 +91,7 @@ class Program:
 def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     """The reverse of a region, whose loops keep states if what all their steps need takes more than `room` bytes."""
     plain = Reversal(region, wanted)
-    costs = {s: saved_bytes([x], _ranges([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
+    costs = {s: saved_bytes([x], ranges_of([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
     heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _runs_again(s)}
     plans = {
         loop: schedule(_steps(loop), 8 * max(sum([b.size for b in plain.state(loop)]), 1), bytes_ / _steps(loop), room)
@@ -121,7 +121,8 @@ def _runs_again(s: Repeat) -> bool:
     return _steps(s) > 3 and not s.backwards and not any(isinstance(x, Push | Pop) for x in walk(s.body))
 
 
-def _ranges(block: Sequence[Statement]) -> Ranges:
+def ranges_of(block: Sequence[Statement]) -> Ranges:
+    """Between what the variables of the loops in a block lie."""
     ranges = Ranges()
     for s in walk(list(block)):
         if isinstance(s, Repeat):

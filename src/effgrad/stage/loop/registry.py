@@ -20,7 +20,7 @@ def is_library(f: Any) -> bool:
 def is_read(f: Any) -> bool:
     """Whether the body of a function is read: of the user's program, or of a tool, which is written as that is."""
     module = getattr(f, "__module__", None) or ""
-    return inspect.isfunction(f) and (not is_library(f) or module.startswith("effgrad.toolbox."))
+    return inspect.isfunction(f) and (not is_library(f) or module.startswith(("effgrad.toolbox.", "effgrad.loop")))
 
 
 def is_of_library(f: Any) -> bool:

@@ -71,6 +71,8 @@ class _Forward:
             if s.buffer not in self.dots:
                 return [s]
             stack = self.stacks.setdefault(s.stack, Stack())
+            if isinstance(s, Push) and s.buffer in s.stack.into:
+                stack.into[self.dots[s.buffer]] = self.dots[s.stack.into[s.buffer]]
             return [s, type(s)(stack, self.dots[s.buffer], s.dims, s.indices)]
         return [rebuilt(s, [self.block(part) for part in parts(s)])]
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.stage.loop.affine import Ranges
+from effgrad.stage.loop.ir import Apply, Block, Map, Region, Repeat, parts, topological, walk
+from effgrad.stage.loop.program import ranges_of
 from effgrad.stage.native import Native
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.steps import Call, Fused, Product, Step
@@ -36,7 +39,7 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
     flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
     lines = [
         f"{len(rows)} steps, {program.kernels} different kernels, "
-        f"{sum(isinstance(s, Call) for s in program.plan.steps)} calls of NumPy",
+        f"{sum(isinstance(s, Call) and _region(s) is None for s in program.plan.steps)} calls of NumPy",
         f"staged and compiled in {seconds_to_compile:.3g} s; "
         f"peak memory {_scaled(peak)}B, arguments and results included",
         f"{_scaled(flops)}flop, {_scaled(moved)}B moved, {total * 1e3:.3g} ms: "
@@ -77,10 +80,8 @@ def _flops(step: Step) -> int:
         return (counted + sum(bool(o.reduction) for _, o in kernel.writes)) * math.prod(kernel.shape)
     if isinstance(step, Product):
         return 2 * step.node.size * int(step.operands[0].view.shape[-1])
-    loop = step.node.params.get("loop")
-    if loop is not None:  # the steps of the body, as often as they are known to run
-        return (loop.length or 1) * sum(map(_flops, loop.steps.native.plan.steps))
-    return step.node.size
+    region = _region(step)
+    return step.node.size if region is None else operations(region.block, ranges_of(region.block))
 
 
 def _bytes(program: Native, step: Step) -> int:
@@ -95,8 +96,37 @@ def _name(step: Step) -> str:
         reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
         names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]
         return f"{list(step.kernel.shape)} {' '.join([*names, *reductions])}"
-    library = "BLAS" if isinstance(step, Product) else "loop" if "loop" in step.node.params else "NumPy"
-    return f"{list(step.node.shape)} {step.node.primitive.name} ({library})"
+    library = "BLAS" if isinstance(step, Product) else "NumPy" if _region(step) is None else "loop"
+    called = ", ".join(dict.fromkeys(s.name for s in _applied(step)))
+    inside = f", in it calls of NumPy: {called}" if called else ""
+    return f"{list(step.node.shape)} {step.node.primitive.name} ({library}{inside})"
+
+
+def _region(step: Step) -> Region | None:
+    """The region that a step runs, if it is a loop."""
+    params = step.node.params if isinstance(step, Call) else {}
+    program = params["pair"].program if "pair" in params else params.get("program")
+    return None if program is None else program.region
+
+
+def _applied(step: Step) -> list[Apply]:
+    """The calls of NumPy in the loop that a step is."""
+    region = _region(step)
+    return [] if region is None else [s for s in walk(region.block) if isinstance(s, Apply)]
+
+
+def operations(block: Block, ranges: Ranges) -> int:
+    """The elementwise operations of a region at the most; a `while` counts as one step."""
+    total = 0
+    for s in block:
+        inner = sum(operations(part, ranges) for part in parts(s))
+        if isinstance(s, Map):
+            points = math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
+            inner = points * sum(not isinstance(e.op, str) for e in topological([t.value for t in s.stores]))
+        elif isinstance(s, Repeat):
+            inner *= max(0, ranges.upper(s.stop - s.start if s.step > 0 else s.start - s.stop) or 1) // abs(s.step)
+        total += inner
+    return total
 
 
 def _scaled(value: float) -> str:

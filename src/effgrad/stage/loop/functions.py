@@ -1,0 +1,154 @@
+"""Loops whose body is a function, as `effgrad.loop` has them: captured as the loops of a user's text are.
+
+The text is that of `repeated` and `repeated_while`, whose carry is a list of leaves. What takes the user's structures
+apart, and keeps a row of results, has a rule of its own here: it does to symbolic values what it does to others.
+"""
+
+import ast
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import optree
+
+from effgrad.arrays.value import plain
+from effgrad.program import control
+from effgrad.stage.loop.affine import NotCaptured, affine
+from effgrad.stage.loop.evaluator import Evaluator
+from effgrad.stage.loop.operands import Complex, Value, View, whole_view
+from effgrad.stage.loop.registry import rule
+
+
+def repeated(step: Callable[..., Value], carry: list[Value], order: range) -> list[Value]:
+    """Run a step for each number."""
+    for i in order:
+        carry = step(i, carry)
+    return carry
+
+
+def repeated_while(going: Callable[..., Value], step: Callable[..., Value], carry: list[Value]) -> list[Value]:
+    """Run a step while a test holds."""
+    while going(carry):
+        carry = step(carry)
+    return carry
+
+
+def loop_of(function: Callable[..., Value]) -> control.Loop | None:
+    """The loop in one of these functions; None if their text is not there."""
+    code = function.__code__
+    tree = control.tree_of(code)
+    loops = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    lines = linecache.getlines(code.co_filename)
+    return control.Loop(lines, code.co_filename, loops[0], frozenset()) if loops else None
+
+
+class Rows:
+    """The results of a loop's steps: a row of each leaf for each step, in memory of the region."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.views: list[View] = []
+        self.tree: Value = None
+        self.capture: Evaluator | None = None
+
+
+def flat(value: Value) -> tuple[list[Value], Value]:
+    """The leaves of a value, and its structure."""
+    return optree.tree_flatten(value)
+
+
+def common_length(rows: Sequence[Value], length: int | None) -> int:
+    """The number of rows of arrays, which is `length` if that is given."""
+    return one_length({np.shape(plain(row))[0] for row in rows}, length)
+
+
+def one_length(lengths: set[int], length: int | None) -> int:
+    """The one length that there is."""
+    lengths = lengths | ({length} if length is not None else set())
+    if len(lengths) != 1:
+        raise ValueError(f"scan needs one length; the arrays of xs and the argument `length` say {sorted(lengths)}")
+    return lengths.pop()
+
+
+def run_captured(
+    function: Callable[..., Value], rows: Rows | None, memory: int | None, **names: Value
+) -> tuple[list[Value], list[Value]] | None:
+    """The last carry of one of the functions above, run as one operation of the program that is being compiled, and the
+    results; None where nothing is compiled, or where Python has to run the loop."""
+    run, loop = control.loops(), loop_of(function)
+    found = run.of_functions(loop, names, rows, memory) if isinstance(run, Runner) and loop is not None else None
+    return None if found is None else (found["carry"], found["rows"])
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """What runs the loops of a program that is being compiled."""
+
+    def of_functions(
+        self, loop: control.Loop, names: Mapping[str, Value], rows: Rows | None, memory: int | None
+    ) -> dict[str, Value] | None:
+        """Run a loop of `effgrad.loop`."""
+
+
+def put(rows: Rows, i: int, value: Value) -> None:
+    """Keep the result of a step; only a capture has rows."""
+    raise NotImplementedError
+
+
+def leaves_of(tree: Value, value: Value) -> list[Value]:
+    """The leaves of a value of a known structure."""
+    leaves: list[Value] = tree.flatten_up_to(value)
+    return leaves
+
+
+def in_tree(tree: Value, leaves: list[Value]) -> Value:
+    """Leaves in a structure."""
+    return tree.unflatten(leaves)
+
+
+@rule(run_captured)
+def _run_captured(
+    c: Evaluator, function: Callable[..., Value], rows: Rows | None, memory: int | None, **names: Value
+) -> tuple[list[Value], list[View]]:
+    return c.inline(function, (), names), [] if rows is None else list(rows.views)
+
+
+@rule(Rows)
+def _rows(c: Evaluator, count: int) -> Rows:
+    return Rows(count)
+
+
+@rule(flat)
+def _flat(c: Evaluator, value: Value) -> tuple[list[Value], Value]:
+    return optree.tree_flatten(value, is_leaf=lambda x: isinstance(x, Complex))
+
+
+@rule(common_length)
+def _common_length(c: Evaluator, rows: Sequence[Value], length: int | None) -> int:
+    return one_length({c.lazy(row).shape[0] for row in rows}, length)  # type: ignore[misc]
+
+
+@rule(put)
+def _put(c: Evaluator, rows: Rows, i: Value, value: Value) -> None:
+    leaves, rows.tree = _flat(c, value)
+    lazies = [c.lazy(leaf) for leaf in leaves]
+    if rows.capture is not c:
+        rows.capture = c
+        rows.views = [whole_view(c.buffer("row", [rows.count, *x.shape], x.dtype)) for x in lazies]
+    for view, lazy in zip(rows.views, lazies, strict=True):
+        c.assign(View(view.buffer, [affine(i), *view.base[1:]], view.axes[1:]), lazy)
+
+
+@rule(leaves_of)
+def _leaves_of(c: Evaluator, tree: Value, value: Value) -> list[Value]:
+    leaves: list[Value]
+    leaves, found = _flat(c, value)
+    if found != tree:
+        raise NotCaptured("a carry that changes its structure")
+    return leaves
+
+
+@rule(in_tree)
+def _in_tree(c: Evaluator, tree: Value, leaves: list[Value]) -> Value:
+    return tree.unflatten(leaves)

@@ -1,0 +1,58 @@
+"""Programs that are staged once and run on other values: what they close over becomes an input."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import CONSTANT, example
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import INPUT, UNRULED, Node, fill
+from effgrad.stage.stage import Stage
+from effgrad.stage.staged_value import Staged, record
+
+
+class ClosedStage(Stage):
+    """Stage a function: a value from around it becomes an input of the graph."""
+
+    def enter(self) -> None:
+        super().enter()
+        self.lifted: dict[int, tuple[Any, Staged]] = {}
+
+    def outer(self, value: Any) -> Staged:
+        if id(value) not in self.lifted:
+            inside = self.inside(value)
+            self.lifted[id(value)] = value, Staged(self, inside, Node(INPUT, (), {}, (), inside))
+        return self.lifted[id(value)][1]
+
+    def inside(self, value: Any) -> Any:
+        """The example for a value from around the function."""
+        return example(value)
+
+
+def body(step: Callable[..., Sequence[Any]], *groups: Sequence[Any]) -> tuple[list[Any], Graph]:
+    """The graph of `step(*groups)` at examples, and the values that it closes over: the graph's first inputs."""
+    with ClosedStage() as stage:
+        inputs = [[stage.variable(example(leaf)) for leaf in group] for group in groups]
+        outputs = [stage.argument(leaf) for leaf in step(*inputs)]
+    values = [value for value, _ in stage.lifted.values()]
+    lifted = [inside.shadow for _, inside in stage.lifted.values()]
+    return values, Graph([*lifted, *stage.inputs], stage.nodes, outputs)
+
+
+def replay(graph: Graph, leaves: Sequence[Any]) -> list[Any]:
+    """Perform the operations of a graph on other values, which derivatives and programs may look at."""
+    values: dict[Node, Any] = dict(zip(graph.inputs, leaves, strict=True))
+    for node in graph:
+        args = [values[a] if type(a) is Node else a for a in node.args]
+        params = fill(node.params, [values[s] for s in node.slots])
+        function = node.primitive.function
+        if function is float:
+            (values[node],) = args
+        elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
+            values[node] = (node.primitive if node.primitive.kind == "elementwise" else function)(*args, **params)
+        elif node.primitive.kind == "constant":
+            values[node] = record(node.primitive, *args, **params)
+        else:
+            values[node] = node.primitive(*args, **params)
+    return [values[o] if type(o) is Node else o for o in graph.outputs]
