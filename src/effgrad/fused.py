@@ -16,8 +16,9 @@ import numpy as np
 from effgrad import program
 from effgrad.api.gradient import record_pullback
 from effgrad.api.results import directions, joined
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.traced import Mutable, Traced, is_written
-from effgrad.arrays.value import Tracer, constant, depends, owned_by, perform, plain
+from effgrad.arrays.value import Tracer, constant, depends, owned_by, perform
 from effgrad.errors import Detached
 from effgrad.modes.evaluate import Evaluate
 from effgrad.primitives.complexes import is_complex
@@ -89,9 +90,9 @@ def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], l
     partials = []
     for place, value in enumerate(values):
         rows = [pullback(tree.unflatten(seed)) for seed in directions(values, place)]
-        shape = np.shape(plain(value))
+        shape = shape_of(value)
         partials.append([
-            joined([row[k] for row in rows], 0, shape + np.shape(plain(x)), x) for k, x in enumerate(inputs)
+            joined([row[k] for row in rows], 0, shape + shape_of(x), x) for k, x in enumerate(inputs)
         ])  # fmt: skip
     return values, partials, tree
 
@@ -122,11 +123,11 @@ class Fused(Primitive):
         return self.function(*args)  # which performs operations of its own, where the arguments are not the call's
 
     def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
-        partial, dimensions = self._partials(args)[index], np.ndim(plain(args[index]))
+        partial, dimensions = self._partials(args)[index], ndim_of(args[index])
         return partial * tangent if dimensions == 0 else np.tensordot(partial, tangent, dimensions)
 
     def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
-        partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), np.ndim(plain(result))
+        partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), ndim_of(result)
         return cotangent * partial if dimensions == 0 else np.tensordot(cotangent, partial, dimensions)
 
     def _partials(self, args: Any) -> list[Any]:

@@ -4,13 +4,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from effgrad.api.checks import is_floating
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
 from effgrad.api.singular import completed, value_of
 from effgrad.api.tracebacks import boundary
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.value import ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import FastForward, FastSecondOrder
@@ -56,7 +55,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
 
 def _check_shape(what: str, direction: Any, of: str, leaf: Any) -> None:
-    given, wanted = np.shape(plain(direction)), np.shape(plain(leaf))
+    given, wanted = shape_of(direction), shape_of(leaf)
     if given != wanted:
         raise NotDifferentiable(f"{what} has shape {given}, its {of} {wanted}")
 
@@ -91,7 +90,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
     (8.0, 12.0, 12.0)
     """
     if direction is None:
-        if np.ndim(plain(x)) or not is_floating(x):
+        if ndim_of(x) or not is_floating(x):
             raise NotDifferentiable("second_order at an array or a pytree needs a direction: second_order(f, x, u)")
         direction = 1.0
     return _along(FastSecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)

@@ -10,9 +10,10 @@ from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import boundary, derivative
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import given_back, taken
-from effgrad.arrays.value import Smooth, Tracer, constant, plain
+from effgrad.arrays.value import Smooth, Tracer, constant
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
@@ -230,9 +231,9 @@ def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) 
 def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
     given = [beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
     for one, value in zip(given, values, strict=True):
-        if np.shape(plain(one)) != np.shape(plain(value)):
+        if shape_of(one) != shape_of(value):
             raise NotDifferentiable(
-                f"a cotangent has shape {np.shape(plain(one))}, its output {np.shape(plain(value))}"
+                f"a cotangent has shape {shape_of(one)}, its output {shape_of(value)}"
             )
         if is_complex(one) and not is_complex(value):
             raise NotDifferentiable("a cotangent is complex and its output is not: take its real part")

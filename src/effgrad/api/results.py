@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import as_input
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.traced import Traced
@@ -80,7 +81,7 @@ def release(tree: Any) -> Any:
 def directions(leaves: list[Any], chosen: int) -> Any:
     """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
     zeros = [like(None, leaf) for leaf in leaves]
-    for basis in basis_vectors(np.shape(plain(leaves[chosen]))):
+    for basis in basis_vectors(shape_of(leaves[chosen])):
         yield [*zeros[:chosen], like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
 
 

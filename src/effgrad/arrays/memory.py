@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.value import (
     Tracer,
     contiguous,
@@ -106,7 +107,7 @@ class Storage:
     def locate(self, path: Path) -> Any:
         """The addresses of what `path` selects."""
         if self.addresses is None:
-            addresses = np.arange(np.size(plain(self.base))).reshape(np.shape(plain(self.base)))
+            addresses = np.arange(np.size(plain(self.base))).reshape(shape_of(self.base))
             if not contiguous(self.base):  # what is a view depends on the order in memory
                 addresses, laid = np.empty_like(outline(self.base), int), addresses
                 addresses[...] = laid
@@ -229,8 +230,8 @@ class Storage:
         chosen, starts = np.unique(writers[order], return_index=True)
         places = np.split(order, starts[1:])
         written = [(self.writes[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
-        values = [v if np.ndim(plain(v)) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
-        kept = [int(at[0]) if len(at) == 1 and np.ndim(plain(v)) == 0 else at for v, at in written]
+        values = [v if ndim_of(v) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
+        kept = [int(at[0]) if len(at) == 1 and ndim_of(v) == 0 else at for v, at in written]
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 
@@ -292,10 +293,10 @@ def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
     size = np.size(plain(value))
     if size == 1:
         if isinstance(plain(value), np.ndarray):  # the element, and no array that could be written to
-            value = getitem(value, index=(0,) * np.ndim(plain(value)))
+            value = getitem(value, index=(0,) * ndim_of(value))
         return value if shape == () else np.broadcast_to(value, shape)
     if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
-        return value if np.shape(plain(value)) == shape else np.reshape(value, shape)
+        return value if shape_of(value) == shape else np.reshape(value, shape)
     return np.ravel(value)[elements]
 
 
@@ -306,7 +307,7 @@ class Half:
         self.take, self.combine = take, combine
 
     def __call__(self, value: Any) -> Any:
-        return self.take(value) if np.result_type(plain(value)).kind == "c" else value
+        return self.take(value) if dtype_of(value).kind == "c" else value
 
 
 class Handle:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.foreign import foreign
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype
 from effgrad.arrays.value import (
     Evaluation,
@@ -155,7 +156,7 @@ class Library(Evaluation):
         """
         if derivative is None:
             return self.result(self.xp.zeros(value.shape, dtype=value.primal.dtype, device=self.device))
-        if np.result_type(plain(derivative)).kind == "c" and value.dtype.kind != "c":
+        if dtype_of(derivative).kind == "c" and value.dtype.kind != "c":
             derivative = np.real(derivative)
         if depends(derivative):
             return derivative if derivative.dtype == value.dtype else derivative.astype(value.dtype)

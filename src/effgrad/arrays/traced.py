@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.memory import PARTS, Half, Handle, Storage, rewind
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.value import (
@@ -65,7 +66,7 @@ class TracedArray(ArrayMethods):
         write(self, index, value)
 
     def assign(self, value: Any) -> None:
-        fits = isinstance(value, Tracer) and np.shape(plain(value)) == self.shape and plain(value).dtype == self.dtype
+        fits = isinstance(value, Tracer) and value.shape == self.shape and value.dtype == self.dtype
         if fits and type(self) is type(value) and getattr(self, "handle", None) is None:
             _replace(self, value)
         else:
@@ -83,6 +84,16 @@ class Traced(TracedArray):
 
     def plain(self) -> Any:
         return plain(self.primal)
+
+    # A primal answers itself, or is a number of Python's; NumPy's functions take four times as long.
+    shape = property(lambda self: getattr(self.primal, "shape", ()), lambda self, shape: take_shape(self, shape))
+    ndim = property(lambda self: getattr(self.primal, "ndim", 0))
+    size = property(lambda self: getattr(self.primal, "size", 1))
+
+    @property
+    def dtype(self) -> Any:
+        primal = self.primal
+        return primal.dtype if hasattr(primal, "dtype") else np.result_type(primal)
 
 
 class Outermost(Evaluation):
@@ -273,16 +284,16 @@ def _write(array: Tracer, index: Any, value: Any) -> None:
     handle = _handle(array)
     index = plain_tree(index)
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
-    shape, given = np.shape(addresses), np.shape(plain(value))
+    shape, given = np.shape(addresses), shape_of(value)
     if given != shape and given != ():
         while len(given) > len(shape) and given[0] == 1:
             given = given[1:]
-        if given != np.shape(plain(value)):
+        if given != shape_of(value):
             value = np.reshape(value, given)
         if np.broadcast_shapes(given, shape) != shape:
             raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
         value = np.broadcast_to(value, shape)
-    if np.result_type(plain(value)).kind == "c" and handle.dtype.kind != "c":
+    if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if isinstance(plain(value), np.ndarray):
         # It may be written to later, as a view without axes, too.
