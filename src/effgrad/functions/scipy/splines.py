@@ -9,6 +9,7 @@ from typing import Any
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
+from effgrad.functions.scipy.banded import banded
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.joining import shape_of
 
@@ -124,25 +125,19 @@ def akima_slopes(x: Any, y: Any, method: str) -> Any:
     return np.where(bent, blended, 0.5 * (m[3:] + m[:-3]))
 
 
-def _end_row(kind: Any, dx: Any, slope: Any, side: int, n: int) -> tuple[Any, Any]:
-    """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the row and the right-hand side."""
+def _end_row(kind: Any, dx: Any, slope: Any, side: int) -> tuple[Any, Any, Any]:
+    """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the factor of the slope there, that of
+    the slope beside it, and the right-hand side."""
     first, second = (0, 1) if side > 0 else (-1, -2)
     near = dx[first]
-
-    def row(*entries: Any) -> Any:
-        places = (range(n) if side > 0 else range(n - 1, -1, -1))[: len(entries)]
-        by_place = dict(zip(places, entries, strict=True))
-        return np.stack([np.asarray(by_place.get(i, 0.0)) + 0.0 * near for i in range(n)])
-
     if isinstance(kind, str) and kind == "not-a-knot":
         far = dx[second]
         both = near + far
-        value = ((near + 2 * both) * far * slope[first] + near**2 * slope[second]) / both
-        return row(far, both), value
+        return far, both, ((near + 2 * both) * far * slope[first] + near**2 * slope[second]) / both
     order, value = kind
     if order == 1:
-        return row(1.0), value + 0.0 * slope[first]
-    return row(2 * near, near), 3 * near * slope[first] - side * 0.5 * value * near**2
+        return 1.0 + 0.0 * near, 0.0 * near, value + 0.0 * slope[first]
+    return 2 * near, near, 3 * near * slope[first] - side * 0.5 * value * near**2
 
 
 ENDS = {"natural": (2, 0.0), "clamped": (1, 0.0)}
@@ -165,23 +160,16 @@ def cubic_slopes(x: Any, y: Any, bc_type: Any) -> Any:
         matrix = np.stack([np.stack([np.asarray(e) + 0.0 * dx[0] for e in row]) for row in rows])
         right = np.stack([2 * slope[0], 3 * (dx[0] * slope[1] + dx[1] * slope[0]), 2 * slope[1]])
         return np.reshape(np.linalg.solve(matrix, right), shape_of(y))
-    start, first = _end_row(kinds[0], dx, slope, 1, n)
-    stop, last = _end_row(kinds[1], dx, slope, -1, n)
-    middle = [np.zeros((0, n))]
-    if n > 2:
-        inner = np.eye(n - 2)
-        between = (
-            _placed(dx[1:], inner, n, 0) + _placed(2 * (dx[1:] + dx[:-1]), inner, n, 1) + _placed(dx[:-1], inner, n, 2)
-        )
-        middle = [between]
+    start, beside_start, first = _end_row(kinds[0], dx, slope, 1)
+    stop, beside_stop, last = _end_row(kinds[1], dx, slope, -1)
+    band = np.stack([
+        np.concatenate([np.zeros(1), beside_start[None], dx[:-1]]),
+        np.concatenate([start[None], 2 * (dx[1:] + dx[:-1]), stop[None]]),
+        np.concatenate([dx[1:], beside_stop[None], np.zeros(1)]),
+    ])
     right = 3 * (dx[1:, None] * slope[:-1] + dx[:-1, None] * slope[1:])
-    matrix = np.concatenate([start[None], *middle, stop[None]])
-    return np.reshape(np.linalg.solve(matrix, np.concatenate([first[None], right, last[None]])), shape_of(y))
-
-
-def _placed(values: Any, inner: Any, n: int, shift: int) -> Any:
-    """A matrix with `values` on a diagonal."""
-    return np.concatenate([np.zeros((n - 2, shift)), values[:, None] * inner, np.zeros((n - 2, 2 - shift))], axis=1)
+    right = np.concatenate([first[None], right, last[None]])
+    return np.reshape(banded(band, right, low=1, up=1), shape_of(y))
 
 
 def _periodic_slopes(dx: Any, slope: Any) -> Any:
@@ -217,15 +205,43 @@ def interpolation_knots(x: Any, k: int, bc_type: Any) -> Any:
     return np.concatenate([x[:1]] * (k + 1) + [middle] + [x[-1:]] * (k + 1))
 
 
+def basis_values(t: Any, k: int, x: Any) -> Any:
+    """The k + 1 B-splines that are not 0 at each point, as rows. De Boor (1978), chapter X, (8)."""
+    piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
+    values: list[Any] = [1.0 + 0.0 * x]
+    for degree in range(1, k + 1):
+        rest, higher = 0.0, []
+        for r, value in enumerate(values):
+            low, high = getitem(t, piece + 1 + r - degree), getitem(t, piece + 1 + r)
+            share = value / (high - low)
+            higher.append(rest + (high - x) * share)
+            rest = (x - low) * share
+        values = [*higher, rest]
+    return np.stack(values)
+
+
 def interpolation_coefficients(x: Any, y: Any, t: Any, k: int, bc_type: Any) -> Any:
-    """The B-spline coefficients of the spline through values: the solution of the collocation equations."""
-    n = shape_of(t)[0] - k - 1
-    basis, flat = np.eye(n), np.reshape(y, (shape_of(y)[0], -1))
-    matrix, right = de_boor(t, basis, k, x), flat
-    if bc_type in ("natural", "clamped"):
+    """The B-spline coefficients of the spline through values: the solution of the banded collocation equations."""
+    n, ends = shape_of(t)[0] - k - 1, bc_type in ("natural", "clamped")
+    rows, right = basis_values(t, k, x), np.reshape(y, (shape_of(y)[0], -1))
+    if ends:
         require(k == 3, "interpolate.make_interp_spline", "bc_type 'natural' and 'clamped' with k=3")
-        order = 2 if bc_type == "natural" else 1
-        ends = [de_boor(t, basis, k, end, order) for end in (x[:1], x[-1:])]
-        zero = np.zeros((1, shape_of(flat)[1]))
-        matrix, right = np.concatenate([ends[0], matrix, ends[1]]), np.concatenate([zero, flat, zero])
-    return np.reshape(np.linalg.solve(matrix, right), (n, *shape_of(y)[1:]))
+        order, some = 2 if bc_type == "natural" else 1, np.eye(k + 1)
+        first = de_boor(t[: 2 * k + 2], some, k, x[:1], order)
+        last = de_boor(t[-2 * k - 2 :], some, k, x[-1:], order)
+        zero = np.zeros((1, shape_of(right)[1]))
+        rows, right = np.concatenate([first.T, rows, last.T], axis=1), np.concatenate([zero, right, zero])
+    stored = np.concatenate([np.reshape(rows, (-1,)), np.zeros(1)])
+    band = getitem(stored, evaluated(lambda x, t: _places_in_band(x, t, k, n, ends), x, t))
+    return np.reshape(banded(band, right, low=k, up=k), (n, *shape_of(y)[1:]))
+
+
+def _places_in_band(x: Any, t: Any, k: int, n: int, ends: bool) -> Any:
+    """For each place of the stored band, where its element is among the rows of B-splines; after them, it is 0."""
+    first = np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k
+    first = np.concatenate([[0], first, [n - k - 1]]) if ends else first
+    column = np.arange(n)[None, :]
+    row = column + np.arange(-k, k + 1)[:, None]
+    at = np.clip(row, 0, n - 1)
+    entry = column - first[at]
+    return np.where((row == at) & (entry >= 0) & (entry <= k), entry * n + at, (k + 1) * n)
