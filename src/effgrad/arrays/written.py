@@ -239,17 +239,25 @@ def memory_of(array: Array) -> Memory | None:
     return memory if session is not None and memory.token is session.token else None
 
 
-def read(value: Any) -> Any:
-    """A value as it is now: of a plain array that was written to with traced values, what its memory holds."""
+def read(value: Any, within: tuple[object, ...] = ()) -> Any:
+    """A value as it is now: of a plain array that was written to with traced values, what its memory holds.
+
+    `within` are the containers around it: one that holds itself is left as it is.
+    """
+    if not memories:
+        return value
     if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         memory = memory_of(value)
         return value if memory is None else memory.value(value)
-    if type(value) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in value):
-        kind: Any = type(value)
-        return kind(map(read, value))
-    if type(value) is dict and any(type(item) in (np.ndarray, list, tuple) for item in value.values()):
-        return {key: read(item) for key, item in value.items()}
-    return value
+    if type(value) not in (list, tuple, dict):
+        return value
+    items = value.values() if type(value) is dict else value
+    if not any(type(item) in (np.ndarray, list, tuple) for item in items):
+        return value
+    if any(value is outer for outer in within):
+        return value
+    now = [read(item, (*within, value)) for item in items]
+    return dict(zip(value, now, strict=True)) if type(value) is dict else type(value)(now)
 
 
 def item_of(memory: Memory, array: Array, key: Any) -> Any:

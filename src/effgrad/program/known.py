@@ -1,5 +1,6 @@
 """Targets of callables that were resolved before."""
 
+import copy
 import functools
 import weakref
 from typing import Any
@@ -21,3 +22,17 @@ class Known:
             self.living[key] = f
         self.targets[key] = target
         return target
+
+
+class Standing(functools.partial):  # type: ignore[type-arg]
+    """A rewritten function in an iterator: a pickle of the iterator has the program's own function."""
+
+    original: Any
+
+    def __new__(cls, target: Any, original: Any) -> "Standing":
+        made = super().__new__(cls, target)
+        made.original = original
+        return made
+
+    def __reduce__(self) -> Any:
+        return copy.copy, (self.original,)  # a copy of a function is the function

@@ -7,11 +7,12 @@ written arrays when it is called, never before: its operands may have written.
 """
 
 import builtins
+import functools
 import itertools
 import operator
 import sys
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -22,18 +23,16 @@ from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, 
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
 from effgrad.program.classes import OPERANDS, is_builtin
 from effgrad.program.control import loops
+from effgrad.program.managers import awaited, context, context_async, iterate_async, method_of
 from effgrad.program.resolve import call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 
-__all__ = ["call", "call_inside", "globals", "locals", "loops", "read", "slice"]
+__all__ = [
+    "awaited", "call", "call_inside", "context", "context_async", "globals", "iterate_async", "locals", "loops", "read",
+    "slice",
+]  # fmt: skip
 slice, locals, globals = builtins.slice, builtins.locals, builtins.globals
-
-
-def method_of(kind: Any, name: str) -> Any:
-    """The special method that a class defines in Python, rewritten; None where Python itself will do."""
-    found = getattr(kind, name, None)
-    return call(found) if type(found) is FunctionType else None
 
 
 COMPARED = {
@@ -145,8 +144,10 @@ def getitem(a: Any, key: Any) -> Any:
         found = method_of(kind, "__getitem__")
         if found is not None:
             return found(a, key)
-        if callable(a) and not isinstance(a, type):
-            a = with_items(a)
+        if not isinstance(a, type):
+            a = with_items(a) if callable(a) else a
+        elif not hasattr(kind, "__getitem__") and type(getattr(a, "__class_getitem__", None)) is MethodType:
+            return call(a.__class_getitem__)(key)  # type: ignore[attr-defined]
     if memories:
         key = read_key(key)
         if isinstance(a, np.ndarray) and not isinstance(a, Tracer):
@@ -286,6 +287,9 @@ def attribute(owner: Any, name: str) -> Any:
     found = getattr(kind, name, None)
     if type(found) is property and type(found.fget) is FunctionType:
         return call(found.fget)(owner)
+    if type(found) is functools.cached_property and name not in owner.__dict__:
+        result = owner.__dict__[name] = call(found.func)(owner)
+        return result
     return getattr(owner, name)
 
 
@@ -375,25 +379,6 @@ def stepping(following: Any, iterator: Any) -> Iterator[Any]:
         except StopIteration:
             return
         yield item
-
-
-class Managed:
-    """A context manager of the program, its methods rewritten."""
-
-    def __init__(self, manager: Any, enter: Any, leave: Any) -> None:
-        self.manager, self.enter, self.leave = manager, enter, leave
-
-    def __enter__(self) -> Any:
-        return self.enter(self.manager)
-
-    def __exit__(self, *error: Any) -> Any:
-        return self.leave(self.manager, *error)
-
-
-def context(manager: Any) -> Any:
-    """A context manager, whose methods are calls where they are written in Python."""
-    enter, leave = method_of(type(manager), "__enter__"), method_of(type(manager), "__exit__")
-    return manager if enter is None or leave is None else Managed(manager, enter, leave)
 
 
 SOURCES.operations = sys.modules[__name__]

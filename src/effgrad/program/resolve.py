@@ -31,7 +31,8 @@ from effgrad.program import policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
 from effgrad.program.handed import outside
-from effgrad.program.known import Known
+from effgrad.program.known import Known, Standing
+from effgrad.program.linked import Linked, Namespace, like
 from effgrad.program.methods import array_method
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
@@ -91,6 +92,8 @@ def rewritten(f: FunctionType) -> Any:
     if id(f.__code__) in SOURCES.rewritten:
         return f
     code = SOURCES.counterpart(f.__code__, f.__globals__)
+    if code is None and "__post_init__" in f.__code__.co_names:
+        return of_a_dataclass(f)
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     if code is None or set(code.co_freevars) - set(cells):
         return linked(f)
@@ -98,45 +101,33 @@ def rewritten(f: FunctionType) -> Any:
     return like(f, FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure))
 
 
-def like(f: FunctionType, result: FunctionType) -> FunctionType:
-    result.__kwdefaults__, result.__qualname__, result.__doc__ = f.__kwdefaults__, f.__qualname__, f.__doc__
-    result.__module__, result.__annotations__ = f.__module__, f.__annotations__
-    result.__dict__.update(f.__dict__)
-    return result
+def of_a_dataclass(start: FunctionType) -> Any:
+    """The `__init__` that `dataclasses` made, which has no source: the `__post_init__` that it calls is rewritten."""
+
+    def initialise(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        own, finish = getattr(self, "__dict__", None), type(self).__post_init__
+        if own is not None and type(finish) is FunctionType:
+
+            def finished(*given: Any) -> None:
+                del own["__post_init__"]
+                call(finish)(self, *given)
+
+            own["__post_init__"] = finished
+        start(self, *args, **kwargs)
+
+    return initialise
 
 
 def linked(f: FunctionType) -> FunctionType:
     """A function without source: its code as it is, and what its global names stand for with its rules."""
     if stores_globals(f.__code__):
         return f
-    return like(f, FunctionType(f.__code__, Linked(f.__globals__), f.__name__, f.__defaults__, f.__closure__))
-
-
-class Namespace(ModuleType):
-    """A module as a function without source sees it: what it looks up there has its rule."""
-
-    def __init__(self, module: ModuleType) -> None:
-        super().__init__(module.__name__, module.__doc__)
-        self.__dict__["@module"] = module
-
-    def __getattr__(self, name: str) -> Any:
-        return link(getattr(self.__dict__["@module"], name))
-
-
-class Linked(dict[str, Any]):
-    """The globals of a function without source, each with its rule when it is looked up."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        super().__init__({key: names[key] for key in ("__builtins__", "__name__") if key in names})
-        self.names = names
-
-    def __getitem__(self, name: str) -> Any:
-        return link(self.names[name])
+    return like(f, FunctionType(f.__code__, Linked(f.__globals__, link), f.__name__, f.__defaults__, f.__closure__))
 
 
 def link(value: Any) -> Any:
     if type(value) not in LINKED:
-        return Namespace(value) if type(value) is ModuleType else value
+        return Namespace(value, link) if type(value) is ModuleType else value
     return creating(call(value)) if value in registry.CREATORS else call(value)
 
 
@@ -287,7 +278,7 @@ def passing(f: Any) -> Any:
         return each_item(value) if type(value) is np.ndarray and value.ndim else _called(value)
 
     def _called(value: Any) -> Any:
-        return call(value) if type(value) in FUNCTIONS else value
+        return Standing(call(value), value) if type(value) in FUNCTIONS else value
 
     return given
 
@@ -320,7 +311,9 @@ def a_class(c: Any) -> Any:
         rule = reading_callbacks(rule)
     else:
         python = any(_has_target(getattr(c, name)) for name in ("__init__", "__new__"))
-        if python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):
+        if type(type(c).__call__) is FunctionType:
+            rule = MethodType(call(type(c).__call__), c)
+        elif python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):
             rule = functools.partial(construct, c)
         else:
             rule = c if python else compiled(c)
@@ -363,6 +356,11 @@ def same(f: Any) -> Any:
     rule = RULES.target(f)
     if rule is not None:
         return rule
+    if f is type.__call__:
+        return construct
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, type) and f.__name__ == "__call__":  # of a metaclass, by super()
+        return functools.partial(construct, owner)
     return functools.partial(array_method, f.__self__, f) if type(getattr(f, "__self__", None)) is np.ndarray else f
 
 

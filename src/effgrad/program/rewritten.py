@@ -1,8 +1,9 @@
 """Find the source of a function and rewrite it: its code object and the rewritten one beside it.
 
-The unit is the statement at the top of a module that holds the function. It is compiled twice, as it is and rewritten
-(`effgrad.program.syntax`). The function's own code object is found in the first by equality, which includes every
-position and so also says that the file has not changed since; its counterpart stands at the same place in the second.
+The unit is the statement at the top of a module that holds the function, or several on its line. It is compiled twice,
+as it is and rewritten (`effgrad.program.syntax`). The function's own code object is found in the first by equality,
+which includes every position and so also says that the file has not changed since; its counterpart stands at the same
+place in the second.
 Scopes, name mangling, `__class__` cells and closures are therefore Python's own, and two lambdas on a line are told
 apart. Only the lines of the statement are parsed, and no syntax tree is kept. The operations are constants of the
 rewritten code, so no name is added to anybody's module.
@@ -65,20 +66,16 @@ class Module:
         if self.lines[start].startswith(_HOLD_IMPORTS) and any("import" in line for line in self.lines[start:end]):
             yield from _imports(ast.parse("".join(self.lines[start:end])).body)
 
-    def statement(self, line: int) -> Any:
-        """The statement that holds a line (from 1), at its own lines."""
+    def statements(self, line: int) -> list[ast.stmt]:
+        """The statement that holds a line (from 1), at its own lines; or several, with semicolons between."""
         start, end = max(block for block in self.blocks() if block[0] < line)
         tree = ast.parse("".join(self.lines[start:end]))
-        if len(tree.body) != 1:
-            raise SyntaxError
-        return ast.increment_lineno(tree.body[0], start)
+        return ast.increment_lineno(tree, start).body
 
-    def statement_of_all(self, line: int) -> Any:
+    def statements_of_all(self, line: int) -> list[ast.stmt]:
         """The same, by parsing the whole file: where lines at the margin are parts of a statement."""
-        for node in ast.parse("".join(self.lines)).body:
-            if first_line(node) <= line <= (node.end_lineno or 0):
-                return node
-        raise NoSource
+        nodes = ast.parse("".join(self.lines)).body
+        return [node for node in nodes if first_line(node) <= line <= (node.end_lineno or 0)]
 
 
 def root_of(module: Any) -> str:
@@ -147,20 +144,20 @@ class Sources:
             self.pairs = {key: pairs for key, pairs in self.pairs.items() if key[0] != file}
         key = file, max(start for start in module.starts if start < code.co_firstlineno)
         pairs = self.pairs.get(key, [])
-        for statement in (module.statement, module.statement_of_all):
+        for statements in (module.statements, module.statements_of_all):
             found = next((new for before, new in pairs if before == code), None)
             if found is not None:
                 return found
             with contextlib.suppress(SyntaxError):
-                pairs = self.pairs[key] = self._compiled(statement(code.co_firstlineno), module, code)
+                pairs = self.pairs[key] = self._compiled(statements(code.co_firstlineno), module, code)
         return next((new for before, new in pairs if before == code), None) or _alike(code, pairs)
 
-    def _compiled(self, statement: Any, module: Module, code: CodeType) -> list[tuple[CodeType, CodeType]]:
+    def _compiled(self, statements: list[ast.stmt], module: Module, code: CodeType) -> list[tuple[CodeType, CodeType]]:
         flags = code.co_flags & _FUTURE
         file = code.co_filename
-        before = compile(ast.Module([*module.imports, statement], []), file, "exec", flags, dont_inherit=True)
+        before = compile(ast.Module([*module.imports, *statements], []), file, "exec", flags, dont_inherit=True)
         reader = Reader(module.lines, file, module.imported, module.call)
-        changed = reader.read(statement)
+        changed = [new for statement in statements for new in reader.read(statement)]
         after = compile(ast.Module([*module.imports, *changed], []), file, "exec", flags, dont_inherit=True)
         pairs = list(_paired(before, _linked(after, {**reader.constants, OPERATIONS: self.operations})))
         self.rewritten.update((id(new), new) for _, new in pairs)

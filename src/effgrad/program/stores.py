@@ -10,11 +10,12 @@ from typing import Any
 from effgrad.program.syntax import BINARY, Reader, iterated, key, placed, rewrites, statements, tested
 
 
-@rewrites(ast.With)
-def with_block(reader: Reader, node: ast.With) -> Any:
+@rewrites(ast.With, ast.AsyncWith)
+def with_block(reader: Reader, node: ast.With | ast.AsyncWith) -> Any:
     stores: list[ast.stmt] = []
+    name = "context" if isinstance(node, ast.With) else "context_async"
     for item in node.items:
-        item.context_expr = reader.operation("context", item.context_expr, reader.visit(item.context_expr))
+        item.context_expr = reader.operation(name, item.context_expr, reader.visit(item.context_expr))
         if item.optional_vars is not None:
             item.optional_vars = target(reader, reader.visit(item.optional_vars), stores)
     node.body = [*stores, *statements(reader, node.body)]
@@ -51,10 +52,26 @@ def each(reader: Reader, place: Any, values: ast.expr) -> ast.expr:
     return reader.operation("each_unpacked", values, values, ast.Constant(pattern(place)))
 
 
+@rewrites(ast.AsyncFor)
+def async_loop(reader: Reader, node: ast.AsyncFor) -> Any:
+    reader.generic_visit(node)
+    node.iter = reader.operation("iterate_async", node.iter, node.iter)
+    return node
+
+
+@rewrites(ast.Await)
+def await_(reader: Reader, node: ast.Await) -> Any:
+    node.value = reader.operation("awaited", node.value, reader.visit(node.value))
+    return node
+
+
 @rewrites(ast.comprehension)
 def comprehension(reader: Reader, node: ast.comprehension) -> Any:
     node.target, node.ifs = reader.visit(node.target), [tested(reader, test) for test in node.ifs]
-    node.iter = reader.visit(node.iter) if node.is_async else each(reader, node.target, iterated(reader, node.iter))
+    if node.is_async:
+        node.iter = reader.operation("iterate_async", node.iter, reader.visit(node.iter))
+    else:
+        node.iter = each(reader, node.target, iterated(reader, node.iter))
     return node
 
 

@@ -73,7 +73,10 @@ class Reader(ast.NodeTransformer):
 
     def operation(self, name: str, at: ast.AST, *args: ast.expr) -> ast.expr:
         """A call of an operation, at the position of the node that it replaces."""
-        function = ast.Attribute(ast.Constant(OPERATIONS), name, ast.Load())
+        line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
+        # On one line: Python counts a call of an attribute to the line on which that ends.
+        place = {"lineno": line, "col_offset": column, "end_lineno": line, "end_col_offset": column}
+        function = ast.Attribute(ast.Constant(OPERATIONS, **place), name, ast.Load(), **place)
         return placed(ast.Call(function, list(args), []), at)
 
     def read_now(self, node: ast.expr) -> ast.expr:

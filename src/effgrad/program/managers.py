@@ -1,0 +1,86 @@
+"""Special methods that Python calls around a block or at an `await`: each a call, where it is written in Python."""
+
+from types import FunctionType
+from typing import Any
+
+from effgrad.program.resolve import call
+
+
+def method_of(kind: Any, name: str) -> Any:
+    """The special method that a class defines in Python, rewritten; None where Python itself will do."""
+    found = getattr(kind, name, None)
+    return call(found) if type(found) is FunctionType else None
+
+
+class Managed:
+    """A context manager of the program, its methods rewritten."""
+
+    def __init__(self, manager: Any, enter: Any, leave: Any) -> None:
+        self.manager, self.enter, self.leave = manager, enter, leave
+
+    def __enter__(self) -> Any:
+        return self.enter(self.manager)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.leave(self.manager, *error)
+
+
+def context(manager: Any) -> Any:
+    """A context manager, whose methods are calls where they are written in Python."""
+    enter, leave = method_of(type(manager), "__enter__"), method_of(type(manager), "__exit__")
+    return manager if enter is None or leave is None else Managed(manager, enter, leave)
+
+
+class ManagedAsync(Managed):
+    """A context manager of `async with`, its methods rewritten."""
+
+    def __aenter__(self) -> Any:
+        return self.enter(self.manager)
+
+    def __aexit__(self, *error: object) -> Any:
+        return self.leave(self.manager, *error)
+
+
+def context_async(manager: Any) -> Any:
+    """A context manager of `async with`, whose methods are calls where they are written in Python."""
+    enter, leave = method_of(type(manager), "__aenter__"), method_of(type(manager), "__aexit__")
+    return manager if enter is None or leave is None else ManagedAsync(manager, enter, leave)
+
+
+class SteppingAsync:
+    """An iterator of `async for`, its method rewritten."""
+
+    def __init__(self, iterator: Any, following: Any) -> None:
+        self.iterator, self.following = iterator, following
+
+    def __aiter__(self) -> "SteppingAsync":
+        return self
+
+    def __anext__(self) -> Any:
+        return self.following(self.iterator)
+
+
+def iterate_async(values: Any) -> Any:
+    """Return what `async for` goes through in the place of some values."""
+    found = method_of(type(values), "__aiter__")
+    if found is None:
+        return values
+    iterator = found(values)
+    following = method_of(type(iterator), "__anext__")
+    return iterator if following is None else SteppingAsync(iterator, following)
+
+
+class Awaited:
+    """An object that is awaited, its method rewritten."""
+
+    def __init__(self, value: Any, wait: Any) -> None:
+        self.value, self.wait = value, wait
+
+    def __await__(self) -> Any:
+        return self.wait(self.value)
+
+
+def awaited(value: Any) -> Any:
+    """Return what is awaited in the place of a value."""
+    wait = method_of(type(value), "__await__")
+    return value if wait is None else Awaited(value, wait)

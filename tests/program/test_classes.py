@@ -1,0 +1,215 @@
+"""Methods that Python calls itself: of classes, of what is awaited, and functions that iterators hold."""
+
+import asyncio
+import copy
+import dataclasses
+import functools
+import importlib.util
+import itertools
+import math
+import operator
+import pickle
+import sys
+import types
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from effgrad import grad
+
+X = 0.7
+
+
+@dataclasses.dataclass
+class Angle:
+    value: float
+    sine: float = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.sine = math.sin(self.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    value: float
+    times: dataclasses.InitVar[float] = 1.0
+
+    def __post_init__(self, times):
+        object.__setattr__(self, "sine", math.sin(self.value) * times)
+
+
+@dataclasses.dataclass
+class Derived(Angle):
+    more: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        assert set(vars(self)) == {"value", "more", "sine"}
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.sine = math.sin(made.value)
+        return made
+
+
+class Made(metaclass=Meta):
+    def __init__(self, value):
+        self.value = math.exp(value)
+
+
+class Sines:
+    def __class_getitem__(cls, angle):
+        return math.sin(angle)
+
+
+class Kept:
+    def __init__(self, value):
+        self.value = value
+
+    @functools.cached_property
+    def sine(self):
+        return math.sin(self.value)
+
+    @functools.lru_cache  # noqa: B019
+    def times(self, factor):
+        return self.sine * factor
+
+
+def twice_cached(x):
+    kept = Kept(x)
+    assert kept.sine is kept.sine and "sine" in vars(kept)
+    return kept.times(1.0) + kept.times(1.0)
+
+
+PROGRAMS = {
+    "__post_init__": lambda x: Angle(x).sine,
+    "__post_init__ of a frozen class": lambda x: Frozen(x, times=3.0).sine,
+    "__post_init__ by super()": lambda x: Derived(x).sine,
+    "dataclasses.replace": lambda x: dataclasses.replace(Frozen(0.0), value=x, times=2.0).sine,
+    "__call__ of a metaclass": lambda x: Made(x).sine,
+    "__class_getitem__": lambda x: Sines[x],
+    "cached_property and lru_cache": twice_cached,
+}
+
+
+def slope(f, x, h=1e-5):
+    return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_methods_that_python_calls_are_read(name):
+    f = PROGRAMS[name]
+    assert grad(f)(X) == pytest.approx(slope(f, X), rel=1e-9)
+
+
+def test_classes_with_parameters_stay_pythons():
+    def program(x):
+        assert list[int] == list.__class_getitem__(int) and dict[str, int].__args__ == (str, int)
+        return x * x
+
+    assert grad(program)(3.0) == 6.0
+
+
+def test_the_pure_python_lru_cache_keeps_no_traced_value():
+    """An interpreter without `_functools` caches in Python: the key holds the traced argument, which is no number."""
+    place = importlib.util.find_spec("functools").origin
+    pure = types.ModuleType("pure_functools")
+    with mock.patch.dict(sys.modules, {"_functools": None}), open(place) as file:
+        exec(compile(file.read(), place, "exec"), vars(pure))
+    assert isinstance(pure.lru_cache(math.sin), types.FunctionType)
+    for size in (None, 4):
+        cached = pure.lru_cache(maxsize=size)(lambda x: math.sin(x))
+        assert grad(lambda x, cached=cached: cached(x) * cached(x))(X) == pytest.approx(math.sin(2 * X), rel=1e-14)
+        assert grad(lambda x, cached=cached: cached(x))(0.1) == pytest.approx(math.cos(0.1), rel=1e-14)
+        assert cached(X) == math.sin(X)
+
+
+def test_a_container_that_holds_itself_is_read():
+    def program(x):
+        rows, ring = np.zeros(2), []
+        rows[0] = x
+        ring[:] = [ring, rows]
+        assert {1: ring, 2: ring}.keys() == {1, 2} and 1 in {1: ring}
+        return np.sum(ring[1]) * (2.0 if ring else 0.0)
+
+    assert grad(program)(X) == 2.0
+
+
+def double(a):
+    return 2 * a
+
+
+def large(a):
+    return a > 1
+
+
+ITERATORS = {
+    "map": lambda: map(double, [1, 2, 3]),
+    "filter": lambda: filter(large, [1, 2, 3]),
+    "starmap": lambda: itertools.starmap(operator.add, [(1, 2)]),
+    "takewhile": lambda: itertools.takewhile(large, [2, 3, 1]),
+    "dropwhile": lambda: itertools.dropwhile(large, [2, 3, 1]),
+    "filterfalse": lambda: itertools.filterfalse(large, [2, 3, 1]),
+    "accumulate": lambda: itertools.accumulate([1, 2, 3], operator.mul),
+    "partial": lambda: [functools.partial(double, 2)()],
+    "copied": lambda: copy.copy(map(double, [1, 2])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Pickle, copy, and deepcopy support")
+@pytest.mark.parametrize("name", ITERATORS)
+def test_iterators_made_in_a_derivative_are_pickled_with_the_programs_functions(name):
+    if name != "partial" and sys.version_info >= (3, 14):
+        pytest.skip("Python 3.14 pickles no iterators of itertools")
+
+    def program(x):
+        kept.append(pickle.dumps(ITERATORS[name]()))
+        return x
+
+    kept = []
+    grad(program)(1.0)
+    assert b"effgrad" not in kept[0]
+    assert list(pickle.loads(kept[0])) == list(ITERATORS[name]())
+
+
+class Waiting:
+    def __init__(self, value):
+        self.value = value
+
+    def __await__(self):
+        yield from asyncio.sleep(0).__await__()
+        return math.sin(self.value)
+
+    async def __aenter__(self):
+        return math.sin(self.value)
+
+    async def __aexit__(self, *error):
+        self.value = None
+
+    def __aiter__(self):
+        self.left = 2
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        self.left -= 1
+        await asyncio.sleep(0)
+        return math.sin(self.value)
+
+
+async def waiting(x):
+    total = await Waiting(x)
+    async with Waiting(x) as sine:
+        total += sine
+    async for sine in Waiting(x):
+        total += sine
+    total += sum([sine async for sine in Waiting(x)])
+    return total + sum(await asyncio.wait_for(asyncio.gather(Waiting(x).__aenter__(), Waiting(x).__aenter__()), 10))
+
+
+def test_asynchronous_methods_are_read():
+    assert grad(lambda x: asyncio.run(waiting(x)))(X) == pytest.approx(8 * math.cos(X), rel=1e-14)
