@@ -9,7 +9,7 @@ from test_higher_modes import PROGRAMS as SMOOTH_PROGRAMS
 from test_mutation import PROGRAMS, X
 from test_primitives import BINARY, SHIFTS, UNARY, draw
 
-from effgrad import grad, hessian, jvp, second_order, taylor
+from effgrad import compile, grad, hessian, jvp, second_order, taylor
 from effgrad.stage import GuardFailed, stage
 from effgrad.stage.native import program
 from effgrad.stage.passes import optimised
@@ -188,3 +188,10 @@ def test_a_staged_value_shows_the_example():
     seen = []
     stage(lambda x: seen.extend([repr(x), f"{x}", f"{x:.1f}"]) or x)(2.25)
     assert seen == ["Staged(2.25)", "Staged(2.25)", "2.2"]
+
+
+def test_a_constant_function_of_several_arrays_is_an_operation():
+    """The keys of a lexsort are a tuple: the function was called with them again, without end."""
+    f = compile(grad(lambda x: np.sum(x[np.lexsort((x, np.round(x)))] * np.arange(4.0))))
+    for x in (np.array([0.4, 0.1, 1.9, 1.2]), np.array([2.1, 0.3, 0.2, 1.2])):
+        np.testing.assert_array_equal(f(x), np.argsort(np.lexsort((x, np.round(x)))))

@@ -394,3 +394,13 @@ def test_a_function_is_read_however_its_file_begins(layout, tmp_path):
     file.write_text(LAYOUTS[layout] + PROGRAM)
     names = runpy.run_path(str(file))
     assert grad(names["f"])(0.5) == pytest.approx(4 * (1 + 2 * np.sin(0.5)) * 2 * np.cos(0.5))
+
+
+@pytest.mark.parametrize("separator", ["; ", "\n"])
+def test_statements_on_one_line_are_read(separator, tmp_path):
+    """Only the first of several statements on a line was found, and a function in another was not read."""
+    file = tmp_path / "line.py"
+    program = ["import numpy as np", "ones = np.ones(2)", "f = lambda x: np.sum(write(ones * 1.0, x))"]
+    file.write_text(separator.join(program) + "\n" + "def write(a, x):\n    a += x; a *= x\n    return a\n")
+    names = runpy.run_path(str(file))
+    assert grad(names["f"])(0.5) == pytest.approx(2 * (1 + 2 * 0.5))

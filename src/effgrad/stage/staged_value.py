@@ -82,8 +82,9 @@ class Staged(TracedArray):
             return function(*[small(example_value(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*[settled(a) for a in args], **kwargs)
-        if function in CONSTANT:
-            return record(constant_primitive(function), *args, **kwargs)
+        if function in CONSTANT:  # of arrays: the keys of a lexsort are the rows of one
+            arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
+            return record(constant_primitive(function), *arrays, **kwargs)
         # As an operation of its own, it takes staged values by their place.
         ruled = function in FUNCTIONS
         direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
