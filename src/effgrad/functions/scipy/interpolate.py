@@ -37,12 +37,20 @@ EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
 EVALUATED_POLYNOMIAL = getattr(_interpolate, "_PPoly", PPoly)
 
 
+def _evaluated(self: Any) -> Any:
+    """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, it is one inside."""
+    inner = getattr(self, "_delegate_to", None)
+    return self if inner is None else inner
+
+
 def _array(self: Any, name: str) -> Any:
+    self = _evaluated(self)
     return getattr(self, f"_{name}") if hasattr(self, f"_{name}") else getattr(self, name)
 
 
 def _hold(self: Any, name: str, value: Any) -> None:
     """Give an interpolant an array, traced as it may be."""
+    self = _evaluated(self)
     setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
 
 
@@ -72,19 +80,23 @@ def _holds(*names: str) -> Any:
     return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
 
 
-def _called(owner: Any, rule: Any) -> tuple[Any, str, Any]:
-    """The rule of an interpolant's call: the value is SciPy's."""
-    original, holds = vars(owner)["__call__"], _holds("_x", "_t", "_c", "x", "t", "c")
+def _called(owner: Any, rule: Any, public: Any) -> list[tuple[Any, str, Any]]:
+    """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
+    original, held = vars(owner)["__call__"], _holds("_x", "_t", "_c", "x", "t", "c")
+
+    def holds(self: Any) -> bool:
+        return bool(held(_evaluated(self)))
 
     def value(self: Any, *args: Any, **options: Any) -> Any:
         return original(_plain_twin(self) if holds(self) else self, *args, **options)
 
     def call(self: Any, *args: Any, **options: Any) -> Any:
+        self = _evaluated(self)
         if any(isinstance(plain(leaf), Tracer) for leaf in vars_of(self).values()):
             return rule(self, *args, **options)
         return as_computed(value, rule)(self, *args, **options)
 
-    return owner, "__call__", Method(call, holds)
+    return [(kind, "__call__", Method(call, holds)) for kind in {owner, public} if "__call__" in vars(kind)]
 
 
 def _in_place(result: Any, axis: int, ndim: int) -> Any:
@@ -331,8 +343,8 @@ def _grid_holds(self: Any) -> bool:
 
 
 RULES: list[tuple[Any, str, Any]] = [
-    _called(_PPolyBase, _polynomial),
-    _called(EVALUATED_SPLINE, _bspline),
+    *_called(_PPolyBase, _polynomial, PPoly),
+    *_called(EVALUATED_SPLINE, _bspline, BSpline),
     (CubicSpline, "__init__", _fitted(CubicSpline, _cubic_coefficients)),
     (PchipInterpolator, "__init__", _fitted(PchipInterpolator, _pchip_coefficients)),
     (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),
