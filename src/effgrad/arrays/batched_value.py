@@ -26,10 +26,6 @@ class Batched(TracedArray):
     def __class__(self) -> type:
         return np.ndarray if self.ndim else np.result_type(plain(self.primal)).type
 
-    def plain(self) -> "Batched":
-        """The value that `plain` finds: to a rule, a batched value is plain."""
-        return self
-
     def inside(self) -> Any:
         """An example: the first member, or zeros if there is none."""
         return self.primal[0] if len(self.primal) else np.zeros(self.shape, self.dtype)[()]

@@ -96,10 +96,6 @@ class LibraryArray(TracedArray):
     def __copy__(self) -> Any:
         return type(self)(self.owner, self.owner.copied(self.primal), None)
 
-    def plain(self) -> "LibraryArray":
-        """Return the array itself: to a rule it is plain."""
-        return self
-
     shape = property(lambda self: self.owner.shape(self.primal))
     ndim = property(lambda self: self.primal.ndim)
     size = property(lambda self: int(np.prod(self.primal.shape)))

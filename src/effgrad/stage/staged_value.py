@@ -142,10 +142,6 @@ class Staged(TracedArray):
         value = self.primal
         return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
 
-    def plain(self) -> "Staged":
-        """Return the value itself: to a rule a staged value is plain."""
-        return self
-
     @property
     def shape(self) -> Any:
         value = self.primal
