@@ -6,8 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.interpolate
 
 from effgrad import compile, grad, jvp, vjp
+from effgrad.errors import NoRule
 
 X = np.array([0.2, 0.45, 0.9])
 UFUNCS = {1: (np.exp, np.negative, np.arcsin, np.floor), 2: (np.add, np.arctan2, np.hypot, np.fmod)}
@@ -93,3 +95,14 @@ def test_a_warning_names_the_users_line():
         warnings.simplefilter("always")
         assert grad(warning)(3.0) == 6.0
     assert found[0].filename == __file__
+
+
+def test_compiled_code_that_rejects_a_traced_value_is_named():
+    """SciPy's `make_splrep` ended in a ValueError of compiled code, about an array's dtype."""
+    x = np.linspace(0, 1, 12)
+
+    def program(y):
+        return scipy.interpolate.make_splrep(x, y, s=0.01)(0.3)
+
+    with pytest.raises(NoRule, match=r"scipy\.interpolate\.make_splrep"):
+        grad(program)(np.sin(5 * x))

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from traceback import walk_tb
+from types import FrameType
 from typing import Any
 
 from effgrad.arrays.value import Tracer, example, refusal, traced_inside
@@ -58,10 +59,17 @@ def explain(error: BaseException) -> None:
         ) from error
     if not isinstance(error, TypeError | AttributeError | ValueError | SystemError):
         return
-    if type(error) is ValueError and not text.startswith(("could not convert", "setting an array element")):
+    says_so = text.startswith(("could not convert", "setting an array element"))
+    if type(error) is ValueError and not says_so and not _called_compiled(frames[-1]):
         return
     if scipys is not None and any(map(_sees_traced, inside)):
         raise NoRule(refusal(scipys), line) from error
+
+
+def _called_compiled(frame: FrameType) -> bool:
+    """Whether a frame is ours, in which a compiled function is called with traced values (`resolve.given`)."""
+    ours = frame.f_globals.get("__name__") == "effgrad.program.resolve"
+    return ours and traced_inside(frame.f_locals.get("args"))
 
 
 def _names_traced(error: BaseException, text: str) -> bool:
