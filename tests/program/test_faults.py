@@ -18,6 +18,7 @@ import scipy.integrate
 import effgrad
 from effgrad import checkpoint, grad
 from effgrad.arrays import marks, written
+from effgrad.arrays.memory import PARTS
 from effgrad.arrays.value import Smooth
 from effgrad.effects import handled
 from effgrad.effects.collector import INTERPRETERS
@@ -90,12 +91,14 @@ def something_is_left():
     if written.memories or marks.marking:
         gc.collect()
     held = written.memories or marks.marking or written._session.get() or gc.get_freeze_count() > INTERPRETERS
+    held = held or PARTS.get()
     left = held or handled(Smooth) or not np.isfinite(OUTSIDE).all()
     assert all(vars(np)[name] is value for name, value in NUMPY.items() if name in vars(np))
     if left:
         written.memories.clear()
         marks.marking.clear()
         written._session.set(None)
+        PARTS.set(())
         frames.set(None)
         gc.unfreeze()
         OUTSIDE[:] = np.arange(4.0)

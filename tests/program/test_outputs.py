@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.interpolate
 
-from effgrad import compile, grad, jvp, vjp
+from effgrad import checkpoint, compile, grad, jvp, vjp
 from effgrad.errors import NoRule
 
 X = np.array([0.2, 0.45, 0.9])
@@ -106,3 +106,16 @@ def test_compiled_code_that_rejects_a_traced_value_is_named():
 
     with pytest.raises(NoRule, match=r"scipy\.interpolate\.make_splrep"):
         grad(program)(np.sin(5 * x))
+
+
+@pytest.mark.parametrize("mode", ["taped", "reverse", "continuation", "delta"])
+def test_an_array_without_axes_is_added_to_in_a_checkpoint(mode):
+    """`h[...] += b` writes the array onto itself: a write that kept the array as its value read itself without end."""
+
+    def program(x):
+        h = np.asarray(np.sin(x))
+        h[...] += h * x
+        return h * 1.0
+
+    derivative = grad(lambda x: checkpoint(program, x), mode=mode)(0.3)
+    assert derivative == pytest.approx(np.cos(0.3) * 1.3 + np.sin(0.3), rel=1e-14)

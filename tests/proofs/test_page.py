@@ -28,7 +28,7 @@ def test_no_proof_is_left_out():
 
 QUOTED = {
     "### Stateful reverse mode": ["reverse", "checkpointed"],
-    "### Modes with a tape": ["mode", "delta"],
+    "### Modes with a tape": ["mode", "walk", "delta"],
     "### Continuation mode": ["continuation"],
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from effgrad.arrays.value import plain
 from effgrad.arrays.written import read
+from effgrad.program.syntax import LIBRARIES as PLACES
 
 # A program of more changes is followed up to here.
 MOST = 100_000
@@ -40,10 +41,7 @@ class Trail:
         self.known: dict[FrameType, dict[str, Any]] = {}
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        # Operators of tracers, and constructors of named tuples, are made from text.
-        made = package.startswith("namedtuple_") or frame.f_code.co_filename.startswith("<operators of")
-        if made or package in LIBRARIES or len(self.changes) >= MOST:
+        if len(self.changes) >= MOST or _is_a_library_s(frame):
             return None
         self.note(frame)
         self.lines[frame] = frame.f_lineno
@@ -61,6 +59,14 @@ class Trail:
                 continue
             known[name] = found
             self.changes.append(Change(code.co_filename, line, code.co_name, name, found))
+
+
+def _is_a_library_s(frame: FrameType) -> bool:
+    """Whether a frame is of a library, installed or Python's own, or of code that is made from text."""
+    package, file = str(frame.f_globals.get("__name__", "")).partition(".")[0], frame.f_code.co_filename
+    # Operators of tracers, and constructors of named tuples, are made from text.
+    made = package.startswith("namedtuple_") or file.startswith("<operators of")
+    return made or package in LIBRARIES or any(place in file for place in PLACES)
 
 
 def _numbers(value: Any) -> Any:

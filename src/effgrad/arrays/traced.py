@@ -284,21 +284,27 @@ def _write(array: Tracer, index: Any, value: Any) -> None:
     handle = _handle(array)
     index = plain_tree(index)
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
-    shape, given = np.shape(addresses), shape_of(value)
-    if given != shape and given != ():
-        while len(given) > len(shape) and given[0] == 1:
-            given = given[1:]
-        if given != shape_of(value):
-            value = np.reshape(value, given)
-        if np.broadcast_shapes(given, shape) != shape:
-            raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
-        value = np.broadcast_to(value, shape)
+    value = _spread(value, np.shape(addresses))
     if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
-    if isinstance(plain(value), np.ndarray):
-        # It may be written to later, as a view without axes, too.
+    if type(value) is Mutable or isinstance(plain(value), np.ndarray):
+        # It may be written to later, as a view without axes, too, or be this array itself (`a[...] += b`).
         value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
     handle.write(addresses, value)
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value that is written to elements of a shape, in that shape; a number stays one."""
+    given = shape_of(value)
+    if given in (shape, ()):
+        return value
+    while len(given) > len(shape) and given[0] == 1:
+        given = given[1:]
+    if given != shape_of(value):
+        value = np.reshape(value, given)
+    if np.broadcast_shapes(given, shape) != shape:
+        raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
+    return np.broadcast_to(value, shape)
 
 
 def _replace(array: Tracer, value: Tracer) -> None:

@@ -292,7 +292,7 @@ def whole(value: Any) -> Any:
 
 def write_number(memory: Memory, array: Array, key: Any, value: Any) -> bool:
     """Write a number to one element of an array whose memory is in the table. Return whether that is what this is."""
-    if type(plain(value)) not in NUMBERS or not array.flags.writeable:
+    if type(plain(value)) not in NUMBERS or type(value) is Mutable or not array.flags.writeable:
         return False
     at, half = memory.place(array)
     address = at[key]

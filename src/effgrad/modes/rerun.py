@@ -11,6 +11,7 @@ from effgrad.arrays.traced import memory
 from effgrad.arrays.value import Tracer, constant, example, owned_by, plain
 from effgrad.arrays.written import read, resumed, whole
 from effgrad.effects import handled, revived
+from effgrad.effects.confined import confined
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.modes.checkpoint import Recompute
 from effgrad.program.user_code import user_code
@@ -46,14 +47,19 @@ class CheckpointRun:
         """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
         context: contextvars.Context = self.thunk.func.__self__
         context.run(PARTS.set, (*self.around, part))
-        outside = PARTS.set((*self.around, part))
+        outside = PARTS.get()
         try:
+            PARTS.set((*self.around, part))
             result = self.thunk()
             values = [plain(constant(read(leaf))) for leaf in flatten(result)[0]]
             return result, values, values_of(self.activation, result)
         finally:
-            PARTS.reset(outside)
+            PARTS.set(outside)
             part.end()
+
+    def _run_again(self) -> tuple[Any, list[Any], list[Any]]:
+        with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
+            return self._run(Part(again=self.first))
 
     def again(self) -> list[Any]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
@@ -61,8 +67,7 @@ class CheckpointRun:
         if told:
             Recompute.begin()
         try:
-            with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
-                _, values, parts = self._run(Part(again=self.first))
+            _, values, parts = confined(self._run_again)  # the reverse pass has left the derivative's context
         finally:
             if told:
                 Recompute.end()
