@@ -33,8 +33,9 @@ about it. A function without a rule can be [given one](how-to/rules.md).
   exceptions listed there.
 - Where a function is not smooth there is [a convention](conventions.md), the same in every mode. Third derivatives
   through a kink are NaN.
-- The right-hand side of a differential equation may have kinks (a network of `np.maximum(0, x)`), and first derivatives
-  of its solution are right; second derivatives miss what the times of the kinks contribute, and no error says so.
+- The right-hand side of a differential equation may have kinks (a network of `np.maximum(0, x)`), and jumps at fixed
+  times. Jumps that move with what is differentiated are refused, and in second derivatives kinks that move: the
+  derivative of the solution jumps there.
 - Integers have no derivatives, and neither have functions that change in steps: their results are constants.
 - Half precision and `longdouble` are what NumPy makes of them; native code knows `float32`, `float64` and their
   complex numbers.

@@ -355,3 +355,57 @@ def test_a_singular_term_that_is_traced_is_refused():
 
     with pytest.raises(NoRule, match="singular term S"):
         grad(solved)(1.0)
+
+
+# Right-hand sides that switch at a time or a state that moves with a: what is integrated has a jump, or a kink.
+JUMPS = {
+    "np.where of the time": lambda a: si.odeint(lambda y, t: np.where(t > a, 1.0, 0.0 * y), 0.0, [0.0, 1.0])[-1, 0],
+    "an if of the time": lambda a: si.solve_ivp(lambda t, y: [a + (1.0 if t > a else 0.0)], (0, 1), [0.0]).y[0, -1],
+    "an if of the state": lambda a: si.solve_ivp(lambda t, y: [1.5 if y[0] < a else 0.5], (0, 1), [0.0]).y[0, -1],
+    "a sign": lambda a: si.odeint(lambda y, t: 1.0 - 0.5 * np.sign(y - a), 0.0, [0.0, 1.0])[-1, 0],
+}
+KINKS = {  # with the derivative, from the solutions (1 - a)^2 / 2 and a - 1 + e / (1 + a)
+    "np.maximum": (
+        lambda a: si.odeint(lambda y, t: np.maximum(0.0, t - a) + 0 * y, 0.0, [0.0, 1.0])[-1, 0], lambda a: a - 1,
+    ),
+    "an if": (
+        lambda a: si.solve_ivp(lambda t, y: [t - a if t > a else 0.0 * a], (0, 1), [0.0]).y[0, -1], lambda a: a - 1,
+    ),
+    "np.abs of the state": (
+        lambda a: si.solve_ivp(lambda t, y: [1.0 + np.abs(y[0] - a)], (0, 1), [0.0]).y[0, -1],
+        lambda a: 1 - np.e / (1 + a) ** 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_jump_that_moves_is_refused(name):
+    """The derivative was that of the pieces, 0 where the parameter stands in comparisons alone."""
+    for derivative in (grad(JUMPS[name]), lambda a: jvp(JUMPS[name], (a,), (1.0,))):
+        with pytest.raises(NoRule, match=r"jumps near t = 0\.[0-9]+: stop there by an event"):
+            derivative(0.3)
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_a_kink_that_moves_has_a_first_derivative_alone(name):
+    f, expected = KINKS[name]
+    assert grad(f)(0.3) == pytest.approx(expected(0.3), rel=5e-5)
+    for derivative in (grad(grad(f)), lambda a: jvp(grad(f), (a,), (1.0,)), lambda a: second_order(f, a)):
+        with pytest.raises(NoRule, match="has a kink near t = 0"):
+            derivative(0.3)
+
+
+def test_switches_at_fixed_times_stay_differentiable():
+    def dose(k):  # y' = -k y + 1 from 0.25 to 0.5
+        def slope(t, y):
+            return [-k * y[0] + (1.0 if 0.25 < t < 0.5 else 0.0)]
+
+        return si.solve_ivp(slope, (0, 1), [0.0], max_step=0.01, rtol=1e-10, atol=1e-12).y[0, -1]
+
+    def ramp(k):
+        return si.odeint(lambda y, t: k * k * np.maximum(0.0, t - 0.3) + 0 * y, 0.0, [0.0, 1.0])[-1, 0]
+
+    exact = lambda k: (mpmath.exp(-k / 2) - mpmath.exp(-3 * k / 4)) / k  # noqa: E731
+    assert grad(dose)(2.0) == pytest.approx(float(mpmath.diff(exact, 2.0)), rel=1e-5)
+    assert grad(grad(dose))(2.0) == pytest.approx(float(mpmath.diff(exact, 2.0, 2)), rel=1e-5)
+    assert grad(grad(ramp))(1.5) == pytest.approx(2 * 0.7**2 / 2, rel=1e-5)

@@ -19,7 +19,7 @@ import scipy.integrate
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import Smooth, depends, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
@@ -42,6 +42,7 @@ from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
 from effgrad.toolbox.quadrature import quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope
 from effgrad.toolbox.solutions import Constant, Solution, with_value
+from effgrad.toolbox.switches import refuse_moving_switches, uses_derivatives
 
 # The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
 TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
@@ -221,15 +222,15 @@ def _solve_ivp(call: Call) -> Value:
     result = call.run(
         fun=observed, args=None, options=plain_tree(options), events=given if events is not None else None
     )
-    if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
-        return result
-    if not result.success:
-        raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
 
     def f(t: Value, y: Value) -> Value:
         return _vector(fun(t, y[:, None] if call.get("vectorized") else y, *args))
 
     problem = Problem(f, span[0], span[1], y0, "scipy.integrate.solve_ivp")
+    if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
+        return _constant(problem, call, call.get("method"), result, result.y, options)
+    if not result.success:
+        raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
     stopped = result.status == 1
     until = max((float(t[-1]) for t in result.t_events if len(t)), key=abs) if stopped else float(number(span[1]))
     if stopped and t_eval is None:
@@ -258,7 +259,18 @@ def _path(
     if call.choice == "steps":
         return own_steps(problem, method, until, plain_tree(options))
     sizes = np.max(np.abs(values), axis=1, initial=0.0) if values.size else np.abs(number(problem.y))
-    return trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
+    path = trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
+    refuse_moving_switches(path.slope, path, problem.name)
+    return path
+
+
+def _constant(
+    problem: Problem, call: Call, method: Value, result: Value, values: Value, options: dict[str, Value]
+) -> Value:
+    """A result that no derivative reaches; not if values of one say where the right-hand side jumps."""
+    if handled(Smooth) and uses_derivatives(problem.slope, float(problem.start), np.asarray(problem.y, float)):
+        _path(problem, call, method, float(problem.end), values, options)
+    return result
 
 
 def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
@@ -329,14 +341,14 @@ def _odeint(call: Call) -> Value:
     if call.get("tfirst") and "func" in call.observed:
         call.observed["func"] = Observed(func, call.args)
     result = call.run()
-    if not call.traced and not traced_inside((y0, t)):
-        return result
     values, *info = result if call.get("full_output") else (result,)
 
     def f(t: Value, y: Value) -> Value:
         return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args))
 
     problem = Problem(f, t[0], t[-1], y0, "scipy.integrate.odeint")
+    if not call.traced and not traced_inside((y0, t)):
+        return _constant(problem, call, "LSODA", result, values.T, {})
     path = _path(problem, call, "LSODA", float(number(t)[-1]), values.T, {})
     traced = with_value(np.transpose(_columns(path, t, number(t))), values)
     kept = [{key: Constant(value, "scipy.integrate.odeint") for key, value in one.items()} for one in info]

@@ -1,0 +1,134 @@
+"""Switches of the right-hand side of a differential equation: its jumps and kinks along a solution.
+
+The derivative of a solution is that of its pieces, unless a jump moves with what is differentiated; then the state is
+kinked there, and the derivative has a jump of its own (the saltation of Filippov, Differential Equations with
+Discontinuous Righthand Sides, 1988). The second derivative has one where a kink moves. Steps become short where the
+right-hand side is not smooth, so only short ones are looked at: each is halved, and what does not become linear is no
+polynomial. Whether the place moves is read from the staged right-hand side: from the comparisons that change there.
+"""
+
+import itertools
+from typing import NamedTuple
+
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import Tracer, depends
+from effgrad.errors import EffgradError, NoRule
+from effgrad.stage.graph import Graph
+from effgrad.stage.nodes import GUARD, Node, fill
+from effgrad.stage.replay import body
+from effgrad.toolbox.frozen import Value, number
+from effgrad.toolbox.one_step import Trajectory
+from effgrad.toolbox.slopes import Slope
+
+# A step is short beside the longest; so many halvings show whether a function is smooth in it, mostly the first few.
+SHORT, HALVINGS, FEW = 0.1, 12, 4
+# The parts of its curvature per length that a kink keeps in all and in few halvings, and a smooth function does not;
+# and what counts as a jump, beside the largest slope.
+KINKED, BENT, JUMPED = 0.02, 0.2, 1e-6
+# Functions that are not smooth where their arguments are equal, or the only one is zero.
+KINKS = frozenset(("maximum", "minimum", "fmax", "fmin", "absolute", "fabs"))
+
+
+class Point(NamedTuple):
+    """A time and the state there."""
+
+    t: float
+    y: Value
+
+
+def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
+    """Raise `NoRule` if the derivative that is asked for has jumps, which the steps of a path do not show."""
+    end = path.end
+    second = isinstance(end, Tracer) and (depends(end.primal) or getattr(end.owner, "order", 1) > 1)
+    steps = list(itertools.pairwise(_points(path)))
+    lengths = [abs(stop.t - start.t) for start, stop in steps]
+    size = max([_largest(stop.y - start.y) / h for (start, stop), h in zip(steps, lengths, strict=True)], default=0.0)
+    for (start, stop), h in zip(steps, lengths, strict=True):
+        jumps, low, high = _narrowed(slope, start, stop, size) if h < SHORT * max(lengths) else (None, start, stop)
+        if jumps is None or (not jumps and not second) or not _moves(slope, low, high):
+            continue
+        what, order = ("jumps", "a derivative rule") if jumps else ("has a kink", "a second derivative")
+        raise NoRule(
+            f"{name} has {order} for right-hand sides whose switches do not move with what is differentiated; this one "
+            f"{what} near t = {low.t:.6g}: stop there by an event, and start again"
+        )
+
+
+def _points(path: Trajectory) -> list[Point]:
+    states = [path.start, *(step.end for step in path.steps)]
+    return [Point(float(t), np.asarray(number(y), float)) for t, y in zip(path.grid.times, states, strict=True)]
+
+
+def uses_derivatives(slope: Slope, t: float, y: Value) -> bool:
+    """Whether a right-hand side uses values of a derivative, be it only in comparisons."""
+    try:
+        closed, _ = body(lambda given: [slope.f(*given)], [t, y])
+    except (EffgradError, TypeError):
+        return False
+    return any(map(depends, closed))
+
+
+def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool | None, Point, Point]:
+    """Whether the slope jumps between two points, or has a kink (None if neither), and where, more closely."""
+    f_low, f_high = slope(*low), slope(*high)
+    bends: list[float] = []
+    for _ in range(HALVINGS):
+        middle = Point((low.t + high.t) / 2, (low.y + high.y) / 2)
+        quarters = [Point((p.t + middle.t) / 2, (p.y + middle.y) / 2) for p in (low, high)]
+        f_middle, (f_left, f_right) = slope(*middle), [slope(*p) for p in quarters]
+        left, right = (_bend(a, b, f_middle) for a, b in ((f_low, f_left), (f_high, f_right)))
+        bend = max(_bend(f_low, f_middle, f_high), left, right)
+        if bend <= 1e3 * np.finfo(float).eps * size:
+            return None, low, high
+        bends.append(bend / abs(high.t - low.t))
+        if len(bends) == FEW and bends[-1] < BENT * bends[0]:
+            return None, low, high
+        if left >= right:
+            high, f_high = middle, f_middle
+        else:
+            low, f_low = middle, f_middle
+    if _largest(f_high - f_low) > JUMPED * size:
+        return True, low, high
+    return (False if max(bends[-3:]) > KINKED * max(bends[:3]) else None), low, high
+
+
+def _bend(first: Value, middle: Value, last: Value) -> float:
+    return _largest(first - 2 * middle + last)
+
+
+def _largest(values: Value) -> float:
+    return float(np.max(np.abs(values), initial=0.0))
+
+
+def _moves(slope: Slope, low: Point, high: Point) -> bool:
+    """Whether the switch between two points depends on more than the time: on the state, or on what is closed over."""
+    try:
+        closed, graph = body(lambda given: [slope.f(*given)], [low.t, low.y])
+    except (EffgradError, TypeError):
+        return True
+    values = [number(value) for value in closed]
+    moving = set(graph.inputs) - {graph.inputs[len(closed)]}
+    for node in graph:
+        if moving.intersection(node.inputs):
+            moving.add(node)
+    below, above = (_decisions(graph, [*values, p.t, p.y]) for p in (low, high))
+    changed = next((node for node in below if not np.array_equal(below[node], above[node])), None)
+    return changed is not None and changed in moving
+
+
+def _decisions(graph: Graph, leaves: list[Value]) -> dict[Node, Value]:
+    """The values of comparisons, guards and other functions that change in steps, and the sides of kinks."""
+    values: dict[Node, Value] = dict(zip(graph.inputs, leaves, strict=True))
+    found: dict[Node, Value] = {}
+    for node in graph:
+        args = [values[a] if type(a) is Node else a for a in node.args]
+        if node.primitive is GUARD:
+            values[node] = found[node] = args[0]
+            continue
+        with np.errstate(all="ignore"):
+            values[node] = node.primitive.function(*args, **fill(node.params, [values[s] for s in node.slots]))
+        if node.primitive.kind == "constant":
+            found[node] = values[node]
+        elif node.primitive.name in KINKS:
+            found[node] = np.greater(args[0], args[1] if len(args) > 1 else 0.0)
+    return found
