@@ -43,7 +43,7 @@ about it. A function without a rule can be [given one](how-to/rules.md).
 ## Cost
 
 - **Without `compile`, every operation runs in Python.** An operation on a small array takes some microseconds forward
-  and as many back, where NumPy takes about one: programs of many small operations take 10 to 250 times their own run,
+  and as many back, where NumPy takes about one: programs of many small operations take 10 to 50 times their own run,
   programs on large arrays 3 to 5 times ([measured](gallery/index.md#what-a-derivative-costs)).
 - **With it**, the first call takes from a tenth of a second to some seconds, most for long programs without loops.
   Loops with complex numbers, with lists that grow, or over things that are neither arrays nor ranges are unrolled,
