@@ -46,8 +46,8 @@ about it. A function without a rule can be [given one](how-to/rules.md).
   and as many back, where NumPy takes about one: programs of many small operations take 10 to 50 times their own run,
   programs on large arrays 3 to 5 times ([measured](gallery/index.md#what-a-derivative-costs)).
 - **With it**, the first call takes from a tenth of a second to some seconds, most for long programs without loops.
-  Loops with complex numbers, with lists that grow, or over things that are neither arrays nor ranges are unrolled,
-  with a warning ([loops](loops.md)).
+  Loops over things that are neither arrays nor ranges, and loops that change lists from before, are unrolled, with a
+  warning ([loops](loops.md)).
 - The record of a reverse pass takes memory for each operation. [Limits of memory](how-to/memory.md) says how to bound
   it.
 
