@@ -119,3 +119,22 @@ def test_an_array_without_axes_is_added_to_in_a_checkpoint(mode):
 
     derivative = grad(lambda x: checkpoint(program, x), mode=mode)(0.3)
     assert derivative == pytest.approx(np.cos(0.3) * 1.3 + np.sin(0.3), rel=1e-14)
+
+
+@pytest.mark.parametrize("make", [lambda n: np.empty(n), lambda n: np.empty_like(np.ones(n))], ids=["", "like"])
+def test_memory_that_held_traced_values_is_empty_again(make):
+    """An array that is gone leaves marks in its memory, which `np.empty` hands out: a loop took them as an input."""
+
+    def filled(x, n):
+        a = make(n)
+        for i in range(n):
+            a[i] = np.sin(x + i)
+        return np.sum(a)
+
+    def program(x):
+        return sum(filled(x, 64) for _ in range(20))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for derivative in (grad(program), compile(grad(program))):
+            assert derivative(0.3) == pytest.approx(20 * np.sum(np.cos(0.3 + np.arange(64))), rel=1e-12)

@@ -7,6 +7,7 @@ import numpy as np
 
 from effgrad.arrays import reach
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
+from effgrad.functions.scipy.tables import Calling
 
 
 def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -46,7 +47,21 @@ def _made(rule: Callable[..., Any]) -> Callable[..., object]:
     return make
 
 
+def _cleared(make: Callable[..., object]) -> Calling:
+    """Arrays whose elements nobody has chosen, of zeros: their memory may hold the marks of an array that is gone."""
+
+    def rule(*args: object, **kwargs: object) -> object:
+        result = make(*args, **kwargs)
+        if type(result) is np.ndarray and result.dtype.kind in "fc":
+            result.fill(0)
+        return result
+
+    return Calling(rule)
+
+
 RULES: list[tuple[Any, str, Any]] = [
+    (np, "empty", _cleared(np.empty)),
+    (np, "empty_like", _cleared(np.empty_like)),
     *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", lambda *args, **kwargs: FUNCTIONS[np.full_like](*args, **kwargs)),
     (np, "kaiser", _kaiser),
