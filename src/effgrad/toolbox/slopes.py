@@ -114,11 +114,15 @@ class Slope:
                 self._compile(t, y)
         return self.programs is not None and not depends(y)
 
-    def _compile(self, t: float, y: Value) -> None:
-        """Stage it; where it branches, or cannot be staged, it stays as it is."""
+    def staged(self, t: float, y: Value) -> tuple[list[Value], Graph] | None:
+        """The values that it closes over, and its graph of these, t and y; None where it cannot be staged."""
         try:
-            closed, graph = body(lambda given: [self.f(*given)], [float(t), np.array(y)])
+            return body(lambda given: [self.f(*given)], [float(t), np.array(y)])
         except (EffgradError, TypeError):
-            return
-        if not graph.guards and graph.outputs[0].dtype == float:
+            return None
+
+    def _compile(self, t: float, y: Value) -> None:
+        """Compile it; where it branches, or cannot be staged, it stays as it is."""
+        closed, graph = self.staged(t, y) or ([], None)
+        if graph is not None and not graph.guards and graph.outputs[0].dtype == float:
             self.closed, self.programs = [number(value) for value in closed], _programs(_Structured(graph))

@@ -8,14 +8,14 @@ polynomial. Whether the place moves is read from the staged right-hand side: fro
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends
-from effgrad.errors import EffgradError, NoRule
+from effgrad.errors import NoRule
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, Node, fill
-from effgrad.stage.replay import body
+from effgrad.stage.nodes import GUARD, Node
 from effgrad.toolbox.frozen import Value, number
 from effgrad.toolbox.one_step import Trajectory
 from effgrad.toolbox.slopes import Slope
@@ -41,10 +41,10 @@ def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
     end = path.end
     second = isinstance(end, Tracer) and (depends(end.primal) or getattr(end.owner, "order", 1) > 1)
     steps = list(itertools.pairwise(_points(path)))
-    lengths = [abs(stop.t - start.t) for start, stop in steps]
-    size = max([_largest(stop.y - start.y) / h for (start, stop), h in zip(steps, lengths, strict=True)], default=0.0)
-    for (start, stop), h in zip(steps, lengths, strict=True):
-        jumps, low, high = _narrowed(slope, start, stop, size) if h < SHORT * max(lengths) else (None, start, stop)
+    longest = max([abs(stop.t - start.t) for start, stop in steps], default=0.0)
+    size = max([_largest(stop.y - start.y) / abs(stop.t - start.t) for start, stop in steps], default=0.0)
+    for start, stop in [(p, q) for p, q in steps if abs(q.t - p.t) < SHORT * longest]:
+        jumps, low, high = _narrowed(slope, start, stop, size)
         if jumps is None or (not jumps and not second) or not _moves(slope, low, high):
             continue
         what, order = ("jumps", "a derivative rule") if jumps else ("has a kink", "a second derivative")
@@ -61,11 +61,8 @@ def _points(path: Trajectory) -> list[Point]:
 
 def uses_derivatives(slope: Slope, t: float, y: Value) -> bool:
     """Whether a right-hand side uses values of a derivative, be it only in comparisons."""
-    try:
-        closed, _ = body(lambda given: [slope.f(*given)], [t, y])
-    except (EffgradError, TypeError):
-        return False
-    return any(map(depends, closed))
+    staged = slope.staged(t, y)
+    return staged is not None and any(map(depends, staged[0]))
 
 
 def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool | None, Point, Point]:
@@ -102,33 +99,36 @@ def _largest(values: Value) -> float:
 
 def _moves(slope: Slope, low: Point, high: Point) -> bool:
     """Whether the switch between two points depends on more than the time: on the state, or on what is closed over."""
-    try:
-        closed, graph = body(lambda given: [slope.f(*given)], [low.t, low.y])
-    except (EffgradError, TypeError):
+    staged = slope.staged(*low)
+    if staged is None:
         return True
-    values = [number(value) for value in closed]
+    closed, graph = staged
     moving = set(graph.inputs) - {graph.inputs[len(closed)]}
     for node in graph:
         if moving.intersection(node.inputs):
             moving.add(node)
-    below, above = (_decisions(graph, [*values, p.t, p.y]) for p in (low, high))
-    changed = next((node for node in below if not np.array_equal(below[node], above[node])), None)
-    return changed is not None and changed in moving
+    decisions = list(_decisions(graph))
+    unguarded = [node for node in graph if node.primitive is not GUARD]
+    sides = Graph(graph.inputs, unguarded, [side for _, pair in decisions for side in pair])
+    values = [number(value) for value in closed]
+    below, above = (sides(*values, p.t, p.y) for p in (low, high))
+    for (node, _), *pairs in zip(decisions, _pairs(below), _pairs(above), strict=True):
+        one, other = (side if than is None else np.greater(side, than) for side, than in pairs)
+        if not np.array_equal(one, other):
+            return node in moving
+    return False
 
 
-def _decisions(graph: Graph, leaves: list[Value]) -> dict[Node, Value]:
-    """The values of comparisons, guards and other functions that change in steps, and the sides of kinks."""
-    values: dict[Node, Value] = dict(zip(graph.inputs, leaves, strict=True))
-    found: dict[Node, Value] = {}
+def _pairs(values: list[Value]) -> Iterator[tuple[Value, Value]]:
+    return zip(values[::2], values[1::2], strict=True)
+
+
+def _decisions(graph: Graph) -> Iterator[tuple[Node, tuple[Value, Value]]]:
+    """The nodes that change in steps, or have a kink, and which values say so: one alone, or which of two is larger."""
     for node in graph:
-        args = [values[a] if type(a) is Node else a for a in node.args]
         if node.primitive is GUARD:
-            values[node] = found[node] = args[0]
-            continue
-        with np.errstate(all="ignore"):
-            values[node] = node.primitive.function(*args, **fill(node.params, [values[s] for s in node.slots]))
-        if node.primitive.kind == "constant":
-            found[node] = values[node]
+            yield node, (node.args[0], None)
+        elif node.primitive.kind == "constant":
+            yield node, (node, None)
         elif node.primitive.name in KINKS:
-            found[node] = np.greater(args[0], args[1] if len(args) > 1 else 0.0)
-    return found
+            yield node, (node.args[0], node.args[1] if len(node.args) > 1 else 0.0)
