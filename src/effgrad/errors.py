@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
-from typing import Any
 
 __all__ = [
     "EffgradError", "EscapedValue", "NoRule", "Detached", "NotDifferentiable", "NotSmooth", "NotFinite",
@@ -98,12 +97,8 @@ def _of_scipy(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn")
 
 
-def public_name(owner: Any) -> str:
-    """The name of a module or class as users know it: without the private modules that it is made in."""
-    return f"{_public(owner.__module__)}.{owner.__qualname__}" if isinstance(owner, type) else _public(owner.__name__)
-
-
 def _public(module: str) -> str:
+    """The name of a module as users know it: without the private modules that it is made in."""
     parts = module.split(".")
     return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
 

@@ -20,10 +20,6 @@ NUMBERS = frozenset((int, float))
 MOST_EXPONENTS = 50  # a power with more different ones has no series
 
 
-def _positive(x: Any) -> Any:
-    return plain(x) > 0
-
-
 def _one_over(b: Any) -> Any:
     try:
         return 1 / b

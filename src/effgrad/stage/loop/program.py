@@ -16,7 +16,6 @@ from effgrad.api import stop_gradient
 from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.ir import Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
@@ -226,9 +225,4 @@ def _integers(results: Any, start: int, stop: int, shape: tuple[int, ...]) -> An
 as_integers = Primitive("as_integers", _integers, "constant", (None,), (None,))
 run_region = Primitive("run_region", _run, "general", (), ())
 run_region.push_jointly, run_region.pull_jointly = _push, _pull
-
-
-def trimmed(region: Region) -> Region:
-    """The region without what its outputs do not depend on."""
-    return Region(region.inputs, region.outputs, without_dead(region.block, region.outputs))
 
