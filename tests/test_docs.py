@@ -1,7 +1,9 @@
 """Examples in docstrings and pages run, and give what they say."""
 
 import doctest
+import inspect
 import pathlib
+import pydoc
 import re
 
 import numpy as np
@@ -14,14 +16,29 @@ from effgrad.fast import REVERSE
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = ROOT / "docs"
 MODES = sorted(path.name for path in (PAGES / "modes").glob("*.md"))
+PARTS_OF_REFERENCE = "".join(page.read_text() for page in (PAGES / "reference").glob("*.md"))
+REFERENCE = re.findall(r"^::: (\S+)", PARTS_OF_REFERENCE, re.MULTILINE)
+RESULTS = {"effgrad.toolbox.optimize.Result", "effgrad.api.explanation.Explanation"}  # made by effgrad, not by users
 WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) if "```python" in path.read_text()]
 
 
-@pytest.mark.parametrize("name", effgrad.__all__)
+@pytest.mark.parametrize("name", sorted({*REFERENCE, *(f"effgrad.{name}" for name in effgrad.__all__)}))
 def test_docstring_examples_run(name):
     names = {"np": np, "effgrad": effgrad, **{each: getattr(effgrad, each) for each in effgrad.__all__}}
-    for example in doctest.DocTestFinder().find(getattr(effgrad, name), name, globs=names):
+    for example in doctest.DocTestFinder().find(pydoc.locate(name), name, globs=names):
         assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(set(REFERENCE) - RESULTS))
+def test_public_docstrings_are_complete(name):
+    """A section names each argument, another what is returned, and there is an example."""
+    thing = pydoc.locate(name)
+    text = inspect.getdoc(thing)
+    if not (inspect.isclass(thing) and issubclass(thing, BaseException)):
+        arguments = text.partition("Arguments:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^    (\w+): ", arguments, re.MULTILINE) == list(inspect.signature(thing).parameters)
+        assert inspect.isclass(thing) or re.search(r"^(Returns|Yields):$", text, re.MULTILINE)
+        assert ">>> " in text
 
 
 @pytest.mark.parametrize("page", sorted(str(path.relative_to(PAGES)) for path in WITH_CODE))

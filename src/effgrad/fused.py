@@ -35,7 +35,12 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
 
     A call takes the memory of `f`'s record only while it runs, and leaves one operation for each output, with a partial
     for each pair of an output element and an input element. So it saves memory where `f` does much and has few of both;
-    it does not save time. Krawiec et al. 2022, section 8.7.
+    it does not save time.
+
+    Returns:
+        A function of the same arguments and results.
+
+    Krawiec et al. 2022, section 8.7.
 
     >>> f = fuse(lambda x: x * np.sin(x))
     >>> round(grad(lambda x: f(f(x)))(0.5), 12) == round(grad(lambda x: (y := x * np.sin(x)) * np.sin(y))(0.5), 12)

@@ -46,8 +46,13 @@ def scan(
             step is then run at most three times; more where a compiled function has room for them. With `length` and
             more, nothing is run twice.
 
-    Returns the last carry, and the results stacked along a new first axis (None where `f` returns None for them).
-    Raises `ValueError` if the lengths do not agree, or `memory` is less than 2.
+    Returns:
+        The last carry, and the results stacked along a new first axis (None where `f` returns None for them).
+
+    Raises:
+        ValueError: the lengths do not agree, or `memory` is less than 2.
+
+    The name and the order of the arguments are those of `jax.lax.scan`.
 
     >>> from effgrad import grad, loop
     >>> def total(xs):
@@ -79,7 +84,18 @@ def scan(
 def fori(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, memory: int | None = None) -> Any:
     """``for i in range(lower, upper): carry = body(i, carry)``, beginning with `init`; the last carry.
 
-    `body` and `memory` are as for `scan`.
+    Arguments:
+        lower: the first number.
+        upper: the number after the last.
+        body: a function from a number and a carry to the next carry, which keeps its structure, shapes and dtypes.
+        init: the first carry, a pytree.
+        memory: as for `scan`.
+
+    Returns:
+        The last carry.
+
+    Raises:
+        ValueError: `memory` is less than 2.
 
     >>> from effgrad import grad, loop
     >>> grad(lambda x: loop.fori(0, 3, lambda i, y: y * x, 1.0))(2.0)
@@ -103,8 +119,19 @@ def while_(
 ) -> Any:  # fmt: skip
     """``while cond(carry): carry = body(carry)``, beginning with `init`; the last carry.
 
-    `body` and `memory` are as for `scan`; `cond` returns one truth value. In a reverse mode the steps are counted
-    first, by running them once more.
+    In a reverse mode the steps are counted first, by running them once more.
+
+    Arguments:
+        cond: a function from a carry to one truth value.
+        body: a function from a carry to the next, which keeps its structure, shapes and dtypes.
+        init: the first carry, a pytree.
+        memory: as for `scan`.
+
+    Returns:
+        The last carry.
+
+    Raises:
+        ValueError: `memory` is less than 2.
 
     >>> from effgrad import grad, loop
     >>> def root(a):

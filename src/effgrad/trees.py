@@ -74,7 +74,7 @@ class Structure:
         """The leaves of a tree of this structure; raises `NotDifferentiable` if it has another."""
         given, spec = optree.tree_flatten(tree)
         if spec != self.spec:
-            raise NotDifferentiable(f"a pytree has the structure {spec}; it should be {self.spec}")
+            raise NotDifferentiable(f"a pytree has the structure {_shown(spec)}; it should be {_shown(self.spec)}")
         return [leaf for part, other in zip(self.parts, given, strict=True) for leaf in self._matching(part, other)]
 
     def _matching(self, part: Any, given: Any) -> list[Any]:
@@ -97,6 +97,11 @@ class Structure:
 def _only(leaves: Sequence[Any]) -> Any:
     (leaf,) = leaves
     return leaf
+
+
+def _shown(spec: Any) -> str:
+    """A structure as users write it, with `*` for each leaf."""
+    return str(spec).removeprefix("PyTreeSpec(").removesuffix(")")
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

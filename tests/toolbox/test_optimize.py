@@ -10,6 +10,7 @@ from scipy.optimize import NonlinearConstraint, rosen, rosen_der, rosen_hess
 
 import effgrad
 from effgrad import optimize
+from effgrad.toolbox import evaluations
 
 START = np.array([-1.2, 1.0, 0.7, 1.3])
 METHODS = {
@@ -119,7 +120,7 @@ def test_an_interrupt_returns_the_best_point_so_far():
 
 
 def test_a_slow_program_is_compiled_where_that_gives_the_same(monkeypatch):
-    monkeypatch.setattr(optimize, "PATIENCE", 0.0)
+    monkeypatch.setattr(evaluations, "PATIENCE", 0.0)
     result = optimize.minimize(lambda x: np.sum((x - np.arange(4.0)) ** 4), np.ones(4))
     assert result.supplied.endswith("(compiled)")
     np.testing.assert_allclose(result.x, np.arange(4.0), atol=0.05)

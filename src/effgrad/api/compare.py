@@ -44,7 +44,13 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
         x: where.
 
     The derivative is along the direction of ones, which every mode has. Operations are those that reach the handler
-    below; time and memory are of one run without counting. Returns the rows.
+    below; time and memory are of one run without counting.
+
+    Returns:
+        The rows of the table, with the fields `mode`, `derivative`, `operations`, `seconds` and `peak`.
+
+    Raises:
+        EffgradError: the value of `f` under a derivative is not that of NumPy.
 
     >>> rows = compare(lambda x: np.sum(np.sin(x) ** 2), np.array([0.3, 0.7]))  # doctest: +ELLIPSIS
     mode                        derivative  operations         time        peak

@@ -12,6 +12,12 @@ from effgrad.primitives.kinks import Kinks
 def stop_gradient(x: Any) -> Any:
     """A pytree with every traced value replaced by its plain value: a constant to every derivative.
 
+    Arguments:
+        x: a pytree.
+
+    Returns:
+        A pytree of the same structure, of plain numbers and arrays.
+
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
@@ -33,6 +39,13 @@ def kinks(choice: str) -> Kinks:
         choice: "left" or "right" (the one-sided derivative; of tied elements, the last or the first), "raise" (a
             `NotSmooth` error that names the function and the place), or "report": the context's `counts` then has the
             number of times each function met such a point.
+
+    Returns:
+        A context manager; under "report" it has `counts`.
+
+    Raises:
+        NotSmooth: inside the context, under "raise".
+        ValueError: the choice is unknown.
 
     >>> with kinks("right"):
     ...     grad(np.abs)(0.0)

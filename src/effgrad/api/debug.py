@@ -81,9 +81,18 @@ def _summary(value: Any) -> str:
 def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function that computes what `f` does, and raises `NotFinite` where a NaN or an infinity first appears.
 
-    `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. The error names
-    the operation, what it was given, and whether it belongs to the program or to the reverse pass. Every operation is
-    checked, which costs several times the run without.
+    `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. Every operation
+    is checked, which costs several times the run without.
+
+    Arguments:
+        f: a function of pytrees.
+
+    Returns:
+        A function of the same arguments and results.
+
+    Raises:
+        NotFinite: an operation made a NaN or an infinity from finite numbers; the error names the operation, what it
+            was given, and whether it belongs to the program or to the reverse pass.
 
     >>> debug_nans(grad(lambda x: np.sqrt(x) * x))(0.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -200,8 +209,13 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
         exact: values have to be the same to the bit. Some functions (`linspace`, `vander`, `abs` of complex numbers,
             products by `tensordot`) run other operations than NumPy's under a derivative, and round otherwise.
 
-    Raises `EffgradError` that names the function, the first place, and both values. Where the result alone differs, the
-    program runs twice more, line by line, and the error names the first line and variable that differ.
+    Returns:
+        A function of the same arguments and results.
+
+    Raises:
+        EffgradError: a value differs; the error names the function, the first place, and both values. Where the result
+            alone differs, the program runs twice more, line by line, and the error names the first line and variable
+            that differ.
 
     >>> debug_values(lambda x: np.sum(np.sin(x)), exact=True)(np.array([0.0, 1.0])).item()
     0.8414709848078965

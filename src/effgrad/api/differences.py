@@ -17,8 +17,19 @@ from effgrad.errors import EffgradError, NotDifferentiable
 def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
     """Compare `grad(f)` at `x` with central differences, in every coordinate.
 
-    Returns a report. Raises `EffgradError` with the same report if a coordinate differs by more than `tolerance`,
-    relative to the larger of 1 and the derivative, or if the value of `f` under a derivative is not that of NumPy.
+    Arguments:
+        f: a function of `x` and `args` that returns one real number.
+        x: where: a pytree of floats and arrays.
+        args: further arguments of `f`, held fixed.
+        step: the step of the differences.
+        tolerance: the largest difference allowed, relative to the larger of 1 and the derivative.
+
+    Returns:
+        A report, one line where all coordinates agree.
+
+    Raises:
+        EffgradError: a coordinate differs by more than `tolerance`, with the report; or the value of `f` under a
+            derivative is not that of NumPy.
 
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06

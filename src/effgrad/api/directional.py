@@ -25,8 +25,18 @@ from effgrad.trees import flatten
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
 
-    Returns a pair of pytrees of the structure of `f`'s output. Raises `NotDifferentiable` if the structure or a shape
-    of the tangents is not that of the primals. Sigal 2021, section 3.2.
+    Arguments:
+        f: a function of pytrees, in plain NumPy.
+        primals: a sequence of the arguments of `f`: where.
+        tangents: a sequence of pytrees, each in the structure and shapes of its primal.
+
+    Returns:
+        A pair of pytrees in the structure of `f`'s output: the value, and the tangent.
+
+    Raises:
+        NotDifferentiable: the structure or a shape of the tangents is not that of the primals.
+
+    Sigal 2021, section 3.2.
 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (9.0, 6.0)
@@ -83,8 +93,13 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
         x: where.
         direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
 
-    Returns a triple of pytrees of the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
-    Raises `NotDifferentiable` if `x` is not a number and no direction is given. Sigal 2024, section 5.1.
+    Returns:
+        A triple of pytrees in the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
+
+    Raises:
+        NotDifferentiable: `x` is not a number and no direction is given, or the direction is not like `x`.
+
+    Sigal 2024, section 5.1.
 
     >>> second_order(lambda x: x**3, 2.0)
     (8.0, 12.0, 12.0)
@@ -105,8 +120,15 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
         coefficients: pytrees x0, x1, ... with x(t) = x0 + x1 t + ...; the others are zero.
         order: how far; by default, as far as the coefficients are given.
 
-    Returns the coefficients y0, ..., y_order, pytrees of the structure of `f`'s output; k! y_k is the k-th derivative
-    in t. Griewank and Walther 2008, chapter 13.
+    Returns:
+        A list of the coefficients y0, ..., y_order, pytrees in the structure of `f`'s output; k! y_k is the k-th
+        derivative in t.
+
+    Raises:
+        NotDifferentiable: the coefficients differ in structure or shape, or are not of floating point.
+        ValueError: the order is negative.
+
+    Griewank and Walther 2008, chapter 13.
 
     >>> list(map(float, taylor(np.exp, [0.0, 1.0], order=4)))
     [1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664]

@@ -76,7 +76,23 @@ def value_and_grad(
     f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[P, tuple[R, Any]]:  # fmt: skip
-    """Return a function that gives `f`'s value and gradient for the cost of the gradient; arguments as for `grad`.
+    """Return a function that gives `f`'s value and gradient for the cost of the gradient.
+
+    Arguments:
+        f: a function as for `grad`.
+        argnums: as for `grad`.
+        has_aux: as for `grad`.
+        mode: as for `grad`.
+        holomorphic: as for `grad`.
+        memory: as for `grad`.
+
+    Returns:
+        A function of the same arguments that returns a pair: the value of `f`, and the gradient as `grad` gives it.
+        With `has_aux`, the first is the pair that `f` returns.
+
+    Raises:
+        NotDifferentiable: as for `grad`.
+        MemoryLimit: as for `grad`.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
@@ -123,11 +139,23 @@ def value_and_grad(
 def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 
-    The function is run once; the pullback may be called any number of times. Inputs and output are pytrees of numbers,
-    arrays and whatever else (integers, strings, None), of a structure that may depend on the inputs. `mode` is a
-    reverse mode that keeps its record: "taped", "delta", "higher_order" or "higher_order_checkpointed".
-    The pullback is the adjoint of the derivative in the inner product Re(sum(conj(a) * b)), so that of a real function
-    takes 1 to its gradient, also for complex arguments. Krawiec et al. 2022, section 9.
+    The function is run once; the pullback may be called any number of times. It is the adjoint of the derivative in the
+    inner product Re(sum(conj(a) * b)), so that of a real function takes 1 to its gradient, also for complex arguments.
+
+    Arguments:
+        f: a function of pytrees, in plain NumPy. Its output is a pytree whose structure may depend on the inputs.
+        primals: where: pytrees of numbers, arrays and other leaves (integers, strings, None).
+        mode: a reverse mode that keeps its record: "taped", "delta", "higher_order" or "higher_order_checkpointed".
+
+    Returns:
+        A pair of the value of `f` and the pullback. The pullback takes a pytree in the structure and shapes of the
+        output, and returns a tuple of pytrees, each in the structure of its primal.
+
+    Raises:
+        NotDifferentiable: a primal has no floating-point number; or, from the pullback, the cotangent has another
+            structure or shape than the output.
+
+    Krawiec et al. 2022, section 9.
 
     >>> value, pullback = vjp(lambda x: x * x, 3.0)
     >>> value, pullback(1.0)

@@ -206,7 +206,22 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
 
 @boundary
 def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`, a pytree like `x`: forward over reverse.
+    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`: forward over reverse, for the cost of a few runs of `f`.
+
+    Arguments:
+        f: a function that returns one real number, in plain NumPy.
+        x: where: a pytree of floats and arrays.
+        v: the direction, a pytree in the structure and shapes of `x`.
+        args: further arguments of `f`, held fixed.
+        kwargs: keyword arguments of `f`, held fixed.
+
+    Returns:
+        The product, a pytree like `x`.
+
+    Raises:
+        NotDifferentiable: `f` or `x` as for `grad`; `v` is not like `x`.
+
+    Pearlmutter, Fast exact multiplication by the Hessian (1994).
 
     >>> hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
@@ -236,7 +251,7 @@ def hessian(
     1998
     """
     if mode not in (None, "hessian"):
-        raise ValueError(f"mode is {mode!r}; choose 'hessian' or None")
+        raise ValueError(f"mode is {mode!r}; choose 'hessian', or 'star' or 'acyclic' with sparse=True, or None")
     if mode is None and not sparse:
         return derivative(hessian, f, argnums=argnums)(jacobian(grad(f, argnums), argnums, mode="forward"))
     program, numbers = read(f), argument_numbers(argnums)

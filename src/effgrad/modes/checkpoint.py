@@ -43,10 +43,22 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """`f(*args, **kwargs)`, recomputed in the reverse pass instead of recorded.
 
     Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
-    evaluation of `f`. `f` may close over anything, checkpoints nest, and without a reverse mode `f` is just called.
+    evaluation of `f`. Checkpoints nest, and without a reverse mode `f` is just called. Random numbers that `f` draws
+    with NumPy are the same when it runs again.
 
-    Random numbers that `f` draws with NumPy are the same when it runs again. Raises `Irreproducible` in the reverse
-    pass if `f` then gives another result, as when it reads something that has changed.
+    Arguments:
+        f: a function in plain NumPy, which may close over anything.
+        args: the arguments of `f`.
+        kwargs: the keyword arguments of `f`.
+
+    Returns:
+        The result of `f`.
+
+    Raises:
+        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads something that has
+            changed.
+
+    Sigal 2021, section 3.5; Griewank 1992.
 
     >>> grad(lambda x: checkpoint(lambda: np.sin(x) ** 2))(0.5) == grad(lambda x: np.sin(x) ** 2)(0.5)
     True

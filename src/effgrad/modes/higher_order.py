@@ -49,6 +49,12 @@ def function(f: Callable[..., Any]) -> Function:
 
     A function value can be the result of a function that is differentiated: its derivative is a function value too.
 
+    Arguments:
+        f: a function of numbers, arrays and function values.
+
+    Returns:
+        A `Function`, called as `f` is.
+
     >>> shift = lambda u: function(lambda f: function(lambda x: f(x + u)))
     >>> value, derivative = jvp(shift, (0.0,), (1.0,))
     >>> derivative(derivative(lambda x: x**3))(5.0)

@@ -318,6 +318,9 @@ def compile(  # noqa: A001 (the name users look for)
             of its own, `compile(grad(f, memory="100 MB"))`, keeps that; it runs without being compiled, with its tape
             on disk, where a compiled program would take more.
 
+    Returns:
+        A function of the same arguments and results; its `report()` says what was compiled and what was not.
+
     Raises:
         NotStaged: an argument cannot be part of a program, or a package is missing.
         MemoryLimit: the program would take more than `memory`.

@@ -225,6 +225,14 @@ def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False)
         passes: names of passes over the graph, run in this order; `effgrad.stage.passes.PASSES` has them all.
         show: print the program as Python source before the passes and after each.
 
+    Returns:
+        A function of the same arguments that returns a `Graph`: called, it runs the program on other numbers; it has
+        `to_python()`, and shows itself as a drawing in notebooks.
+
+    Raises:
+        NotStaged: an argument or a result cannot be part of a program.
+        ValueError: a pass is unknown.
+
     >>> import effgrad
     >>> graph = effgrad.stage(effgrad.grad(lambda x: x**3), passes=["algebra", "dead"])(2.0)
     >>> graph(3.0)

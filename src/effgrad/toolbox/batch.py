@@ -174,7 +174,12 @@ def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMa
         f: a function of pytrees of floats and arrays.
         primals: where; the map takes as many tangents, pytrees of the same structure and shapes.
 
-    Raises `NotDifferentiable` for arguments or tangents as `vjp` does.
+    Returns:
+        A pair of the value of `f` and a `LinearMap`: called with a tangent for each primal it returns that of the
+        output, and its `transpose`, called with a cotangent of the output, returns a tuple of those of the primals.
+
+    Raises:
+        NotDifferentiable: arguments, tangents or cotangents as for `vjp`.
 
     >>> value, linear = linearize(lambda x: x**3, 2.0)
     >>> value, linear(1.0), linear.transpose(1.0)

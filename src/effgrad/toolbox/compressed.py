@@ -47,12 +47,16 @@ def jacobian(
             products as the pattern needs colours, all in one run: three for a tridiagonal Jacobian of any size.
         compiled: with `sparse`, compute the products by a compiled program.
 
-    Returns a function of the same arguments. If not sparse, its result has the structure of the output, with the
-    structure of the differentiated argument in place of each leaf; with respect to a complex argument the function has
-    to be holomorphic. If sparse, it is a `SparseJacobian`.
+    Returns:
+        A function of the same arguments. If not sparse, its result has the structure of the output, with the structure
+        of the differentiated argument in place of each leaf; with respect to a complex argument the function has to be
+        holomorphic. If sparse, it is a `SparseJacobian`.
 
-    Raises `NotDifferentiable` as `grad` does for inputs, or if an operation makes the Jacobian dense; `ValueError` for
-    an unknown mode.
+    Raises:
+        NotDifferentiable: an input is not of floating point, or, if sparse, an operation makes the Jacobian dense.
+        ValueError: the mode is unknown.
+
+    Sparse: Gebremedhin, Manne and Pothen, What color is your Jacobian? (2005).
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -87,8 +91,15 @@ def hessian(
             given.
         compiled: with "star" and "acyclic", compute the products by a compiled program.
 
-    Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012; Gebremedhin, Tarafdar,
-    Manne and Pothen 2007.
+    Returns:
+        A function of the same arguments that returns the matrix: with respect to an array of shape s, of shape s + s;
+        of pytrees, for each pair of leaves.
+
+    Raises:
+        NotDifferentiable: as for `grad`, or the mode does not take such an input.
+        ValueError: the mode is unknown.
+
+    Sigal 2024, section 5.1; Gower and Mello 2012; Gebremedhin, Tarafdar, Manne and Pothen 2007.
 
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],

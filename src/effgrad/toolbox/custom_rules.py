@@ -63,8 +63,9 @@ def rule(
     Derivatives of second order differentiate the rule itself, so what it calls has to be NumPy too, or to have a rule
     of its own. `check_grad` compares any of this with differences.
 
-    Returns a decorator. The decorated function takes its arguments by position inside derivatives, in every mode, to
-    every order, and compiled (as a call back into Python).
+    Returns:
+        A decorator. The decorated function takes its arguments by position inside derivatives, in every mode, to every
+        order, and compiled (as a call back into Python).
 
     Raises:
         ValueError: no form of rule is given, or several; `native` is not a function of numbers.

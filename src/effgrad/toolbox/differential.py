@@ -70,6 +70,13 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
             method computes with its steps held fixed, which needs the method RK23, RK45, DOP853 or Radau, and agrees
             with the values to rounding also where these are coarse.
 
+    Returns:
+        A context manager. Definitions nest, and the innermost holds.
+
+    Raises:
+        ValueError: the choice is unknown.
+        NoRule: inside the context, under "steps", the method is another one.
+
     >>> from effgrad import differential, grad
     >>> from scipy import integrate
     >>> def decayed(k):

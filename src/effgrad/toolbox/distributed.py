@@ -7,7 +7,6 @@ again when a worker is lost, and no block is counted twice.
 """
 
 import contextlib
-import operator
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,21 +14,20 @@ from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import optree
 import scipy.sparse
 
-from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.arrays.reach import np
-from effgrad.errors import BlockFailed, NotDifferentiable, NoWorkers
-from effgrad.stage import compile as compile_program
-from effgrad.toolbox.compressed import jacobian as coloured_jacobian
-from effgrad.toolbox.compressed import raveled
-from effgrad.trees import flatten
+from effgrad.errors import BlockFailed, NoWorkers
+from effgrad.toolbox.block_derivatives import (
+    Program,
+    Tree,
+    add,
+    block_derivative,
+    given,
+    joined_triangles,
+)
 
-Tree: TypeAlias = Any
-Block: TypeAlias = Any
 Future: TypeAlias = Any
-Program: TypeAlias = Callable[[Tree, Block], Any]
 
 
 def _distributed() -> Any:
@@ -57,6 +55,8 @@ class Sum:
     Raises:
         BlockFailed: the program failed on a block, or a worker died on it again and again; the error names the block.
         NoWorkers: the cluster has no workers, and none came; or it was closed.
+
+    A block's derivative is computed on its worker, and the parts are added in a tree, always in the same order.
 
     >>> from distributed import Client  # Dask's
     >>> blocks = [(np.ones((2, 3)), np.zeros(2)), (np.eye(3), np.ones(3))]
@@ -117,7 +117,7 @@ class Sum:
         return self._sum("hvp", parameters, direction)
 
     def _sum(self, what: str, *args: Tree) -> Any:
-        return self._run(what, args, _add)
+        return self._run(what, args, add)
 
     def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Any:
         """Submit a task for each block; join the results by pairs in a tree, or return them in order."""
@@ -126,11 +126,12 @@ class Sum:
             raise ValueError("there is no client: give one, or use the object in a with block")
         call = f"{what}-{self._name}-{uuid.uuid4().hex[:8]}"
         # A task of their own, and not scattered: scattered data cannot be made again when their worker is lost.
-        shared = self.client.submit(_given, args, key=f"parameters-{call}", pure=False)
+        shared = self.client.submit(given, args, key=f"parameters-{call}", pure=False)
         parts = [
             self.client.submit(
-                _derivative, what, self.f, self.compiled, self._name, shared, block, key=f"{call}-{number}", pure=False
-            )
+                block_derivative, what, self.f, self.compiled, self._name, shared, block, key=f"{call}-{number}",
+                pure=False,
+            )  # fmt: skip
             for number, block in enumerate(self._blocks())
         ]
         waiting = list(parts)
@@ -161,7 +162,7 @@ class Sum:
                 self._data = self.client.compute(blocks)
             else:
                 self._data = [
-                    self.client.submit(_given, block, key=f"block-{self._name}-{number}", pure=False)
+                    self.client.submit(given, block, key=f"block-{self._name}-{number}", pure=False)
                     for number, block in enumerate(blocks)
                 ]
             if not self._data:
@@ -228,7 +229,23 @@ class Sum:
 class LeastSquares(Sum):
     """Half the sum of squares of residuals over blocks, with its derivatives and Gauss-Newton matrix.
 
-    `f(parameters, block)` returns the residuals of a block, an array. The other arguments are those of `Sum`.
+    Arguments:
+        f: a function `f(parameters, block)` that returns the residuals of a block, an array.
+        blocks: as for `Sum`.
+        client: as for `Sum`.
+        progress: as for `Sum`.
+        compiled: as for `Sum`.
+        no_workers_timeout: as for `Sum`.
+
+    Raises:
+        BlockFailed: as for `Sum`.
+        NoWorkers: as for `Sum`.
+
+    >>> from distributed import Client  # Dask's
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     fit = distributed.LeastSquares(lambda w, block: block @ w - 1, [np.eye(2), np.ones((1, 2))], client)
+    ...     fit.value(np.zeros(2)), fit.gauss_newton(np.zeros(2)).tolist()
+    (1.5, [[2.0, 1.0], [1.0, 2.0]])
     """
 
     def gauss_newton(self, parameters: Tree) -> Any:
@@ -246,7 +263,7 @@ class LeastSquares(Sum):
         column, with the same value, gradient and Gauss-Newton matrix, and without squaring the condition of J. Factors
         of blocks are joined by pairs (Demmel, Grigori, Hoemmen and Langou 2012, section 3).
         """
-        found = self._run("triangle", (parameters,), _joined_triangles)
+        found = self._run("triangle", (parameters,), joined_triangles)
         return np.concatenate([found, np.zeros((found.shape[1] - found.shape[0], found.shape[1]))])
 
     def count(self, parameters: Tree) -> int:
@@ -269,8 +286,25 @@ class LeastSquares(Sum):
 class Equations(Sum):
     """The sum over blocks of a function that returns an array, with its Jacobian: equations for `optimize.root`.
 
-    `f(parameters, block)` returns an array of the same shape for every block, like the score of an estimator. The other
-    arguments are those of `Sum`.
+    Arguments:
+        f: a function `f(parameters, block)` that returns an array of the same shape for every block,
+            like the score of an estimator.
+        blocks: as for `Sum`.
+        client: as for `Sum`.
+        progress: as for `Sum`.
+        compiled: as for `Sum`.
+        no_workers_timeout: as for `Sum`.
+
+    Raises:
+        BlockFailed: as for `Sum`.
+        NoWorkers: as for `Sum`.
+
+    >>> from distributed import Client  # Dask's
+    >>> blocks = [np.eye(2), np.ones((1, 2))]
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     score = distributed.Equations(lambda w, block: block.T @ (block @ w - 1), blocks, client)
+    ...     score.value(np.zeros(2)).tolist()
+    [-2.0, -2.0]
     """
 
     def value(self, parameters: Tree) -> Any:
@@ -302,94 +336,3 @@ def few_residuals(
         return latest[point]
 
     return lambda x: triangle(x)[:, -1], lambda x: triangle(x)[:, :-1]
-
-
-def _half_squares(residuals: Program) -> Program:
-    return lambda x, block: 0.5 * np.sum(np.square(residuals(x, block)))
-
-
-def _vector(f: Program, x: Tree, block: Block) -> Any:
-    """Return the results of a block as one vector."""
-    return raveled(flatten(f(x, block))[0])
-
-
-def _matrix(f: Program, x: Tree, block: Block) -> Any:
-    """Return the Jacobian of a block's vector, with a column for each number of the parameters."""
-    columns = flatten(jacobian(lambda x: _vector(f, x, block))(x))[0]
-    return np.concatenate([np.reshape(part, (len(part), -1)) for part in columns], axis=1)
-
-
-def _with_residuals(residuals: Program, x: Tree, block: Block) -> Any:
-    """Return the Jacobian of a block's residuals, with the residuals as its last column."""
-    return np.concatenate([_matrix(residuals, x, block), _vector(residuals, x, block)[:, None]], axis=1)
-
-
-def _gauss_newton(residuals: Program, x: Tree, block: Block) -> Any:
-    j = _matrix(residuals, x, block)
-    return j.T @ j
-
-
-def _gauss_newton_product(residuals: Program, x: Tree, v: Tree, block: Block) -> Tree:
-    def of(y: Tree) -> Any:
-        return residuals(y, block)
-
-    return vjp(of, x)[1](jvp(of, (x,), (v,))[1])[0]
-
-
-def _sparse_jacobian(residuals: Program, x: Tree, block: Block) -> scipy.sparse.csr_array:
-    try:
-        found: scipy.sparse.csr_array = coloured_jacobian(residuals, sparse=True)(x, block)
-    except NotDifferentiable:  # an operation makes it dense
-        found = scipy.sparse.csr_array(_matrix(residuals, x, block))
-    return found
-
-
-# The derivatives of one block, by name: functions of the program, the parameters and the block.
-_OF_BLOCK: dict[str, Callable[..., Any]] = {
-    "value": lambda f, x, block: f(x, block),
-    "value_and_grad": lambda f, x, block: value_and_grad(f)(x, block),
-    "hvp": lambda f, x, v, block: hvp(f, x, v, block),
-    "half_squares": lambda f, x, block: _half_squares(f)(x, block),
-    "half_squares_and_grad": lambda f, x, block: value_and_grad(_half_squares(f))(x, block),
-    "half_squares_hvp": lambda f, x, v, block: hvp(_half_squares(f), x, v, block),
-    "gauss_newton": _gauss_newton,
-    "gauss_newton_product": _gauss_newton_product,
-    "sparse_jacobian": _sparse_jacobian,
-    "triangle": _with_residuals,
-    "count": lambda f, x, block: np.size(_vector(f, x, block)),
-    "vector": _vector,
-    "matrix": _matrix,
-}
-
-
-# What the workers run.
-
-
-def _given(block: Block) -> Block:
-    return block
-
-
-def _derivative(what: str, f: Program, compiled: bool, name: str, args: tuple[Tree, ...], block: Block) -> Any:
-    derivative = _OF_BLOCK[what]
-    if not compiled or what in ("sparse_jacobian", "count"):  # which are no arrays
-        result = derivative(f, *args, block)
-    else:
-        worker = _distributed().get_worker()
-        programs = vars(worker).setdefault("effgrad_programs", {})
-        program = programs.get((what, name))
-        if program is None:
-            program = programs[what, name] = compile_program(lambda *args: derivative(f, *args))
-        result = program(*args, block)
-    return _triangle(result) if what == "triangle" else result
-
-
-def _triangle(matrix: Any) -> Any:
-    return np.linalg.qr(matrix, mode="r")
-
-
-def _joined_triangles(a: Any, b: Any) -> Any:
-    return _triangle(np.concatenate([a, b]))
-
-
-def _add(a: Tree, b: Tree) -> Tree:
-    return optree.tree_map(operator.add, a, b)

@@ -71,8 +71,9 @@ def root(residual: Function, solver: Callable[P, R]) -> Callable[P, R]:
         solver: a function of the arguments that returns the solution: a number, an array or a pytree of them. It is
             called with plain numbers and need not be differentiable.
 
-    Returns a function of the arguments that returns the solution. Derivatives of any order, in every mode, are those of
-    the exact solution near the one found; what `residual` closes over counts as an argument. The value is the solver's.
+    Returns:
+        A function of the arguments that returns the solution. Derivatives of any order, in every mode, are those of the
+        exact solution near the one found; what `residual` closes over counts as an argument. The value is the solver's.
 
     Raises:
         NotDifferentiable: the solver has not converged (a Newton step leads far away), the Jacobian of the residual is

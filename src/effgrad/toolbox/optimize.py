@@ -5,23 +5,22 @@ Hessians, Jacobians that are sparse where that takes fewer products. Unknowns ar
 returns the best point so far.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import scipy.optimize
-from scipy.optimize import NonlinearConstraint, OptimizeResult
+from scipy.optimize import NonlinearConstraint
 
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
-from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.errors import NotDifferentiable
 from effgrad.program import read
-from effgrad.stage import compile as compiled_program
 from effgrad.toolbox.compressed import SparseJacobian, raveled
 from effgrad.toolbox.distributed import Equations, LeastSquares, Sum, few_residuals
+from effgrad.toolbox.evaluations import Evaluations, Result, Unknowns, observe
 from effgrad.trees import flatten
 
 Value: TypeAlias = Any
@@ -31,131 +30,9 @@ Function: TypeAlias = Callable[..., Value]
 GRADIENT = frozenset(("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp"))
 PRODUCTS = frozenset(("newton-cg", "trust-ncg", "trust-krylov", "trust-constr"))
 HESSIAN = frozenset(("dogleg", "trust-exact"))
-# Seconds of evaluation after which a program is compiled. Numbers of unknowns from which a Jacobian is computed from
-# few products where it can be, and from which it is given to SciPy as a sparse matrix, for which SciPy iterates.
-PATIENCE, MANY, LARGE = 0.3, 50, 1000
-
-
-class Result(OptimizeResult):  # type: ignore[misc]
-    """SciPy's result, with `x` in the structure of the start.
-
-    Beside SciPy's fields: `supplied` says which derivatives were given to SciPy, and how; `history` has the value of
-    each evaluation; `plot()` draws it.
-    """
-
-    def plot(self, axes: Value = None) -> Value:
-        """Draw the value of each evaluation and the best so far (on matplotlib axes, made if there are none)."""
-        try:
-            import matplotlib.pyplot as plt
-        except ModuleNotFoundError:
-            raise EffgradError("a plot needs matplotlib: pip install 'effgrad[optimize]'") from None
-        axes = plt.subplots()[1] if axes is None else axes
-        values = np.asarray(self.history, float)
-        values = values - min(0.0, np.nanmin(values)) if len(values) else values
-        numbers = np.arange(1, len(values) + 1)
-        axes.semilogy(numbers, np.maximum(values, 1e-300), ".", label="an evaluation")
-        axes.semilogy(numbers, np.maximum(np.fmin.accumulate(values), 1e-300), "-", label="the best so far")
-        axes.set(xlabel="evaluation", ylabel="value")
-        axes.legend()
-        return axes
-
-
-class Unknowns:
-    """A pytree of numbers and arrays as one vector."""
-
-    def __init__(self, start: Value) -> None:
-        leaves, self.tree = flatten(start)
-        leaves = [np.asarray(leaf, float) if np.result_type(plain(leaf)).kind in "iub" else leaf for leaf in leaves]
-        self.shapes = [np.shape(leaf) for leaf in leaves]
-        self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
-        self.vector = np.array(raveled(leaves), float)
-        if not self.vector.size:
-            raise NotDifferentiable("the start has no numbers: there is nothing to optimise")
-
-    def unflatten(self, x: Value) -> Value:
-        parts = zip(self.ends, self.ends[1:], self.shapes, strict=False)
-        return self.tree.unflatten([x[a:b].reshape(shape) if shape else x[a] for a, b, shape in parts])
-
-    def of_vector(self, f: Function) -> Function:
-        """`f` as a function of the vector."""
-        f = read(f)
-        return lambda x, *args: f(self.unflatten(x), *args)
-
-
-class Evaluations:
-    """The evaluations of one run: counted, timed, shown; the best is kept, and a slow program is compiled."""
-
-    def __init__(self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float) -> None:
-        self.f, self.args, self.size = f, args, size
-        self.history: list[float] = []
-        self.best: tuple[float, Value] = (np.inf, None)
-        self.seconds, self.compiled, self.settled = 0.0, False, False
-        self.bar = _bar() if progress else None
-
-    def __call__(self, x: Value) -> Value:
-        start = time.perf_counter()
-        result = self.f(x, *self.args)
-        self.seconds += time.perf_counter() - start
-        value = self.size(result[0] if type(result) is tuple else result)
-        self.history.append(value)
-        if value < self.best[0] or self.best[1] is None:
-            self.best = (value, np.array(x))
-        if self.bar is not None:
-            self.bar.update(self.task, advance=1, value=f"{self.best[0]:.6g}")
-        if self.seconds > PATIENCE and not self.settled:
-            self._compile(x, result)
-        return result
-
-    def _compile(self, x: Value, result: Value) -> None:
-        """Go on with a compiled program, if there is one and it gives the same."""
-        self.settled = True
-        program = compiled_program(self.f)
-        try:
-            again = program(x, *self.args)
-        except Exception:  # a program that runs may have no form as a graph
-            return
-        pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
-        if all(np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True) for a, b in pairs):
-            self.f, self.compiled = program, True
-
-    def __enter__(self) -> "Evaluations":
-        if self.bar is not None:
-            self.bar.start()
-            self.task = self.bar.add_task("optimising", total=None, value="")
-        return self
-
-    def __exit__(self, *_: Value) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-
-def _bar() -> Value:
-    try:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    except ModuleNotFoundError:
-        raise EffgradError("a progress bar needs rich: pip install 'effgrad[optimize]'") from None
-    return Progress(
-        SpinnerColumn(), TextColumn("{task.completed} evaluations, best {task.fields[value]}"), TimeElapsedColumn(),
-        transient=True,
-    )  # fmt: skip
-
-
-def _run(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value]) -> Result:
-    """Let SciPy solve; an interrupt gives the best point so far."""
-    with evaluations:
-        try:
-            result = Result(solve())
-        except KeyboardInterrupt:
-            value, x = evaluations.best
-            if x is None:
-                raise
-            count = len(evaluations.history)
-            message = f"interrupted; x is the best point of {count} evaluations"
-            result = Result(x=x, fun=value, success=False, status=-1, message=message, nfev=count)
-    result.x = unknowns.unflatten(result.x)
-    result.supplied = supplied + (" (compiled)" if evaluations.compiled else "")
-    result.history = evaluations.history
-    return result
+# Numbers of unknowns from which a Jacobian is computed from few products where it can be, and from which it is given to
+# SciPy as a sparse matrix, for which SciPy iterates.
+MANY, LARGE = 50, 1000
 
 
 @boundary
@@ -175,14 +52,22 @@ def minimize(
         method: one of SciPy's, or None for SciPy's choice (BFGS; L-BFGS-B with bounds; SLSQP with constraints).
             Methods that use a gradient get it in one run with the value; Newton-CG, trust-ncg, trust-krylov and
             trust-constr get products with the Hessian, dogleg and trust-exact the Hessian.
-        bounds, tol, callback, options: as SciPy's, for the vector of all unknowns.
+        bounds: as SciPy's, for the vector of all unknowns.
         constraints: as SciPy's; functions of the pytree, whose Jacobians are supplied where they are not given.
+        tol: as SciPy's.
+        callback: as SciPy's; it is given the vector of all unknowns.
+        options: as SciPy's.
         progress: show the number of evaluations and the best value while it runs (needs `rich`).
 
-    Returns SciPy's result with `x` like `x0`, and the fields `supplied`, `history` and `plot()`. Interrupted (Ctrl-C),
-    it returns the best point so far, with `success` False. A program that takes long is compiled on the way.
+    A program that takes long is compiled on the way.
 
-    Raises `NotDifferentiable` or `NoRule` where `fun` has no derivative.
+    Returns:
+        SciPy's result with `x` like `x0`, and the fields `supplied`, `history` and `plot()`. Interrupted (Ctrl-C), it
+        is the best point so far, with `success` False.
+
+    Raises:
+        NotDifferentiable: `fun` returns no real number, or the start has no numbers.
+        NoRule: `fun` calls a function without a derivative rule.
 
     >>> def f(p):
     ...     return (p["a"] - 1) ** 2 + 100 * (p["b"] - p["a"] ** 2) ** 2
@@ -220,7 +105,7 @@ def minimize(
             callback=callback, options=options, **given,
         )  # fmt: skip
 
-    return _run(evaluations, unknowns, supplied, solve)
+    return observe(evaluations, unknowns, supplied, solve)
 
 
 def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given: dict[str, Value]) -> None:
@@ -296,10 +181,19 @@ def least_squares(
         fun: a function `fun(x, *args)` that returns the residuals: a vector, or a pytree of numbers and arrays. Or
             `effgrad.distributed.LeastSquares`, for n unknowns: the residuals stay on the workers, and `fun` and `jac`
             of the result are n + 1 numbers of the same length and their Jacobian.
-        x0: the start, a pytree; bounds are for the vector of all unknowns.
-        method, options: as SciPy's; `args` and `progress` as in `minimize`.
+        x0: the start, a pytree.
+        bounds: as SciPy's, for the vector of all unknowns.
+        method: as SciPy's.
+        args: further arguments of `fun`.
+        progress: as for `minimize`.
+        options: as SciPy's.
 
-    Returns SciPy's result as `minimize` does; its `history` has half the sums of squares.
+    Returns:
+        SciPy's result as from `minimize`; its `history` has half the sums of squares.
+
+    Raises:
+        NotDifferentiable: as for `minimize`.
+        NoRule: as for `minimize`.
 
     >>> result = optimize.least_squares(lambda p: [10 * (p[1] - p[0] ** 2), 1 - p[0]], np.array([-1.2, 1.0]))
     >>> np.round(result.x, 4).tolist(), result.supplied
@@ -320,7 +214,7 @@ def least_squares(
             evaluations, unknowns.vector, lambda x: matrix(x, *args), bounds, method, **options
         )
 
-    return _run(evaluations, unknowns, f"{method}: {kind}", solve)
+    return observe(evaluations, unknowns, f"{method}: {kind}", solve)
 
 
 @boundary
@@ -330,9 +224,21 @@ def root(
 ) -> Result:  # fmt: skip
     """`scipy.optimize.root` with the Jacobian supplied (to the methods hybr and lm, which use one).
 
-    `fun(x, *args)` returns as many numbers as `x0` has, as a vector or a pytree; or it is a sum over blocks on many
-    machines, `effgrad.distributed.Equations`. Returns SciPy's result as `minimize` does; its `history` has the lengths
-    of the residuals.
+    Arguments:
+        fun: a function `fun(x, *args)` that returns as many numbers as `x0` has, as a vector or a pytree; or a sum over
+            blocks on many machines, `effgrad.distributed.Equations`.
+        x0: the start, a pytree.
+        args: further arguments of `fun`.
+        method: as SciPy's.
+        progress: as for `minimize`.
+        options: as SciPy's.
+
+    Returns:
+        SciPy's result as from `minimize`; its `history` has the lengths of the residuals.
+
+    Raises:
+        NotDifferentiable: as for `minimize`.
+        NoRule: as for `minimize`.
 
     >>> result = optimize.root(lambda p: [p["u"] + p["v"] - 3, p["u"] * p["v"] - 2], {"u": 5.0, "v": 0.0})
     >>> round(float(result.x["u"]), 6), round(float(result.x["v"]), 6), result.supplied
@@ -354,7 +260,7 @@ def root(
 
     supplied = f"{method}: " + ("the Jacobian" if uses else "nothing, for it uses no derivatives")
     supplied += ", of a distributed sum" if distributed else ""
-    return _run(evaluations, unknowns, supplied, solve)
+    return observe(evaluations, unknowns, supplied, solve)
 
 
 @boundary
@@ -363,9 +269,21 @@ def curve_fit(
 ) -> Value:
     """`scipy.optimize.curve_fit` with the Jacobian of the model supplied.
 
-    `f(xdata, *parameters)` is the model; arguments and results are SciPy's: the parameters and their covariance. Or
-    `f` is `effgrad.distributed.LeastSquares`, whose blocks have the data, and whose residuals are divided by their
-    standard deviations where these differ: then only `p0`, a pytree, `bounds`, `method` and `absolute_sigma` are given.
+    Arguments:
+        f: the model, `f(xdata, *parameters)`. Or `effgrad.distributed.LeastSquares`, whose blocks have the data, and
+            whose residuals are divided by their standard deviations where these differ: then only `p0`, a pytree,
+            `bounds`, `method` and `absolute_sigma` are given.
+        xdata: as SciPy's.
+        ydata: as SciPy's.
+        p0: the start, as SciPy's.
+        options: as SciPy's.
+
+    Returns:
+        The parameters and their covariance, or what SciPy returns with `full_output`.
+
+    Raises:
+        NotDifferentiable: as for `minimize`.
+        NoRule: as for `minimize`.
 
     >>> t = np.linspace(0, 3, 50)
     >>> y = 2.5 * np.exp(-1.3 * t)

@@ -1,39 +1,28 @@
-"""Randomness: draws whose parameters are traced, and the estimators of the derivative of an expectation.
+"""Randomness: draws whose parameters are traced.
 
 A draw takes its plain sample from its generator, so values and stream are NumPy's. Its path derivative says how the
-sample moves with the parameters, by the first way that fits (`effgrad.toolbox.sampling`). A program that draws
-computes a sample of f(X, p), and by path derivatives its gradient is one of the gradient of the expectation E f(X, p).
-Where there is no path (a discrete choice), or where it is not wanted, `expectation` takes another estimator: the
-handler of the draws decides what they mean. Mohamed, Rosca, Figurnov and Mnih, Monte Carlo gradient estimation in
-machine learning (2020).
+sample moves with the parameters, by the first way that fits (`effgrad.toolbox.sampling`); `effgrad.toolbox.estimators`
+has the others.
 """
 
 import copy
 import functools
-from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterator
 
-import optree
-
-from effgrad.api import stop_gradient
-from effgrad.api.tracebacks import derivative
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain
-from effgrad.effects import Effect, Handler, handled, operation
+from effgrad.effects import handled
 from effgrad.effects.effect import frames
-from effgrad.errors import NoRule, NotBatched, NotDifferentiable
-from effgrad.functions.numpy.draws import Draw, take
+from effgrad.errors import NoRule, NotBatched
+from effgrad.functions.numpy.draws import take
 from effgrad.functions.scipy.tables import Calling, traced_inside
 from effgrad.modes.batched import Batch
-from effgrad.program import read
 from effgrad.toolbox.callbacks import CallBack
-from effgrad.toolbox.frozen import Function, Value, gathered, number, order, plain_tree, underived
+from effgrad.toolbox.estimators import Sampled, expectation
+from effgrad.toolbox.frozen import Function, Value, gathered, plain_tree, underived
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 
-P = ParamSpec("P")
-R = TypeVar("R")
-ESTIMATORS = ("path", "score", "measure")
 # Distributions whose draws take from the stream what does not depend on their parameters, so that the draws after them
 # are the same for other parameters. Of the others, which reject candidates, a program has one path for each parameter.
 STEADY = frozenset((
@@ -42,183 +31,6 @@ STEADY = frozenset((
 ))  # fmt: skip
 # Draws without parameters that could be traced.
 REPLAYED = ("random", "standard_normal", "standard_exponential", "standard_cauchy", "integers", "permutation")
-
-
-class Sampled(Effect):
-    """The effect of having drawn a sample of a distribution whose parameters are traced."""
-
-    @operation
-    def depend(self, sample: Sample) -> Value:
-        """The sample as the program goes on with it."""
-
-
-def expectation(
-    f: Callable[P, R], estimator: str = "path", samples: int = 1, baseline: bool = True
-) -> Callable[P, R]:
-    """A function whose value is a mean of random runs of `f`, and whose derivative is an estimate by choice.
-
-    Arguments:
-        f: a function that draws random numbers with NumPy (a generator made inside or passed in, or the functions of
-            `numpy.random`) and returns a pytree of numbers and arrays.
-        estimator: "path" differentiates the samples (reparametrisation; the draws alone, without this function, do
-            the same); "score" weighs a run by the derivative of the log-density of all its draws, needs no derivative
-            of `f` in the samples and is right for discrete draws, to every order; "measure" runs the rest of the
-            program twice for each number drawn, and is of first order.
-        samples: the number of runs whose mean is returned.
-        baseline: with "score" and several samples, subtract from each run the mean of the others, which leaves the
-            expectation as it is and lowers the variance.
-
-    Each estimate is unbiased where the expectation may be differentiated under the integral: with "path", `f` has to be
-    continuous in the samples. Returns a function of the arguments of `f`.
-
-    Raises:
-        NoRule: a draw has no path (or no log-density, or no measure-valued derivative) in a parameter that is traced.
-        NotDifferentiable: a second derivative of "measure".
-
-    Foerster et al., DiCE: the infinitely differentiable Monte Carlo estimator (2018); Kool, van Hoof and Welling, Buy 4
-    REINFORCE samples, get a baseline for free (2019); Mohamed et al. (2020).
-
-    >>> from effgrad import grad, stochastic
-    >>> rng = stochastic.Generator(np.random.PCG64(0))
-    >>> def cost(rate):
-    ...     return rng.poisson(rate) ** 2.0
-    >>> gradient = grad(stochastic.expectation(cost, "score", samples=4000))(3.0)
-    >>> abs(gradient - 7.0) < 0.5  # of rate + rate**2
-    True
-    """
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator is {estimator!r}; choose one of {', '.join(map(repr, ESTIMATORS))}")
-    if samples < 1:
-        raise ValueError(f"samples is {samples}; an expectation takes at least one")
-    runs: dict[str, Callable[..., list[Value]]] = {"path": _by_path, "score": _by_score, "measure": _by_measure}
-
-    read_f = read(f)
-
-    @derivative(expectation, f, estimator=estimator, samples=samples, baseline=baseline)
-    def estimated(*args: Value, **kwargs: Value) -> Value:
-        program = functools.partial(read_f, *args, **kwargs)
-        values = runs[estimator](program, samples, baseline)
-        return optree.tree_map(lambda *parts: sum(parts[1:], parts[0]) / samples, *values) if samples > 1 else values[0]
-
-    return estimated
-
-
-class Path(Handler[Sampled]):
-    """Reparametrised draws, the default: a sample moves with its parameters."""
-
-    def depend(self, sample: Sample) -> Value:
-        return sample.path()
-
-
-def _by_path(program: Function, samples: int, baseline: bool) -> list[Value]:
-    values = []
-    for _ in range(samples):
-        with Path():
-            values.append(program())
-    return values
-
-
-class Score(Handler[Sampled]):
-    """Draws that do not move; the logarithm of their density is kept, as a function of the parameters."""
-
-    def enter(self) -> None:
-        self.log_density: Value = 0.0
-
-    def depend(self, sample: Sample) -> Value:
-        self.log_density = self.log_density + sample.log_density()
-        return sample.value
-
-
-def _by_score(program: Function, samples: int, baseline: bool) -> list[Value]:
-    """Runs times a factor that is 1 and has the derivatives of the density, relative to it, of every order."""
-    runs, factors = [], []
-    for _ in range(samples):
-        with Score() as score:
-            runs.append(program())
-        factors.append(np.exp(score.log_density - stop_gradient(score.log_density)))
-    plain_runs = [stop_gradient(run) for run in runs]
-
-    def weighed(place: int) -> Value:
-        factor, others = factors[place], [run for other, run in enumerate(plain_runs) if other != place]
-        if not baseline or not others:
-            return optree.tree_map(lambda value: value * factor, runs[place])
-        mean = optree.tree_map(lambda *parts: sum(parts) / len(parts), *others)
-        return optree.tree_map(lambda value, base: value * factor + (1.0 - factor) * base, runs[place], mean)
-
-    return [weighed(place) for place in range(samples)]
-
-
-class Recorded(Handler[Draw, Sampled]):
-    """Draws that do not move: all plain samples, and those with traced parameters by their number among them."""
-
-    def enter(self) -> None:
-        self.taken: list[Value] = []
-        self.samples: list[tuple[int, Sample]] = []
-
-    def take(self, thunk: Callable[[], Value]) -> Value:
-        self.taken.append(take(thunk))
-        return self.taken[-1]
-
-    def depend(self, sample: Sample) -> Value:
-        self.samples.append((len(self.taken) - 1, sample))
-        return sample.value
-
-
-class Another(Handler[Draw, Sampled]):
-    """A run whose first draws are given; the later ones are fresh."""
-
-    def __init__(self, given: list[Value]) -> None:
-        self.given = given
-
-    def enter(self) -> None:
-        self.place = 0
-
-    def take(self, thunk: Callable[[], Value]) -> Value:
-        self.place += 1
-        return self.given[self.place - 1] if self.place <= len(self.given) else take(thunk)
-
-    def depend(self, sample: Sample) -> Value:
-        return sample.value
-
-
-def _by_measure(program: Function, samples: int, baseline: bool) -> list[Value]:
-    """Runs with the derivative by each number drawn: of the rest of the program after two other draws of it."""
-    return [_measured(program) for _ in range(samples)]
-
-
-def _measured(program: Function) -> Value:
-    with Recorded() as recorded:
-        total = program()
-    for place, sample in recorded.samples:
-        for name, parameter in sample.traced().items():
-            if order(gathered(parameter)) > 1:
-                raise NotDifferentiable(
-                    "the estimator 'measure' has a first derivative alone; 'path' and 'score' have all orders"
-                )
-            for index, weight, *ends in sample.measures(name):
-                above, below = (_plain_run(program, recorded.taken[:place], sample.value, index, end) for end in ends)
-                moved = _element(parameter, sample.value, index)
-                moved = (moved - number(moved)) * weight
-                total = optree.tree_map(lambda value, a, b, moved=moved: value + moved * (a - b), total, above, below)
-    return total
-
-
-def _plain_run(program: Function, before: list[Value], sample: Value, index: Value, end: Value) -> Value:
-    """The plain result of a run after some draws, the last of which has another number at an index."""
-    other = np.array(sample, np.result_type(sample, end))
-    other[index] = end
-    with Another([*before, other[()]]):
-        return plain_tree(program())
-
-
-def _element(parameter: Value, value: Value, index: Value) -> Value:
-    """The element of a parameter that an element of the sample belongs to."""
-    if np.ndim(parameter) == 0:
-        return parameter
-    return np.broadcast_to(gathered(parameter), np.shape(value))[index]
-
-
-# How draws are reached.
 
 
 def draw(distribution: Distribution, original: Function, seed: Function, *args: Value, **kwargs: Value) -> Value:
@@ -312,6 +124,19 @@ class Generator(np.random.Generator):
 
     Inside a derivative `numpy.random.default_rng` returns one. Around another generator's `bit_generator` it draws from
     the same stream, as `effgrad.stochastic.Generator(rng.bit_generator)`.
+
+    Arguments:
+        bit_generator: the source of bits, as for `numpy.random.Generator`.
+
+    Raises:
+        NoRule: a draw has no derivative in a parameter that is traced, such as the number of a discrete draw outside
+            `expectation`.
+
+    >>> from effgrad import grad, stochastic
+    >>> def draw(mean):
+    ...     return stochastic.Generator(np.random.PCG64(0)).normal(mean, 1.0) ** 2
+    >>> grad(draw)(3.0) == 2 * np.random.default_rng(0).normal(3.0, 1.0)
+    True
     """
 
     # The batches that it was made in.

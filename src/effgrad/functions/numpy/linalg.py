@@ -18,7 +18,7 @@ def symmetric(a: Any) -> Any:
     `cholesky`, `eigh`, `eigvalsh` and their like read one triangle of their argument, and their derivative by the other
     is 0. A derivative through `symmetric` is the one in the space of symmetric (or Hermitian) matrices.
 
-    Args:
+    Arguments:
         a: an array of shape (..., n, n), real or complex.
 
     Returns:

@@ -1,0 +1,110 @@
+"""Derivatives of one block of a distributed sum: what the workers run."""
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import optree
+import scipy.sparse
+
+from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
+from effgrad.arrays.reach import np
+from effgrad.errors import NotDifferentiable
+from effgrad.stage import compile as compile_program
+from effgrad.toolbox.compressed import jacobian as coloured_jacobian
+from effgrad.toolbox.compressed import raveled
+from effgrad.trees import flatten
+
+Tree: TypeAlias = Any
+Block: TypeAlias = Any
+Program: TypeAlias = Callable[[Tree, Block], Any]
+
+
+def _half_squares(residuals: Program) -> Program:
+    return lambda x, block: 0.5 * np.sum(np.square(residuals(x, block)))
+
+
+def _vector(f: Program, x: Tree, block: Block) -> Any:
+    """Return the results of a block as one vector."""
+    return raveled(flatten(f(x, block))[0])
+
+
+def _matrix(f: Program, x: Tree, block: Block) -> Any:
+    """Return the Jacobian of a block's vector, with a column for each number of the parameters."""
+    columns = flatten(jacobian(lambda x: _vector(f, x, block))(x))[0]
+    return np.concatenate([np.reshape(part, (len(part), -1)) for part in columns], axis=1)
+
+
+def _with_residuals(residuals: Program, x: Tree, block: Block) -> Any:
+    """Return the Jacobian of a block's residuals, with the residuals as its last column."""
+    return np.concatenate([_matrix(residuals, x, block), _vector(residuals, x, block)[:, None]], axis=1)
+
+
+def _gauss_newton(residuals: Program, x: Tree, block: Block) -> Any:
+    j = _matrix(residuals, x, block)
+    return j.T @ j
+
+
+def _gauss_newton_product(residuals: Program, x: Tree, v: Tree, block: Block) -> Tree:
+    def of(y: Tree) -> Any:
+        return residuals(y, block)
+
+    return vjp(of, x)[1](jvp(of, (x,), (v,))[1])[0]
+
+
+def _sparse_jacobian(residuals: Program, x: Tree, block: Block) -> scipy.sparse.csr_array:
+    try:
+        found: scipy.sparse.csr_array = coloured_jacobian(residuals, sparse=True)(x, block)
+    except NotDifferentiable:  # an operation makes it dense
+        found = scipy.sparse.csr_array(_matrix(residuals, x, block))
+    return found
+
+
+# The derivatives of one block, by name: functions of the program, the parameters and the block.
+_OF_BLOCK: dict[str, Callable[..., Any]] = {
+    "value": lambda f, x, block: f(x, block),
+    "value_and_grad": lambda f, x, block: value_and_grad(f)(x, block),
+    "hvp": lambda f, x, v, block: hvp(f, x, v, block),
+    "half_squares": lambda f, x, block: _half_squares(f)(x, block),
+    "half_squares_and_grad": lambda f, x, block: value_and_grad(_half_squares(f))(x, block),
+    "half_squares_hvp": lambda f, x, v, block: hvp(_half_squares(f), x, v, block),
+    "gauss_newton": _gauss_newton,
+    "gauss_newton_product": _gauss_newton_product,
+    "sparse_jacobian": _sparse_jacobian,
+    "triangle": _with_residuals,
+    "count": lambda f, x, block: np.size(_vector(f, x, block)),
+    "vector": _vector,
+    "matrix": _matrix,
+}
+
+
+def given(block: Block) -> Block:
+    return block
+
+
+def block_derivative(what: str, f: Program, compiled: bool, name: str, args: tuple[Tree, ...], block: Block) -> Any:
+    derivative = _OF_BLOCK[what]
+    if not compiled or what in ("sparse_jacobian", "count"):  # which are no arrays
+        result = derivative(f, *args, block)
+    else:
+        from distributed import get_worker
+
+        worker = get_worker()
+        programs = vars(worker).setdefault("effgrad_programs", {})
+        program = programs.get((what, name))
+        if program is None:
+            program = programs[what, name] = compile_program(lambda *args: derivative(f, *args))
+        result = program(*args, block)
+    return triangle_of(result) if what == "triangle" else result
+
+
+def triangle_of(matrix: Any) -> Any:
+    return np.linalg.qr(matrix, mode="r")
+
+
+def joined_triangles(a: Any, b: Any) -> Any:
+    return triangle_of(np.concatenate([a, b]))
+
+
+def add(a: Tree, b: Tree) -> Tree:
+    return optree.tree_map(operator.add, a, b)
