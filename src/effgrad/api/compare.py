@@ -16,7 +16,7 @@ from effgrad.api.directional import jvp, second_order, taylor
 from effgrad.api.gradient import grad
 from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary
-from effgrad.arrays.namespace import of_another_library
+from effgrad.arrays.library_array import of_another_library
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
 from effgrad.modes.hessian import EdgePushing

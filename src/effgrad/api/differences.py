@@ -9,7 +9,7 @@ from effgrad.api.debug import debug_values
 from effgrad.api.gradient import grad
 from effgrad.api.results import basis_vectors
 from effgrad.api.tracebacks import boundary
-from effgrad.arrays.namespace import of_another_library
+from effgrad.arrays.library_array import of_another_library
 from effgrad.errors import EffgradError, NotDifferentiable
 
 

@@ -22,8 +22,8 @@ from effgrad.api.results import (
 from effgrad.api.run import run, run_batched
 from effgrad.api.singular import completed
 from effgrad.api.tracebacks import boundary, derivative
-from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import given_back, of_another_library, taken
+from effgrad.arrays.library_array import LibraryArray, of_another_library
+from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable

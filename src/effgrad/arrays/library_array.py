@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.foreign import asked_by_dask
+from effgrad.arrays.foreign import asked_by_dask, foreign
 from effgrad.arrays.traced import TracedArray
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, depends
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends
 from effgrad.errors import NoCounterpart, NotDifferentiable
 
 # Python's numbers of NumPy's kinds.
@@ -43,7 +43,7 @@ class LibraryArray(TracedArray):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         differentiated = _under_derivative((args, kwargs))
-        if function in self.owner.counterparts and not differentiated:
+        if function in self.owner.functions and not differentiated:
             return self.owner.evaluated(function, *args, **kwargs)
         if function not in FUNCTIONS and function not in CONSTANT:
             raise self.owner.no_counterpart(function)
@@ -143,3 +143,9 @@ def numpy_dtype(dtype: Any) -> Any:
         except TypeError:
             raise NotDifferentiable(f"NumPy has no arrays of {dtype}: convert to float32 first") from None
     return found
+
+
+def of_another_library(value: Any) -> bool:
+    """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
+    kind = type(value)
+    return foreign(kind) and not isinstance(value, Tracer) and not isinstance(value, np.ndarray | np.generic)

@@ -2,9 +2,9 @@
 
 `Library` is evaluation over one array namespace and device: the outermost handler of `Smooth`, below every derivative
 and always there, as NumPy is for plain arrays. Its values, `LibraryArray`, stand for plain arrays: rules stop at them
-(`plain`), and what rules and programs ask of them in NumPy's words (operations, comparisons, `np.isnan`) is looked up
-in one table, `effgrad.functions.counterparts`. What has no entry there raises `NoCounterpart`; nothing becomes a NumPy
-array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
+(`plain`). The rows of primitives say what operations mean there, and one table what NumPy's functions do that rules and
+programs ask of them (`effgrad.functions.counterparts`). What has no entry raises `NoCounterpart`; nothing becomes a
+NumPy array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
 """
 
 import importlib
@@ -17,7 +17,8 @@ import numpy as np
 
 from effgrad.arrays.foreign import foreign
 from effgrad.arrays.layout import dtype_of
-from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype
+from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype, of_another_library
+from effgrad.arrays.library_places import Places
 from effgrad.arrays.value import (
     Evaluation,
     Tracer,
@@ -33,7 +34,7 @@ from effgrad.errors import Detached, EffgradError, NoCounterpart
 WEAK = float | complex
 
 
-class Library(Evaluation):
+class Library(Evaluation, Places):
     """Evaluation over the arrays of one library on one device."""
 
     holder = LibraryArray
@@ -43,17 +44,16 @@ class Library(Evaluation):
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.xp, self.device = namespace, device
-        # What operations and functions mean over the library.
-        self.counterparts: Mapping[Any, Any] = operations.counterparts()
+        # What NumPy's functions mean over the library; an operation has its counterpart in its row.
+        self.functions: Mapping[Any, Any] = operations.counterparts()
         self.dtypes: dict[Any, Any] = {}
         self.name = namespace.__name__.removeprefix("array_api_compat.")
         self.special = _special_functions(namespace)
         self.immutable = self.name == "jax.numpy"
-        # Whether its arrays take the indices that NumPy's take, but for slices that go backward.
         self.indexes = self.name in ("torch", "jax.numpy", "cupy")
 
     def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
-        counterpart = self.counterparts.get(primitive)
+        counterpart = getattr(primitive, "counterpart", None)
         if counterpart is None:
             if type(primitive).__call__ is not perform:  # a call of a fused function, which is a program
                 return primitive(*args, **params)
@@ -64,7 +64,7 @@ class Library(Evaluation):
 
     def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A function with no derivative, or of arguments that no derivative looks at."""
-        counterpart = self.counterparts.get(function)
+        counterpart = self.functions.get(function)
         if counterpart is not None:
             return self.performed(counterpart, plain_tree(args), kwargs)
         if isinstance(function, np.ufunc):
@@ -214,9 +214,6 @@ class Library(Evaluation):
             dtype = np.dtype(float)
         return [self.array(value, dtype) for value in values]
 
-    def copied(self, tensor: Any) -> Any:
-        return self.xp.asarray(tensor, copy=True)
-
     def running(self) -> str | None:
         """The name of the function that the program has called, if one is computed by its rule now."""
         running = _running.get()
@@ -256,7 +253,7 @@ def _special_functions(namespace: Any) -> Any:
 # The functions that are computed by their rules now.
 _running: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_by_rule", default=())
 # Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
-BY_NUMPY = object()
+BY_NUMPY: Any = object()
 
 
 def _kind(value: Any) -> Any:
@@ -287,12 +284,6 @@ def _arguments(library: Library, tree: Any) -> Any:
 
 
 _libraries: dict[Any, Library] = {}
-
-
-def of_another_library(value: Any) -> bool:
-    """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
-    kind = type(value)
-    return foreign(kind) and not isinstance(value, Tracer) and not isinstance(value, np.ndarray | np.generic)
 
 
 def taken(value: Any) -> Any:

@@ -38,7 +38,7 @@ from effgrad.primitives.special import bessel, distributions, elementary, ellipt
 
 
 def _counterparts() -> Mapping[Any, Any]:
-    """The table of counterparts, made when the first array of another library comes: it takes 7 ms."""
+    """The table of counterparts of functions, made when the first array of another library comes: it takes 7 ms."""
     table: Mapping[Any, Any] = importlib.import_module("effgrad.functions.counterparts").COUNTERPARTS
     return table
 

@@ -10,17 +10,16 @@ Dask, https://docs.dask.org/en/stable/array.html.
 
 import functools
 import sys
-from collections import ChainMap
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import Library, of_another_library
-from effgrad.arrays.value import depends, operations, plain
+from effgrad.arrays.library_array import LibraryArray, of_another_library
+from effgrad.arrays.namespace import Library
+from effgrad.arrays.value import depends, plain
 from effgrad.errors import NoCounterpart
-from effgrad.primitives import decomposition, elementwise, fourier, move, overwrite, product
+from effgrad.primitives import decomposition, product
 
 Array = Any  # dask.array.Array
 
@@ -51,7 +50,6 @@ class DaskLibrary(Library):
         super().__init__(Namespace(namespace), device)
         self.special = scipy.special  # Dask applies NumPy's kind of ufunc to each chunk
         self.immutable = True
-        self.counterparts = ChainMap(DASK, dict(self.counterparts))
 
     def taken(self, tensor: Array) -> LibraryArray:
         if any(n != n for n in tensor.shape):
@@ -97,28 +95,73 @@ class DaskLibrary(Library):
             derivative = np.real(derivative)
         if depends(derivative):
             return derivative if derivative.dtype == dtype else derivative.astype(dtype)
-        return self.result(in_chunks(_broadcast_to(self, self.array(self.argument(derivative), dtype), shape), shape))
+        return self.result(in_chunks(self.broadcast_to(self.array(self.argument(derivative), dtype), shape), shape))
+
+    def zeros(self, shape: Any, dtype: Any) -> Array:
+        return self.xp.zeros(shape, dtype=dtype, chunks=chunks_of(shape))
+
+    def reshape(self, x: Array, shape: Any) -> Array:
+        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        return in_chunks(self.xp.reshape(x, tuple(map(int, shape))), shape)
+
+    def broadcast_to(self, x: Array, shape: Any) -> Array:
+        """An array broadcast to a shape: an axis of new length has the chunks that the length remembers."""
+        shape = tuple(shape)
+        chunks = list(self.xp.core.normalize_chunks(chunks_of(shape), shape, dtype=x.dtype)) if shape else []
+        for axis in range(-x.ndim, 0):
+            if x.shape[axis] == shape[axis]:
+                chunks[axis] = x.chunks[axis]
+        return self.xp.broadcast_to(x, shape, chunks=tuple(chunks))
+
+    def nonzero(self, condition: Array) -> Any:
+        raise self.refusal("the shape of numpy.nonzero(x) depends on the elements of an array of Dask")
+
+    def refuse_chunked(self, x: Array, axis: int, function: str) -> None:
+        if x.numblocks[axis] != 1:
+            raise NoCounterpart(
+                f"{function} is known along an axis that lies in one chunk: write x.rechunk({{{axis}: -1}}) before, if "
+                "one fits into the memory of a worker"
+            )
+
+    def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        if function in ASKING:
+            raise self.refusal(f"numpy.{function.__name__} asks for the elements of an array of Dask")
+        return super().evaluated(function, *args, **kwargs)
+
+    def getitem(self, x: Array, index: Any) -> Array:
+        if _of_vector(x, index):
+            return self.xp.reshape(x[index.ravel()], index.shape)
+        return x[tuple(_parts(self, index, x.ndim))]
+
+    def written(self, x: Array, index: Any, value: Any, adding: bool = False) -> Array:
+        """A copy of an array with a value set at (added to) the places of an index."""
+        if self.is_mask(index):
+            return self.xp.where(index, value, x)
+        if _of_vector(x, index):
+            index, value = index.ravel(), self.xp.reshape(self.xp.broadcast_to(value, index.shape), (-1,))
+        parts = _parts(self, index, x.ndim)
+        value = self.xp.broadcast_to(value, x[tuple(parts)].shape)
+        axes = [part for part in parts if not isinstance(part, int | np.integer)]
+        value = value[tuple(0 if part is None else slice(None) for part in axes)]
+        parts, axes = ([part for part in some if part is not None] for some in (parts, axes))
+        basic = tuple(slice(None) if isinstance(part, np.ndarray) else part for part in parts)
+        current = x[basic]
+        for axis, part in enumerate(axes):
+            if isinstance(part, np.ndarray):
+                value = _scattered(self, current, axis, part, value, adding)
+                break
+        else:
+            value = current + value if adding else value
+        if all(part == slice(None) for part in basic):
+            return value.astype(x.dtype)
+        result = x.copy()
+        result[basic] = value
+        return result
 
 
 def in_chunks(x: Array, shape: Any) -> Array:
     """An array in the chunks that a shape remembers."""
     return x.rechunk({axis: n.chunks for axis, n in enumerate(shape) if type(n) is Length})
-
-
-def _broadcast_to(lib: Any, x: Any, shape: Any) -> Array:
-    """An array broadcast to a shape: an axis of new length has the chunks that the length remembers."""
-    x, shape = lib.array(x), tuple(shape)
-    chunks = list(lib.xp.core.normalize_chunks(chunks_of(shape), shape, dtype=x.dtype)) if shape else []
-    for axis in range(-x.ndim, 0):
-        if x.shape[axis] == shape[axis]:
-            chunks[axis] = x.chunks[axis]
-    return lib.xp.broadcast_to(x, shape, chunks=tuple(chunks))
-
-
-def _reshape(lib: Any, x: Any, shape: Any) -> Array:
-    """An array in another shape; in one that remembers chunks, in these."""
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    return in_chunks(lib.xp.reshape(lib.array(x), tuple(map(int, shape))), shape)
 
 
 # Indices: Dask selects with numbers, slices and one array.
@@ -154,39 +197,6 @@ def _of_vector(x: Array, index: Any) -> bool:
     return x.ndim == 1 and isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim != 1
 
 
-def _getitem(lib: Any, x: Any, index: Any) -> Array:
-    x = lib.array(x)
-    if _of_vector(x, index):
-        return lib.xp.reshape(x[index.ravel()], index.shape)
-    return x[tuple(_parts(lib, index, x.ndim))]
-
-
-def written(lib: Any, x: Array, index: Any, value: Any, adding: bool = False) -> Array:
-    """A copy of an array with a value set at (added to) the places of an index."""
-    if lib.is_mask(index):
-        return lib.xp.where(index, value, x)
-    if _of_vector(x, index):
-        index, value = index.ravel(), lib.xp.reshape(lib.xp.broadcast_to(value, index.shape), (-1,))
-    parts = _parts(lib, index, x.ndim)
-    value = lib.xp.broadcast_to(value, x[tuple(parts)].shape)
-    axes = [part for part in parts if not isinstance(part, int | np.integer)]
-    value = value[tuple(0 if part is None else slice(None) for part in axes)]
-    parts, axes = ([part for part in some if part is not None] for some in (parts, axes))
-    basic = tuple(slice(None) if isinstance(part, np.ndarray) else part for part in parts)
-    current = x[basic]
-    for axis, part in enumerate(axes):
-        if isinstance(part, np.ndarray):
-            value = _scattered(lib, current, axis, part, value, adding)
-            break
-    else:
-        value = current + value if adding else value
-    if all(part == slice(None) for part in basic):
-        return value.astype(x.dtype)
-    result = x.copy()
-    result[basic] = value
-    return result
-
-
 def _scattered(lib: Any, x: Array, axis: int, places: Any, value: Array, adding: bool) -> Array:
     """A copy of an array with slices along an axis set (added to): each chunk takes those that fall into it."""
     places = np.where(places < 0, places + x.shape[axis], places)
@@ -213,27 +223,6 @@ def _write_chunk(chunk: Any, rows: Any, axis: int, places: Any, adding: bool) ->
     else:
         moved[places] = np.moveaxis(rows, axis, 0)
     return result
-
-
-def _setitem(lib: Any, x: Any, value: Any, index: Any) -> Array:
-    x = lib.array(x)
-    return written(lib, x, index, lib.array(value, x.dtype))
-
-
-def _scatter_add(lib: Any, *pieces: Any, shape: Any, indices: Any) -> Array:
-    values = lib.promoted(*pieces)
-    total = lib.xp.zeros(shape, dtype=values[0].dtype, chunks=chunks_of(shape))
-    for index, value in zip(indices, values, strict=True):
-        total = written(lib, total, index, value, adding=True)
-    return total
-
-
-def _overwrite(lib: Any, base: Any, *values: Any, places: Any) -> Array:
-    base = lib.array(base)
-    flat = lib.xp.reshape(base, (-1,))
-    for place, value in zip(places, values, strict=True):
-        flat = written(lib, flat, np.ravel(place), lib.xp.reshape(lib.array(value, base.dtype), (-1,)))
-    return lib.xp.reshape(flat, base.shape)
 
 
 # Matrices that lie in one chunk: NumPy's functions of each chunk.
@@ -292,39 +281,7 @@ class Namespace:
         return getattr(self._namespace, name)
 
 
-def _fourier(name: str) -> Any:
-    def counterpart(lib: Any, x: Any, axis: int, norm: Any) -> Any:
-        x = lib.array(x)
-        if x.numblocks[axis] != 1:
-            raise NoCounterpart(
-                f"numpy.fft.{name} is known along an axis that lies in one chunk: write x.rechunk({{{axis}: -1}}) "
-                "before, if one fits into the memory of a worker"
-            )
-        return operations.counterparts()[getattr(fourier, name)](lib, x, axis, norm)
-
-    return counterpart
-
-
-def _computing(name: str) -> Any:
-    """A function whose result, or the shape of it, depends on the elements."""
-
-    def counterpart(lib: Any, *args: Any, **options: Any) -> Any:
-        raise lib.refusal(f"numpy.{name} asks for the elements of an array of Dask")
-
-    return counterpart
-
-
-def _where(lib: Any, condition: Any, a: Any = None, b: Any = None) -> Any:
-    if a is None:
-        raise lib.refusal("the shape of numpy.nonzero(x) depends on the elements of an array of Dask")
-    return operations.counterparts()[elementwise.where](lib, condition, a, b)
-
-
-DASK: dict[Any, Any] = {
-    move.reshape: _reshape, move.broadcast_to: _broadcast_to, move.getitem: _getitem, move.setitem: _setitem,
-    move.scatter_add: _scatter_add, overwrite.overwrite: _overwrite, elementwise.where: _where, np.where: _where,
-    np.nonzero: _where,
-    **{getattr(np, name): _computing(name) for name in (
-        "flatnonzero", "unique", "unique_values", "array_equal", "allclose", "histogram_bin_edges", "searchsorted")},
-    fourier.fft: _fourier("fft"), fourier.ifft: _fourier("ifft"),
+# Functions whose result, or the shape of it, depends on the elements.
+ASKING = {
+    np.flatnonzero, np.unique, np.unique_values, np.array_equal, np.allclose, np.histogram_bin_edges, np.searchsorted,
 }  # fmt: skip

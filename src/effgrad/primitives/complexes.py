@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.counterparts import any_type
 from effgrad.arrays.memory import Half
 from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
@@ -26,9 +27,11 @@ def is_complex(x: Any) -> bool:
     return type(value) is not float and np.result_type(value).kind == "c"
 
 
-real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real")
-imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag")
-conjugate: Any = linear(lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate")
+real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real", counterpart=any_type("real"))
+imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag", counterpart=any_type("imag"))
+conjugate: Any = linear(
+    lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate", counterpart=any_type("conj")
+)
 
 
 _REAL = Half(real, lambda z, part: part + 1j * imag(z))

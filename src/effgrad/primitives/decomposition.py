@@ -17,7 +17,8 @@ SVD (2019).
 
 from typing import Any, cast
 
-from effgrad.arrays import laurent
+from effgrad.arrays import counterparts, laurent, library_matrices
+from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
 from effgrad.errors import NoRule
@@ -48,10 +49,11 @@ def _over_differences(product: Any, w: Any) -> Any:
 inverse_if_apart = elementwise(
     lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
     name="inverse_if_apart", series=lambda d, equal: laurent.power(d, -1.0, of_zero=0.0),
+    counterpart=counterparts.inverse_if_apart,
 )  # fmt: skip
 undefined_where: Primitive = elementwise(
     lambda x, at: np.where(at, np.nan, x), lambda y, x, at: undefined_where(0.0 * x + 1.0, at), None,
-    name="undefined_where", series=lambda x, at: x,
+    name="undefined_where", series=lambda x, at: x, counterpart=counterparts.undefined_where,
 )  # fmt: skip
 
 
@@ -101,7 +103,7 @@ def _eigh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
-eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh", batch=stacked)
+eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh", batch=stacked, counterpart=BY_NUMPY)
 EighResult, EigResult, SVDResult = (
     cast(Any, type(f(np.eye(1)))) for f in (np.linalg.eigh, np.linalg.eig, np.linalg.svd)
 )
@@ -119,7 +121,7 @@ def _eigvalsh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
 
 eigvalsh = general(
     lambda a, lower: np.linalg.eigvalsh(a, _triangle(lower)), _eigvalsh_jvp, _eigvalsh_vjp, name="eigvalsh",
-    batch=stacked,
+    batch=stacked, counterpart=library_matrices.hermitian("eigvalsh"),
 )
 
 
@@ -178,7 +180,7 @@ def _eig_vjp(g: Any, y: Any, a: Any) -> Any:
     return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
 
 
-eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", batch=stacked)
+eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", batch=stacked, counterpart=BY_NUMPY)
 
 
 def _eig(a: Any) -> Any:
@@ -282,7 +284,7 @@ def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
     return conj(result + np.matmul(outside_u, vt) + np.matmul(u, adjoint(outside_v)))
 
 
-svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", batch=stacked)
+svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", batch=stacked, counterpart=BY_NUMPY)
 
 
 def thin_svd(a: Any) -> Any:
@@ -301,7 +303,8 @@ def _svdvals_vjp(g: Any, y: Any, a: Any) -> Any:
 
 
 svdvals = general(
-    lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals", batch=stacked
+    lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals", batch=stacked,
+    counterpart=library_matrices.linalg("svdvals"),
 )
 
 
@@ -358,7 +361,10 @@ def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
     )  # fmt: skip
 
 
-pinv_of = general(lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv", batch=stacked)
+pinv_of = general(
+    lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv", batch=stacked,
+    counterpart=library_matrices.pinv,
+)  # fmt: skip
 # Where eigenvalues of a general matrix meet, or the rank changes, derivatives are conventions, and no limit.
 for _primitive in (eig_packed, pinv_of):
     _primitive.series = laurent.unknown

@@ -9,11 +9,14 @@ from typing import Any
 
 import scipy.special as sp
 
-from effgrad.arrays import laurent
+from effgrad.arrays import counterparts, laurent
+from effgrad.arrays.counterparts import any_type, floating
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
+from effgrad.primitives import machine_code
 from effgrad.primitives.kinks import bounded, differentiated, kink, nested, over, reciprocal_root, step, stepped
+from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 
 NUMBERS = frozenset((int, float))
@@ -130,16 +133,34 @@ def _size_series(x: Laurent) -> Laurent:
     return laurent.linear(lambda c: c * laurent.sign(x), x)
 
 
-add = elementwise(operator.add, 1, 1, name="add", series=laurent.add)
-subtract = elementwise(operator.sub, 1, -1, name="subtract", series=laurent.subtract)
-multiply = elementwise(operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply)
+add = elementwise(
+    operator.add, 1, 1, name="add", series=laurent.add,
+    code=machine_code.ADD, counterpart=counterparts.operator(operator.add),
+)  # fmt: skip
+subtract = elementwise(
+    operator.sub, 1, -1, name="subtract", series=laurent.subtract,
+    code=machine_code.SUBTRACT, counterpart=counterparts.operator(operator.sub),
+)  # fmt: skip
+multiply = elementwise(
+    operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply,
+    code=machine_code.MULTIPLY, counterpart=counterparts.operator(operator.mul),
+)  # fmt: skip
 divide = elementwise(
     operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: -y / b, name="divide",
     series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
+    code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
-power = elementwise(operator.pow, _power_base, _power_exponent, name="power", series=_power_series)
-negative = elementwise(operator.neg, -1, name="negative")
-absolute = elementwise(operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series)
+power = elementwise(
+    operator.pow, _power_base, _power_exponent, name="power", series=_power_series,
+    code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
+)  # fmt: skip
+negative = elementwise(
+    operator.neg, -1, name="negative", code=machine_code.NEGATIVE, counterpart=any_type("negative")
+)
+absolute = elementwise(
+    operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series,
+    code=intrinsic("fabs"), counterpart=any_type("abs"),
+)  # fmt: skip
 
 
 def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
@@ -147,20 +168,24 @@ def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
     return -np.rint((plain(a) - plain(y)) / plain(b))
 
 
-mod = elementwise(operator.mod, 1, _minus_quotient, name="mod")
-fmod = elementwise(np.fmod, 1, _minus_quotient)
+mod = elementwise(
+    operator.mod, 1, _minus_quotient, name="mod", code=machine_code.MOD, counterpart=any_type("remainder")
+)
+fmod = elementwise(np.fmod, 1, _minus_quotient, counterpart=counterparts.fmod)
 
 maximum = elementwise(
     np.maximum,
     lambda y, a, b: _extreme("maximum", 0.0, a, b, larger=True),
     lambda y, a, b: _extreme("maximum", 1.0, b, a, larger=True),
     selects=True, series=_largest,
+    code=intrinsic("maximum", 2, integers="smax"), counterpart=any_type("maximum"),
 )  # fmt: skip
 minimum = elementwise(
     np.minimum,
     lambda y, a, b: _extreme("minimum", 1.0, a, b, larger=False),
     lambda y, a, b: _extreme("minimum", 0.0, b, a, larger=False),
     selects=True, series=_least,
+    code=intrinsic("minimum", 2, integers="smin"), counterpart=any_type("minimum"),
 )  # fmt: skip
 fmax = elementwise(
     np.fmax,
@@ -169,6 +194,7 @@ fmax = elementwise(
     lambda y, a, b: _weight(
         "fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0, b, a),
     selects=True, series=_largest,
+    code=intrinsic("maxnum", 2), counterpart=counterparts.ignoring_nan("maximum"),
 )  # fmt: skip
 fmin = elementwise(
     np.fmin,
@@ -177,6 +203,7 @@ fmin = elementwise(
     lambda y, a, b: _weight(
         "fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0, a, b),
     selects=True, series=_least,
+    code=intrinsic("minnum", 2), counterpart=counterparts.ignoring_nan("minimum"),
 )  # fmt: skip
 where = elementwise(
     lambda c, a, b: np.asarray(np.where(c, a, b))[()],
@@ -186,6 +213,8 @@ where = elementwise(
     name="where",
     selects=True,
     series=lambda c, a, b: laurent.choose(c.plain() != 0, a, b),
+    code=machine_code.WHERE,
+    counterpart=counterparts.where,
 )
 clip = elementwise(
     np.clip,
@@ -195,6 +224,8 @@ clip = elementwise(
     lambda y, x, low, high: ((plain(x) > plain(high)) | (plain(low) > plain(high))) * 1.0,
     selects=True,
     series=_clip_series,
+    code=machine_code.CLIP,
+    counterpart=counterparts.clip,
 )
 
 
@@ -243,61 +274,92 @@ def _over_square(c: Any, a: Any, b: Any) -> Any:
 
 
 UNARY = {primitive.function: primitive for primitive in (
-    elementwise(np.positive, 1),
-    elementwise(np.exp, lambda y, x: y, series=laurent.exponential),
-    elementwise(np.exp2, lambda y, x: y * np.log(2.0)),
-    elementwise(np.expm1, lambda y, x: np.exp(x)),
-    elementwise(np.log, lambda y, x: _unless_infinite(np.reciprocal(x)), series=laurent.logarithm),
-    elementwise(np.log2, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0)))),
-    elementwise(np.log10, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0)))),
-    elementwise(np.log1p, lambda y, x: _unless_infinite(np.reciprocal(1 + x))),
-    elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5)),
+    elementwise(np.positive, 1, code=machine_code.POSITIVE, counterpart=any_type("positive")),
     elementwise(
-        np.cbrt, lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)), series=lambda x: laurent.power(x, 1 / 3)),
-    elementwise(np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x)),
-    elementwise(np.reciprocal, lambda y, x: -y * y, series=lambda x: laurent.power(x, -1.0)),
-    elementwise(np.sin, lambda y, x: np.cos(x), series=laurent.sine),
-    elementwise(np.cos, lambda y, x: -np.sin(x), series=lambda x: laurent.sine(x, cosine=True)),
-    elementwise(np.tan, lambda y, x: 1 + y * y),
-    elementwise(np.arcsin, lambda y, x: 1 / np.sqrt(_one_minus_square(x))),
-    elementwise(np.arccos, lambda y, x: -1 / np.sqrt(_one_minus_square(x))),
-    elementwise(np.arctan, lambda y, x: 1 / (1 + x * x)),
-    elementwise(np.sinh, lambda y, x: np.cosh(x)),
-    elementwise(np.cosh, lambda y, x: np.sinh(x)),
-    elementwise(np.tanh, lambda y, x: 1 - y * y),
-    elementwise(np.arcsinh, lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x)))),
-    elementwise(np.arccosh, lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1)))),
-    elementwise(np.arctanh, lambda y, x: np.reciprocal(_one_minus_square(x))),
-    elementwise(np.deg2rad, np.pi / 180),
-    elementwise(np.rad2deg, 180 / np.pi),
-    elementwise(np.radians, np.pi / 180),
-    elementwise(np.degrees, 180 / np.pi),
-    elementwise(np.fabs, lambda y, x: _sign(x), series=_size_series),
-    elementwise(np.absolute, lambda y, x: _sign(x), series=_size_series),
+        np.exp, lambda y, x: y, series=laurent.exponential, code=library("exp"), counterpart=floating("exp")),
+    elementwise(
+        np.exp2, lambda y, x: y * np.log(2.0),
+        code=library("exp2"), counterpart=counterparts.own("exp2", lambda xp, x: 2.0**x)),
+    elementwise(np.expm1, lambda y, x: np.exp(x), code=library("expm1"), counterpart=floating("expm1")),
+    elementwise(
+        np.log, lambda y, x: _unless_infinite(np.reciprocal(x)), series=laurent.logarithm,
+        code=library("log"), counterpart=floating("log")),
+    elementwise(
+        np.log2, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0))),
+        code=library("log2"), counterpart=floating("log2")),
+    elementwise(
+        np.log10, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0))),
+        code=library("log10"), counterpart=floating("log10")),
+    elementwise(
+        np.log1p, lambda y, x: _unless_infinite(np.reciprocal(1 + x)),
+        code=library("log1p"), counterpart=floating("log1p")),
+    elementwise(
+        np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
+        code=intrinsic("sqrt"), counterpart=floating("sqrt")),
+    elementwise(
+        np.cbrt, lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)), series=lambda x: laurent.power(x, 1 / 3),
+        code=library("cbrt"), counterpart=counterparts.own("cbrt", counterparts.cbrt)),
+    elementwise(
+        np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x),
+        code=machine_code.SQUARE, counterpart=any_type("square")),
+    elementwise(
+        np.reciprocal, lambda y, x: -y * y, series=lambda x: laurent.power(x, -1.0),
+        code=machine_code.RECIPROCAL, counterpart=floating("reciprocal")),
+    elementwise(np.sin, lambda y, x: np.cos(x), series=laurent.sine, code=library("sin"), counterpart=floating("sin")),
+    elementwise(
+        np.cos, lambda y, x: -np.sin(x), series=lambda x: laurent.sine(x, cosine=True),
+        code=library("cos"), counterpart=floating("cos")),
+    elementwise(np.tan, lambda y, x: 1 + y * y, code=library("tan"), counterpart=floating("tan")),
+    elementwise(
+        np.arcsin, lambda y, x: 1 / np.sqrt(_one_minus_square(x)),
+        code=library("asin"), counterpart=floating("asin")),
+    elementwise(
+        np.arccos, lambda y, x: -1 / np.sqrt(_one_minus_square(x)),
+        code=library("acos"), counterpart=floating("acos")),
+    elementwise(np.arctan, lambda y, x: 1 / (1 + x * x), code=library("atan"), counterpart=floating("atan")),
+    elementwise(np.sinh, lambda y, x: np.cosh(x), code=library("sinh"), counterpart=floating("sinh")),
+    elementwise(np.cosh, lambda y, x: np.sinh(x), code=library("cosh"), counterpart=floating("cosh")),
+    elementwise(np.tanh, lambda y, x: 1 - y * y, code=library("tanh"), counterpart=floating("tanh")),
+    elementwise(
+        np.arcsinh, lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
+        code=library("asinh"), counterpart=floating("asinh")),
+    elementwise(
+        np.arccosh, lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
+        code=library("acosh"), counterpart=floating("acosh")),
+    elementwise(
+        np.arctanh, lambda y, x: np.reciprocal(_one_minus_square(x)),
+        code=library("atanh"), counterpart=floating("atanh")),
+    *(elementwise(f, np.pi / 180, code=scaling(np.pi / 180)) for f in (np.deg2rad, np.radians)),
+    *(elementwise(f, 180 / np.pi, code=scaling(180 / np.pi)) for f in (np.rad2deg, np.degrees)),
+    *(elementwise(f, lambda y, x: _sign(x), series=_size_series, code=intrinsic("fabs"), counterpart=any_type("abs"))
+      for f in (np.fabs, np.absolute)),
 )}  # fmt: skip
 BINARY = {primitive.function: primitive for primitive in (
-    elementwise(np.hypot, lambda y, a, b: over(a, y), lambda y, a, b: over(b, y), series=_hypot_series),
-    elementwise(np.arctan2, lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b)),
-    elementwise(np.logaddexp, lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a)),
+    elementwise(
+        np.hypot, lambda y, a, b: over(a, y), lambda y, a, b: over(b, y), series=_hypot_series,
+        code=library("hypot", 2), counterpart=floating("hypot")),
+    elementwise(
+        np.arctan2, lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b),
+        code=library("atan2", 2), counterpart=floating("atan2")),
+    elementwise(
+        np.logaddexp, lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a),
+        counterpart=floating("logaddexp")),
     elementwise(np.nextafter, 1, None),
     elementwise(np.heaviside, None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
-    elementwise(np.copysign, lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None),
+    elementwise(
+        np.copysign, lambda y, a, b: np.sign(plain(a)) * np.sign(np.copysign(1.0, plain(b))), None,
+        code=intrinsic("copysign", 2), counterpart=floating("copysign")),
 )}  # fmt: skip
 
-sinc = elementwise(np.sinc, _sinc_partial)
+sinc = elementwise(np.sinc, _sinc_partial, counterpart=counterparts.own("sinc", counterparts.sinc))
 
-UFUNCS.update(UNARY)
-UFUNCS.update(BINARY)
-UFUNCS.update({
+
+ARITHMETIC = {
     np.add: add, np.subtract: subtract, np.multiply: multiply, np.divide: divide, np.power: power,
     np.float_power: power, np.negative: negative, np.absolute: absolute, np.mod: mod, np.maximum: maximum,
     np.minimum: minimum, np.fmod: fmod, np.fmax: fmax, np.fmin: fmin,
-})  # fmt: skip
-CONSTANT.update({
-    np.floor, np.ceil, np.rint, np.trunc, np.sign, np.isnan, np.isinf, np.isfinite, np.less, np.less_equal,
-    np.greater, np.greater_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_not,
-    np.logical_xor, np.floor_divide, np.signbit,
-})  # fmt: skip
+}  # fmt: skip
+UFUNCS.update(UNARY | BINARY | ARITHMETIC)
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:

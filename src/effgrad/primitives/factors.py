@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from effgrad.arrays import library_matrices
+from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.value import FUNCTIONS, evaluated, plain
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
@@ -75,7 +77,7 @@ def _cholesky_vjp(g: Any, y: Any, a: Any, upper: bool) -> Any:
 
 cholesky = general(
     lambda a, upper: np.linalg.cholesky(a, upper=upper), jvp=_cholesky_jvp, vjp=_cholesky_vjp, name="cholesky",
-    batch=stacked,
+    batch=stacked, counterpart=library_matrices.hermitian("cholesky"),
 )
 
 
@@ -111,7 +113,7 @@ def _qr_vjp(g: Any, y: Any, a: Any) -> Any:
 
 
 QRResult = cast(Any, type(np.linalg.qr(np.eye(1))))
-qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr", batch=stacked)
+qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr", batch=stacked, counterpart=BY_NUMPY)
 
 
 def _qr(a: Any, mode: str = "reduced") -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import library_matrices
 from effgrad.arrays.value import composed, plain
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.given import all_as_computed
@@ -15,11 +16,11 @@ from effgrad.primitives.primitive import linear
 
 fft: Any = linear(
     lambda a, axis, norm: np.fft.fft(a, None, axis, norm), lambda g, a, axis, norm: fft(g, axis=axis, norm=norm),
-    name="fft",
+    name="fft", counterpart=library_matrices.fourier("fft"),
 )  # fmt: skip
 ifft: Any = linear(
     lambda a, axis, norm: np.fft.ifft(a, None, axis, norm), lambda g, a, axis, norm: ifft(g, axis=axis, norm=norm),
-    name="ifft",
+    name="ifft", counterpart=library_matrices.fourier("ifft"),
 )  # fmt: skip
 
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays import laurent
+from effgrad.arrays import counterparts, laurent
+from effgrad.arrays.counterparts import own
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
+from effgrad.primitives import machine_code
 from effgrad.primitives.primitive import Primitive, elementwise
 
 
@@ -66,24 +68,39 @@ def _inverse(y: Any) -> Any:
 
 
 # The derivative of a step: NaN at 0, where no number is right.
-spike: Primitive = elementwise(_spike, lambda y, d: spike(d), name="spike", series=_spike_series)
-step = elementwise(np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series)
+spike: Primitive = elementwise(
+    _spike, lambda y, d: spike(d), name="spike", series=_spike_series,
+    counterpart=own("spike", counterparts.spike),
+)  # fmt: skip
+step = elementwise(
+    np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series,
+    counterpart=own("heaviside", counterparts.step),
+)  # fmt: skip
 # 1 / y, and 0 at 0: the convention for norms.
 inverse = elementwise(
-    _inverse, lambda r, y: (spike(y) - r) * r, name="inverse", series=lambda y: laurent.power(y, -1.0, of_zero=0.0)
-)
+    _inverse, lambda r, y: (spike(y) - r) * r, name="inverse", series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
+    counterpart=own("inverse_or_zero", counterparts.inverse),
+)  # fmt: skip
 # 1 / y, where y is the root of what may be a square, so that y has a kink at 0; only a hair beside it is that seen.
-kinked = elementwise(lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series)
+kinked = elementwise(
+    lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series,
+    counterpart=own("kinked", lambda xp, y: 0.0 * y),
+)  # fmt: skip
 reciprocal_root = elementwise(
     np.reciprocal,
     lambda r, y: (kinked(y) - r) * r,
     name="reciprocal",
     # A root that is zero all along the path has an argument that is, and no derivative.
     series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
+    code=machine_code.RECIPROCAL,
+    counterpart=own("reciprocal", lambda xp, y: 1.0 / y),
 )
 
 # The reciprocal of a finite number; NaN of an infinite one, but for a hair beside it.
-bounded = elementwise(lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r)
+bounded = elementwise(
+    lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r,
+    counterpart=own("bounded", lambda xp, r: xp.where(r == 0, xp.nan, r)),
+)  # fmt: skip
 
 
 def differentiated(value: Any) -> bool:

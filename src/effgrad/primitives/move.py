@@ -3,6 +3,7 @@
 from itertools import accumulate
 from typing import Any
 
+from effgrad.arrays import counterparts
 from effgrad.arrays.layout import memory_like
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
@@ -82,38 +83,37 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
 
 
 laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
-reshape = linear(np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True)
-transpose = linear(
-    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True
+reshape = linear(
+    np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True, counterpart=counterparts.reshape
 )
+transpose = linear(
+    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True,
+    counterpart=counterparts.transpose,
+)  # fmt: skip
 broadcast_to = linear(
     lambda x, shape: np.broadcast_to(x, shape),
     lambda g, x, shape: cotangents.unbroadcast(g, x),
-    name="broadcast_to",
-    moves=True,
-)
+    name="broadcast_to", moves=True, counterpart=counterparts.broadcast_to,
+)  # fmt: skip
 astype = linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
-    name="astype",
-    moves=True,
-)
+    name="astype", moves=True, counterpart=counterparts.astype,
+)  # fmt: skip
 getitem = linear(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
     lambda g, x, index: _at(g, np.shape(plain(x)), index),
-    name="getitem",
-    moves=True,
-)
+    name="getitem", moves=True, counterpart=counterparts.getitem,
+)  # fmt: skip
 setitem: Any = linear(
     _set,
     lambda g, array, value, index: setitem(g, 0.0, index=index),
     _set_value,
-    name="setitem",
-    moves=True,
-)
+    name="setitem", moves=True, counterpart=counterparts.setitem,
+)  # fmt: skip
 scatter_add = moving(
     _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add",
-    adds=True,
+    adds=True, counterpart=counterparts.scatter_add,
 )  # fmt: skip
 
 
@@ -128,8 +128,13 @@ def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
     return [g[(*before, i)] for i in wanted]
 
 
-concatenate = moving(lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, name="concatenate")
-stack = moving(lambda *arrays, axis: np.stack(arrays, axis), _layers, name="stack")
+concatenate = moving(
+    lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, "concatenate",
+    counterpart=counterparts.joining("concat"),
+)  # fmt: skip
+stack = moving(
+    lambda *arrays, axis: np.stack(arrays, axis), _layers, "stack", counterpart=counterparts.joining("stack")
+)
 
 
 def _rows(m: Any) -> Any:
@@ -145,7 +150,8 @@ def _triangle(name: str) -> Any:
     def transpose(g: Any, x: Any, k: int) -> Any:
         return cotangents.Masked(part(g, k), part(ones(np.shape(plain(g)), bool), k))
 
-    return linear(lambda x, k: part(x, k), transpose, name=name, batch=stacked)
+    counterpart = counterparts.triangle(name)
+    return linear(lambda x, k: part(x, k), transpose, name=name, batch=stacked, counterpart=counterpart)
 
 
 tril, triu = _triangle("tril"), _triangle("triu")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import counterparts
 from effgrad.arrays.value import operations, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import moving
@@ -29,4 +30,6 @@ def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> A
             yield cotangents.unbroadcast(g[at], values[index - 1])
 
 
-overwrite = operations.overwrite = moving(_overwrite, _parts, name="overwrite")
+overwrite = operations.overwrite = moving(
+    _overwrite, _parts, name="overwrite", counterpart=counterparts.overwrite
+)

@@ -22,6 +22,7 @@ import numpy as np
 from effgrad.arrays.value import perform, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.cotangents import NUMBERS, Cotangent, typed
+from effgrad.primitives.machine_code import Code
 
 Function = Callable[..., Any]
 
@@ -36,7 +37,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "kept_of", "series", "batch", "native",
+        "push_jointly", "pull_jointly", "kept_of", "series", "batch", "code", "counterpart", "native",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -53,6 +54,10 @@ class Primitive:
         self.series: Any = None
         # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
         self.batch: Any = None
+        # Its machine code, of numbers.
+        self.code: Code | None = None
+        # Its function over another library's arrays, `counterpart(library, *args, **params)`.
+        self.counterpart: Function | None = None
         # The user's machine code for it, of numbers (`effgrad.toolbox.addresses`).
         self.native: Any = None
         # What `kept` has answered.
@@ -146,13 +151,15 @@ class Primitive:
 
 
 def elementwise(
-    function: Function, *partials: Any, name: str = "", selects: bool = False, series: Any = None
-) -> Primitive:
+    function: Function, *partials: Any, name: str = "", selects: bool = False, series: Any = None,
+    code: Code | None = None, counterpart: Function | None = None,
+) -> Primitive:  # fmt: skip
     """A primitive that acts element by element with broadcasting, from its partials.
 
     A partial is a function ``(y, *args)``, a number, or None. With `selects`, partials are weights that choose among
     the arguments (`where`, `maximum`): a weight of zero excludes its argument strongly, infinities and NaNs included.
-    `series` is the rule for Laurent series (`effgrad.arrays.laurent`), for a function with singular points.
+    `series` is the rule for Laurent series (`effgrad.arrays.laurent`), for a function with singular points, `code` its
+    machine code, and `counterpart` its function over the arrays of another library (`effgrad.arrays.counterparts`).
     """
     primitive = Primitive(name or function.__name__, function, "elementwise", None, None)
 
@@ -164,6 +171,7 @@ def elementwise(
         primitive.number_pulls = tuple(map(_number_pull, partials))
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
     primitive.partials, primitive.selects, primitive.series = partials, selects, series
+    primitive.code, primitive.counterpart = code, counterpart
     return primitive
 
 
@@ -270,9 +278,19 @@ class _Each:
         return self.rule(index)
 
 
-def linear(
-    function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None, batch: Any = None
+def constant(
+    function: Function, name: str = "", code: Code | None = None, counterpart: Function | None = None
 ) -> Primitive:
+    """A primitive with no derivative: a comparison, a rounding, a position."""
+    primitive = Primitive(name or function.__name__, function, "constant", (), ())
+    primitive.code, primitive.counterpart = code, counterpart
+    return primitive
+
+
+def linear(
+    function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None, batch: Any = None,
+    counterpart: Function | None = None,
+) -> Primitive:  # fmt: skip
     """A primitive linear in each argument separately, from its transposes.
 
     `each(index)` gives the transpose for a product of any number of arguments.
@@ -298,7 +316,7 @@ def linear(
     def make_array_pull(transpose: Function) -> Function:
         return lambda g, y, *args, **params: transpose(g, *args, **params)
 
-    primitive.moves, primitive.batch = moves, batch
+    primitive.moves, primitive.batch, primitive.counterpart = moves, batch, counterpart
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
         primitive.number_pulls = primitive.array_pulls = primitive.pulls
@@ -309,7 +327,9 @@ def linear(
     return primitive
 
 
-def moving(function: Function, transpose: Function, name: str, adds: bool = False) -> Primitive:
+def moving(
+    function: Function, transpose: Function, name: str, adds: bool = False, counterpart: Function | None = None
+) -> Primitive:
     """A primitive of any number of arguments that only moves or copies their elements, or, with `adds`, adds them up.
 
     `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
@@ -332,6 +352,7 @@ def moving(function: Function, transpose: Function, name: str, adds: bool = Fals
         ]
 
     primitive.push_jointly, primitive.pull_jointly, primitive.moves = push, pull, not adds
+    primitive.counterpart = counterpart
     return primitive
 
 
@@ -341,8 +362,9 @@ def _zeros_like(value: Any) -> Any:
 
 
 def general(
-    function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None, batch: Any = None
-) -> Primitive:
+    function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None, batch: Any = None,
+    counterpart: Function | None = None,
+) -> Primitive:  # fmt: skip
     """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     vjps = vjp if isinstance(vjp, tuple) else (vjp,)
@@ -352,5 +374,5 @@ def general(
 
     pulls = tuple(make_pull(rule) for rule in vjps)
     primitive = Primitive(name or function.__name__, function, "general", jvps, pulls)
-    primitive.series, primitive.batch = series, batch
+    primitive.series, primitive.batch, primitive.counterpart = series, batch, counterpart
     return primitive

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays import library_matrices
+from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.traced import view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, ordinary, plain
 from effgrad.primitives import cotangents
@@ -59,6 +61,7 @@ einsum = linear(
     name="einsum",
     each=_einsum_transpose,
     batch=lambda primitive, batch, params: _einsum_of_batch(batch, **params),
+    counterpart=library_matrices.einsum,
 )
 
 
@@ -186,7 +189,9 @@ def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Any) -> Any
     return result if left > 1 else result[..., 0] if right == 1 else result[..., 0, :]
 
 
-matmul = linear(np.matmul, _matmul_left, _matmul_right, batch=_matmul_of_batch)
+matmul = linear(
+    np.matmul, _matmul_left, _matmul_right, batch=_matmul_of_batch, counterpart=library_matrices.matmul
+)
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -245,12 +250,14 @@ inv = general(
     jvp=lambda t, y, x: -np.matmul(np.matmul(y, t), y),
     vjp=lambda g, y, x: -np.matmul(np.matmul(mT(y), g), mT(y)),
     batch=stacked,
+    counterpart=library_matrices.linalg("inv"),
 )
 det = general(
     np.linalg.det,
     jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
     vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if np.ndim(plain(g)) else g * cofactors(x),
     batch=stacked,
+    counterpart=library_matrices.linalg("det"),
 )
 
 
@@ -269,6 +276,7 @@ logabsdet = general(
     vjp=lambda g, y, x: _against_inverse(np.real(g), x),
     name="logabsdet",
     batch=stacked,
+    counterpart=BY_NUMPY,
 )
 # The sign of a complex determinant is on the unit circle.
 phase_of_det = general(
@@ -277,6 +285,7 @@ phase_of_det = general(
     vjp=lambda g, y, x: _against_inverse(1j * np.imag(g * y), x),
     name="phase_of_det",
     batch=stacked,
+    counterpart=BY_NUMPY,
 )
 
 
@@ -334,6 +343,7 @@ solve = general(
     jvp=(_solve_tangent, lambda t, y, a, b: np.linalg.solve(a, t)),
     vjp=(_solve_matrix, _solve_right),
     batch=_solve_of_batch,
+    counterpart=library_matrices.solve,
 )
 
 

@@ -3,10 +3,10 @@
 import operator
 from typing import Any
 
-from effgrad.arrays import laurent
+from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
-from effgrad.primitives import cotangents
+from effgrad.primitives import cotangents, machine_code
 from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
 from effgrad.primitives.move import PLAIN, reshape
@@ -70,16 +70,17 @@ def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
 sum_ = linear(
     lambda x, axis: np.add.reduce(x, axis=axis),
     lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
+    counterpart=counterparts.sum_,
 )  # fmt: skip
 cumsum = linear(
     lambda x, axis: np.cumsum(x, axis=axis), lambda g, x, axis: np.flip(np.cumsum(np.flip(g, axis), axis), axis),
-    name="cumsum",
+    name="cumsum", counterpart=counterparts.along("cumulative_sum"),
 )  # fmt: skip
 prod = general(
     lambda x, axis: np.prod(x, axis=axis),
     jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
     vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
-    series=lambda x, axis: _prod_series(x, axis),
+    series=lambda x, axis: _prod_series(x, axis), counterpart=counterparts.prod,
 )  # fmt: skip
 
 
@@ -90,6 +91,7 @@ def _extremum(function: Any, name: str) -> Any:
         vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
         name=name,
         series=lambda x, axis: _extremum_series(x, axis, -1 if name == "min" else 1),
+        counterpart=counterparts.reduction(name),
     )
 
 
@@ -257,11 +259,14 @@ def seen(total: Any, *terms: Any, axis: Any = None, keepdims: bool = False) -> A
 
 unseen = elementwise(
     lambda total, hidden: total, lambda y, total, hidden: np.where(hidden, np.nan, 1.0), None, name="unseen",
-    series=lambda total, hidden: total,
+    series=lambda total, hidden: total, counterpart=lambda lib, total, hidden: total,
 )  # fmt: skip
 
 # The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice).
-root = elementwise(np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5))
+root = elementwise(
+    np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
+    code=machine_code.intrinsic("sqrt"), counterpart=counterparts.floating("sqrt"),
+)  # fmt: skip
 
 
 def root_of(total: Any, power: float) -> Any:
@@ -275,6 +280,8 @@ power_root = elementwise(
     None,
     name="power",
     series=lambda x, n: laurent.power(x, float(n.plain())),
+    code=machine_code.library("pow", 2),
+    counterpart=counterparts.operator(operator.pow),
 )
 
 

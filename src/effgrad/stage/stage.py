@@ -17,8 +17,7 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays import value as traced
-from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import of_another_library
+from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
 from effgrad.effects.confined import confined

@@ -15,7 +15,8 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
+from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.later import Later, computed, share_memory, small
 from effgrad.stage.nodes import UNRULED, Part
 
@@ -39,7 +40,10 @@ _TYPED = {np.float64, np.ndarray}
 @functools.cache
 def constant_primitive(function: Any) -> Primitive:
     """The primitive that applies a function with no derivative: a comparison, rounding, argmax, ..."""
-    return Primitive(function.__name__, function, "constant", (), ())
+    if function in CONSTANTS or function in BITS:
+        return CONSTANTS.get(function) or BITS[function]
+    row = ROWS.get(function)
+    return constant(function, code=row.code if row else None, counterpart=row.counterpart if row else None)
 
 
 @functools.cache

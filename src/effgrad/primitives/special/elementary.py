@@ -12,17 +12,19 @@ second argument at (0, 0).
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 from scipy.special import _ufuncs
 
+from effgrad.arrays import counterparts
 from effgrad.arrays.value import CONSTANT, UFUNCS, composed, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex, require_real
 from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
 from effgrad.primitives.given import as_computed
+from effgrad.primitives.machine_code import EXPIT, XLOGY, Code, library
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.primitives.reduction import logsumexp
 
@@ -42,11 +44,25 @@ def unknown(*_: Any) -> Any:
     """Stands for a partial for which no rule is known."""
 
 
-def special(function: Any, *partials: Any, name: str = "") -> Primitive:
-    """An elementwise primitive some of whose partials are `unknown`."""
+class Row(NamedTuple):
+    """What is known of a function beside its partials: its machine code, and how other libraries compute it."""
+
+    partials: Any
+    code: Code | None = None
+    otherwise: Any = None
+
+
+def special(
+    function: Any, *partials: Any, name: str = "", code: Code | None = None, otherwise: Any = None
+) -> Primitive:
+    """An elementwise primitive some of whose partials are `unknown`.
+
+    Another library has a function of this name, or computes it as `otherwise(xp, *args)` says.
+    """
     name = name or function.__name__
     rules = [_refused(name, i) if partial is unknown else _of_numpy(partial) for i, partial in enumerate(partials)]
-    return elementwise(function, *rules, name=name)
+    counterpart = counterparts.special(function.__name__, otherwise)
+    return elementwise(function, *rules, name=name, code=code, counterpart=counterpart)
 
 
 _NUMPYS: dict[type, Any] = {float: np.float64, int: np.int64}
@@ -97,10 +113,11 @@ def __getattr__(name: str) -> Any:
 
 
 def enter(table: dict[Any, Any]) -> None:
-    """Enter ufuncs with their partials: a tuple, or the only one."""
-    for function, partials in table.items():
-        SPECIAL[function] = special(function, *(partials if type(partials) is tuple else (partials,)))
-        UFUNCS[function] = SPECIAL[function]
+    """Enter ufuncs with their partials (a tuple, or the only one) or their rows."""
+    for function, given in table.items():
+        partials, code, otherwise = given if type(given) is Row else (given, None, None)
+        partials = partials if type(partials) is tuple else (partials,)
+        UFUNCS[function] = SPECIAL[function] = special(function, *partials, code=code, otherwise=otherwise)
 
 
 def enter_parts(table: dict[Any, tuple[Any, ...]]) -> None:
@@ -298,8 +315,8 @@ enter({
         lambda y, n, k: y * (sp.digamma(n - k + 1) - sp.digamma(k + 1)),
     ),
     # error functions and the normal distribution
-    sp.erf: lambda y, x: 2 / SQRT_PI * np.exp(-x * x),
-    sp.erfc: lambda y, x: -2 / SQRT_PI * np.exp(-x * x),
+    sp.erf: Row(lambda y, x: 2 / SQRT_PI * np.exp(-x * x), library("erf")),
+    sp.erfc: Row(lambda y, x: -2 / SQRT_PI * np.exp(-x * x), library("erfc")),
     sp.erfcx: lambda y, x: erfcx_slope(x),
     sp.erfi: lambda y, x: 2 / SQRT_PI * np.exp(x * x),
     sp.dawsn: _dawsn,
@@ -322,16 +339,16 @@ enter({
         lambda y, h, a: np.exp(-(1 + a * a) * h * h / 2) / (2 * np.pi * (1 + a * a)),
     ),
     # logistic functions, exponentials and logarithms
-    sp.expit: lambda y, x: y * sp.expit(-x),
-    sp.log_expit: lambda y, x: sp.expit(-x),
+    sp.expit: Row(lambda y, x: y * sp.expit(-x), EXPIT, lambda xp, x: 1 / (1 + xp.exp(-x))),
+    sp.log_expit: Row(lambda y, x: sp.expit(-x), None, lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x)),
     sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
-    sp.exp2: UNARY[np.exp2].partials,
+    sp.exp2: Row(UNARY[np.exp2].partials, library("exp2")),
     sp.exp10: lambda y, x: y * np.log(10.0).item(),
-    sp.expm1: lambda y, x: np.exp(x),
+    sp.expm1: Row(lambda y, x: np.exp(x), library("expm1")),
     sp.exprel: lambda y, x: _relative_exponential(x),
-    sp.log1p: UNARY[np.log1p].partials,
-    sp.cbrt: UNARY[np.cbrt].partials,
-    sp.cosm1: lambda y, x: -np.sin(x),
+    sp.log1p: Row(UNARY[np.log1p].partials, library("log1p")),
+    sp.cbrt: Row(UNARY[np.cbrt].partials, library("cbrt")),
+    sp.cosm1: Row(lambda y, x: -np.sin(x), None, lambda xp, x: -2 * xp.sin(x / 2) ** 2),
     sp.powm1: (
         lambda y, x, p: _power_base(y, x, p),
         lambda y, x, p: _power_exponent(x**p, x, p),
@@ -342,7 +359,7 @@ enter({
     sp.cotdg: lambda y, x: -DEGREE / sp.sindg(x) ** 2,
     sp.radian: (DEGREE, DEGREE / 60, DEGREE / 3600),
     # entropies, losses and transformations of statistics
-    sp.xlogy: (lambda y, a, b: np.log(b), _xlogy_second),
+    sp.xlogy: Row((lambda y, a, b: np.log(b), _xlogy_second), XLOGY),
     sp.xlog1py: (lambda y, a, b: np.log1p(b), lambda y, a, b: _xlogy_second(y, a, 1 + b)),
     sp.entr: lambda y, x: -np.log(x) - 1,
     sp.rel_entr: (lambda y, a, b: np.log(a / b) + 1, lambda y, a, b: -a / b),

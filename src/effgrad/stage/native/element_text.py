@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.primitives.machine_code import Code, is_integer
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
 from effgrad.stage.loop.ir import Buffer, Element, index, topological
@@ -108,12 +109,9 @@ class Elements:
     def computed(self, e: Element, names: Mapping[Element, str]) -> str:
         """A primitive of values that are there."""
         kind = TYPES[e.dtype]
-        if kind in ("i64", "i32") and e.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
-            return _divided(self.body, kind, e.op.name, *[names[a] for a in e.args])
-        if kind in ("i64", "i32") and e.op.name in ("maximum", "minimum", "absolute"):
-            name = {"maximum": "smax", "minimum": "smin"}.get(e.op.name)
-            if name:
-                return self.body.intrinsic(name, kind, *[names[a] for a in e.args])
+        code: Code | None = e.op.code
+        if is_integer(kind) and code is not None and code.integers:
+            return code.integers(self.body, kind, *[names[a] for a in e.args])
         node, by_node = self.node(e), {self.node(a): names[a] for a in e.args}
         if not supported(node):
             raise NotCaptured(f"{e.op.name} of {e.args[0].dtype} has no machine code")
@@ -144,23 +142,9 @@ class Elements:
         return self.nodes[e]
 
 
-_OF_INTEGERS = {"mod", "remainder", "floor_divide", "floordiv", "maximum", "minimum"}
-
-
 def has_code(e: Element) -> bool:
     """Whether there is machine code for the operation of an expression."""
-    if e.op.kind == "cast" or (e.dtype.kind == "i" and e.op.name in _OF_INTEGERS):
+    if e.op.kind == "cast" or (e.dtype.kind == "i" and e.op.code and e.op.code.integers):
         return True
     args = tuple([Node(INPUT, (), {}, (), a.dtype.type(0)) for a in e.args])
     return supported(Node(e.op, args, {}, (), e.dtype.type(0)))
-
-
-def _divided(body: Body, kind: str, name: str, a: str, b: str) -> str:
-    """The quotient or the remainder of whole numbers, as Python rounds: down."""
-    r = body.do(f"srem {kind} {a}, {b}")
-    unlike = body.do(f"icmp slt {kind} {body.do(f'xor {kind} {r}, {b}')}, 0")
-    moved = body.do(f"and i1 {unlike}, {body.do(f'icmp ne {kind} {r}, 0')}")
-    if "mod" in name or name == "remainder":
-        return body.do(f"add {kind} {r}, {body.do(f'select i1 {moved}, {kind} {b}, {kind} 0')}")
-    quotient = body.do(f"sdiv {kind} {a}, {b}")
-    return body.do(f"sub {kind} {quotient}, {body.do(f'zext i1 {moved} to {kind}')}")

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import add, multiply
+from effgrad.primitives.machine_code import Code, Types, Writer
 from effgrad.primitives.move import astype, getitem, reshape
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.primitive import constant
 from effgrad.primitives.reduction import sum_
 from effgrad.stage.indexing import as_tuple, everything
 from effgrad.stage.native.fusion import Fusion
@@ -29,9 +30,27 @@ def _check(outside: Any, index: Any, size: int) -> Any:
     return outside
 
 
-WRAPPED = Primitive("wrapped", _wrapped, "constant", (), ())
-OUTSIDE = Primitive("outside", lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "constant", (), ())
-CHECK = Primitive("check", _check, "constant", (), ())
+def _counted(body: Writer, kind: str, index: str, size: str) -> tuple[str, str]:
+    """Write an index counted from the beginning of an axis, and whether there is such a place."""
+    last = body.do(f"add {kind} {index}, {size}")
+    place = body.select(body.compare("lt", kind, index, "0"), kind, last, index)
+    return place, body.do(f"icmp ult {kind} {place}, {size}")
+
+
+def _write_wrapped(body: Writer, kind: str, index: str, size: str) -> str:
+    place, there = _counted(body, kind, index, size)
+    return body.select(there, kind, place, "0")
+
+
+def _write_outside(body: Writer, kind: str, index: str, size: str) -> str:
+    return body.select(_counted(body, kind, index, size)[1], kind, "0", "1")
+
+
+WRAPPED = constant(_wrapped, "wrapped", Code(Types.COUNTING, 2, _write_wrapped))
+OUTSIDE = constant(
+    lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "outside", Code(Types.COUNTING, 2, _write_outside)
+)
+CHECK = constant(_check, "check")
 
 _PLACE = np.dtype(np.int64)
 

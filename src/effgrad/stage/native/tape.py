@@ -8,60 +8,60 @@ something or subtracted is one instruction with that: a third of what a derivati
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.constants import ROWS
+from effgrad.primitives.elementwise import clip, where
+from effgrad.primitives.machine_code import ADD, MULTIPLY, SUBTRACT, Code, Types
+from effgrad.primitives.primitive import Primitive, constant
+from effgrad.primitives.special.elementary import SPECIAL
 from effgrad.stage.native.kernels import MOVES, Kernel
-from effgrad.stage.native.scalars import ARITHMETIC, COMPARING, FLOATING, LOGICAL, TESTING, TYPES, Body, dtype_of, emit
+from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit
 from effgrad.stage.native.storage import address_of
 from effgrad.stage.nodes import INPUT, Node
 
 _FLOAT, _BOOL = np.dtype(float), np.dtype(bool)
-# The arity of each operation; the tables of emitters say the rest.
-_UNARY = {
-    "absolute", "fabs", "sqrt", "square", "reciprocal", "exp", "log", "exp2", "log2", "log10", "expm1", "log1p", "cbrt",
-    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor",
-    "ceil", "trunc", "rint", "sign", "deg2rad", "radians", "rad2deg", "degrees", "erf", "erfc", "expit", "negative",
-    "positive", "isnan", "isinf", "isfinite", "logical_not", "invert",
-}  # fmt: skip
-_TERNARY = {"clip", "where"}
-NAMES = sorted({*FLOATING, *ARITHMETIC, *COMPARING, *TESTING, *LOGICAL, "where"})
-CODES = {name: number for number, name in enumerate(NAMES)}
-COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(NAMES), len(NAMES) + 7)
-# Two operations at once: the name of the first, that of the second, and which argument of the second the first is.
-JOINED = {
+_ROWS: Mapping[Any, Primitive] = {**ROWS, **SPECIAL, where.function: where, clip.function: clip}
+# The operations on doubles and truth values, by their codes: each is one case of the interpreter.
+OPERATIONS = tuple(dict.fromkeys(row.code for row in _ROWS.values() if row.code is not None and row.code.emit))
+OPCODES: dict[Code | None, int] = {code: number for number, code in enumerate(OPERATIONS)}
+COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(OPERATIONS), len(OPERATIONS) + 7)
+PAIRS = tuple(itertools.product((MULTIPLY,), (ADD, SUBTRACT), (0, 1)))
+# Two operations at once: the first, the second, and which argument of the second the first is.
+JOINED: dict[tuple[Code | None, Code | None, int], int] = {
     (first, second, place): STOP + 1 + number
-    for number, (first, second, place) in enumerate(itertools.product(("multiply",), ("add", "subtract"), (0, 1)))
+    for number, (first, second, place) in enumerate(PAIRS)
 }
-_FIRST, _SECOND = {first for first, _, _ in JOINED}, {second for _, second, _ in JOINED}
+_FIRST, _SECOND = {first for first, _, _ in PAIRS}, {second for _, second, _ in PAIRS}
+_TRUTH = (Types.LOGICAL, Types.BITS, Types.COMPARING, Types.TESTING)
 INTERPRETER = "effgrad_tape"
 # What makes the arguments of an instruction three.
 _FILL = [(0,) * (3 - count) for count in range(4)]
 
 
-def _case(body: Body, name: str) -> str:
+def _case(body: Body, code: Code) -> str:
     """Write what one operation does to the slots of its arguments; the result, as a double."""
-    kind = _BOOL if name in LOGICAL or name in COMPARING or name in TESTING else _FLOAT
-    count = 1 if name in _UNARY else 3 if name in _TERNARY else 2
-    return _operation(body, name, kind, *[_slot(body, number) for number in range(2, 2 + count)])
+    return _operation(body, code, *[_slot(body, number) for number in range(2, 2 + code.arity)])
 
 
-def _operation(body: Body, name: str, kind: np.dtype[Any], *operands: str) -> str:
+def _operation(body: Body, code: Code, *operands: str) -> str:
     """Write one operation on doubles; the result, as a double."""
+    kind = _BOOL if code.types in _TRUTH else _FLOAT
     args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in operands)
-    node = Node(Primitive(name, lambda: None, "tape", (), ()), args, {}, (), 0.0).changed(dtype=kind)
+    node = Node(constant(lambda: None, "tape", code), args, {}, (), 0.0).changed(dtype=kind)
     values = {id(arg): operand for arg, operand in zip(args, operands, strict=True)}
     result = emit(body, node, lambda arg, target: body.convert(values[id(arg)], "double", target))
     return body.convert(result, TYPES[kind], "double")
 
 
-def _joined_case(body: Body, first: str, second: str, place: int) -> str:
+def _joined_case(body: Body, first: Code, second: Code, place: int) -> str:
     """Write what two operations do: the first to the last two arguments, the second to the result and the other."""
     other, *operands = (_slot(body, number) for number in range(2, 5))
-    inner = _operation(body, first, _FLOAT, *operands)
-    return _operation(body, second, _FLOAT, *((other, inner) if place else (inner, other)))
+    inner = _operation(body, first, *operands)
+    return _operation(body, second, *((other, inner) if place else (inner, other)))
 
 
 def _field(body: Body, number: int) -> str:
@@ -101,12 +101,12 @@ def interpreter() -> Body:
         "more:", "  %next = getelementptr i16, ptr %at, i64 5", "  br label %head",
         f"case{STOP}:", "  ret i32 0",
     ]  # fmt: skip
-    for code, name in enumerate(NAMES):
+    for code, operation in enumerate(OPERATIONS):
         body.lines.append(f"case{code}:")
-        _finish(body, _case(body, name))
-    for operations, code in JOINED.items():
-        body.lines.append(f"case{code}:")
-        _finish(body, _joined_case(body, *operations))
+        _finish(body, _case(body, operation))
+    for pair in PAIRS:
+        body.lines.append(f"case{JOINED[pair]}:")
+        _finish(body, _joined_case(body, *pair))
     body.lines.append(f"case{COPY}:")
     _finish(body, _slot(body, 2))
     for code in (CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL):
@@ -153,19 +153,19 @@ def suits(kernel: Kernel) -> bool:
         return False
     values = [v for v, _ in (*kernel.reads, *kernel.writes)] + list(kernel.nodes)
     return all(dtype_of(v) in (_FLOAT, _BOOL) for v in values) and all(
-        n.primitive.name in CODES or (n.primitive.name in MOVES and not (n.dtype == _BOOL != dtype_of(n.args[0])))
+        n.primitive.code in OPCODES or (n.primitive.name in MOVES and not (n.dtype == _BOOL != dtype_of(n.args[0])))
         for n in kernel.nodes
     )
 
 
 def _used_once(kernel: Kernel) -> set[Node]:
     """The operations that are one instruction with the only one that uses them."""
-    own = {node for node in kernel.nodes if node.primitive.name in _FIRST and node.dtype == _FLOAT}
+    own = {node for node in kernel.nodes if node.primitive.code in _FIRST and node.dtype == _FLOAT}
     uses = Counter([a for node in kernel.nodes for a in node.args if type(a) is Node])
     uses.update(value for value, _ in kernel.writes)
     alone: set[Node] = set()
     for node in kernel.nodes:
-        if node.primitive.name in _SECOND and node.dtype == _FLOAT:
+        if node.primitive.code in _SECOND and node.dtype == _FLOAT:
             alone.update([a for a in node.args if type(a) is Node and a in own and uses[a] == 1][:1])
     return alone
 
@@ -188,8 +188,8 @@ class Tape:
 
     def __init__(self, kernel: Kernel) -> None:
         self.slots: dict[Any, int] = {}
-        for constant in [a for node in kernel.nodes for a in node.args if type(a) is not Node]:
-            self.slot(constant)
+        for value in [a for node in kernel.nodes for a in node.args if type(a) is not Node]:
+            self.slot(value)
         self.constants = np.array([float.fromhex(c) if type(c) is str else c for c in self.slots], float)
         # The header takes the place of three operands.
         operands = list(enumerate((*kernel.reads, *kernel.writes), 3))
@@ -201,10 +201,10 @@ class Tape:
         for node in kernel.nodes:
             if node in alone:
                 continue
-            args, op = node.args, CODES.get(node.primitive.name, COPY)
+            args, op = node.args, OPCODES.get(node.primitive.code, COPY)
             for place, a in enumerate(args) if alone else ():
                 if type(a) is Node and a in alone:
-                    op = JOINED[a.primitive.name, node.primitive.name, place]
+                    op = JOINED[a.primitive.code, node.primitive.code, place]
                     args = (args[1 - place], *a.args)
                     break
             code += [op, self.slot(node), *[self.slot(a) for a in args], *_FILL[len(args)]]

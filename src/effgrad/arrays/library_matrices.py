@@ -55,6 +55,11 @@ def hermitian(name: str) -> Any:
     return counterpart
 
 
+def named(kind: Any, counterpart: Any) -> Any:
+    """A function of several results, which NumPy gives by names."""
+    return lambda lib, *args, **options: kind(*counterpart(lib, *args, **options))
+
+
 def solve(lib: Library, a: Any, b: Any) -> Any:
     a, b = lib.promoted(a, b, floating=True)
     return lib.xp.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else lib.xp.linalg.solve(a, b)
@@ -75,6 +80,7 @@ def eig(lib: Library, a: Any) -> Any:
 def fourier(name: str) -> Any:
     def counterpart(lib: Library, x: Any, axis: int, norm: Any) -> Any:
         x = lib.array(x)
+        lib.refuse_chunked(x, axis, f"numpy.fft.{name}")
         if numpy_dtype(x.dtype).kind != "c":
             x = lib.promoted(x, 1j)[0]
         return getattr(lib.xp.fft, name)(x, axis=axis, norm=norm or "backward")

@@ -1,0 +1,60 @@
+"""Elementwise functions with no derivative: comparisons, roundings, questions and operations on truth values.
+
+A derivative takes each as a constant. A compiled program computes it like any other operation.
+"""
+
+import operator
+from collections.abc import Iterator
+
+import numpy as np
+
+from effgrad.arrays import counterparts
+from effgrad.arrays.counterparts import any_type
+from effgrad.arrays.value import CONSTANT
+from effgrad.primitives import machine_code
+from effgrad.primitives.elementwise import ARITHMETIC, BINARY, UNARY
+from effgrad.primitives.machine_code import Types, comparison, intrinsic, inversion, logical
+from effgrad.primitives.primitive import Primitive, constant
+
+RELATIONS = {
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+INSTRUCTIONS = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+
+
+def _relations() -> Iterator[Primitive]:
+    """Comparisons: NumPy's, and Python's operators."""
+    for short, name in RELATIONS.items():
+        for function in (getattr(np, name), getattr(operator, short)):
+            yield constant(function, code=comparison(short), counterpart=any_type(name))
+
+
+def _bits() -> Iterator[Primitive]:
+    """Functions of the bits of integers, which for truth values are those of logic: NumPy's, and Python's operators."""
+    for name, of_python in INSTRUCTIONS.items():
+        for function in (getattr(np, f"bitwise_{name}"), of_python):
+            yield constant(function, code=logical(name, Types.BITS), counterpart=any_type(f"bitwise_{name}"))
+
+
+CONSTANTS = {primitive.function: primitive for primitive in (
+    *_relations(),
+    *(constant(f, code=machine_code.FLOOR_DIVIDE, counterpart=any_type("floor_divide"))
+      for f in (np.floor_divide, operator.floordiv)),
+    *(constant(getattr(np, name), code=intrinsic(name), counterpart=any_type(name))
+      for name in ("floor", "ceil", "trunc")),
+    constant(np.rint, code=intrinsic("rint"), counterpart=any_type("round")),
+    constant(np.sign, code=machine_code.SIGN, counterpart=any_type("sign")),
+    constant(np.signbit, counterpart=any_type("signbit")),
+    constant(np.isnan, code=machine_code.ISNAN, counterpart=any_type("isnan")),
+    constant(np.isinf, code=machine_code.ISINF, counterpart=any_type("isinf")),
+    constant(np.isfinite, code=machine_code.ISFINITE, counterpart=any_type("isfinite")),
+    *(constant(getattr(np, f"logical_{name}"), code=logical(name), counterpart=counterparts.logical(f"logical_{name}"))
+      for name in INSTRUCTIONS),
+    constant(np.logical_not, code=inversion(), counterpart=counterparts.logical("logical_not")),
+)}  # fmt: skip
+BITS = {primitive.function: primitive for primitive in (
+    *_bits(), constant(np.invert, code=inversion(Types.BITS), counterpart=any_type("bitwise_invert")),
+)}  # fmt: skip
+# The row of each elementwise function of NumPy.
+ROWS = UNARY | BINARY | ARITHMETIC | CONSTANTS | BITS
+CONSTANT.update(function for function in CONSTANTS if isinstance(function, np.ufunc))

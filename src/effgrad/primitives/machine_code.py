@@ -1,0 +1,204 @@
+"""Machine code of elementwise functions, as the rows of primitives state it.
+
+A row's `Code` writes the LLVM text of one operation on numbers, and says of which types. Compiled programs, fused loops
+and the interpreter of tapes (`effgrad.stage.native`) all write operations by it.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+
+class Writer(Protocol):
+    """A function in the making, to which instructions are written; operands and results are names."""
+
+    def do(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
+
+    def number(self, value: float, kind: str) -> str:
+        """Return a constant of a type."""
+
+    def intrinsic(self, function: str, kind: str, *operands: str) -> str:
+        """Call one of LLVM's own functions."""
+
+    def library(self, function: str, kind: str, *operands: str) -> str:
+        """Call a function of the C library."""
+
+    def compare(self, relation: str, kind: str, a: str, b: str) -> str:
+        """Compare two numbers: "lt", "le", "gt", "ge", "eq", "ne"."""
+
+    def select(self, condition: str, kind: str, yes: str, no: str) -> str:
+        """Choose one of two numbers."""
+
+
+# An emitter gets the writer, the LLVM type in which it computes, and its operands; it returns the name of the result.
+Emitter = Callable[..., str]
+
+
+class Types(Enum):
+    """The types that an operation computes in."""
+
+    FLOATING = "the type of the result, of floating point"
+    ARITHMETIC = "the type of the result, any but bool"
+    COUNTING = "the type of the result, of integers"
+    COMPARING = "the common type of the operands; the result is a truth value"
+    TESTING = "the floating point type of the operand; the result is a truth value"
+    LOGICAL = "truth values of the operands"
+    BITS = "truth values; of integers the same name means another function"
+    CHOOSING = "the type of the result, but for the first operand, a truth value"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Code:
+    """The machine code of one function of `arity` numbers; `integers` is that of whole numbers where it differs.
+
+    Rows of one function have one and the same code.
+    """
+
+    types: Types
+    arity: int
+    emit: Emitter | None
+    integers: Emitter | None = None
+
+
+def is_integer(kind: str) -> bool:
+    """Return whether an LLVM type is one of whole numbers."""
+    return kind in ("i64", "i32")
+
+
+def floating(arity: int, emit: Emitter, integers: Emitter | None = None) -> Code:
+    """The code of a function of floating point numbers."""
+    return Code(Types.FLOATING, arity, emit, integers)
+
+
+@functools.cache
+def intrinsic(name: str, arity: int = 1, integers: str = "") -> Code:
+    """One of LLVM's own functions; `integers` names that of whole numbers."""
+    return floating(arity, _intrinsic(name), _intrinsic(integers) if integers else None)
+
+
+@functools.cache
+def library(name: str, arity: int = 1) -> Code:
+    """A function of the C library."""
+    return floating(arity, lambda body, kind, *operands: body.library(name, kind, *operands))
+
+
+def _intrinsic(name: str) -> Emitter:
+    return lambda body, kind, *operands: body.intrinsic(name, kind, *operands)
+
+
+def operation(of_floats: str, of_integers: str) -> Code:
+    """An instruction for two numbers, by its names."""
+
+    def emit(body: Writer, kind: str, a: str, b: str) -> str:
+        return body.do(f"{of_integers if is_integer(kind) else of_floats} {kind} {a}, {b}")
+
+    return Code(Types.ARITHMETIC, 2, emit)
+
+
+@functools.cache
+def comparison(relation: str) -> Code:
+    """The comparison of two numbers."""
+    return Code(Types.COMPARING, 2, lambda body, kind, a, b: body.compare(relation, kind, a, b))
+
+
+@functools.cache
+def logical(instruction: str, types: Types = Types.LOGICAL) -> Code:
+    """An instruction for two truth values."""
+    return Code(types, 2, lambda body, kind, a, b: body.do(f"{instruction} i1 {a}, {b}"))
+
+
+@functools.cache
+def inversion(types: Types = Types.LOGICAL) -> Code:
+    """The opposite of a truth value."""
+    return Code(types, 1, lambda body, kind, x: body.do(f"xor i1 {x}, true"))
+
+
+@functools.cache
+def scaling(factor: float) -> Code:
+    """The product with a constant."""
+    return floating(1, lambda body, kind, x: body.do(f"fmul {kind} {x}, {body.number(factor, kind)}"))
+
+
+def _negative(body: Writer, kind: str, x: str) -> str:
+    return body.do(f"sub {kind} 0, {x}") if is_integer(kind) else body.do(f"fneg {kind} {x}")
+
+
+def _mod(body: Writer, kind: str, a: str, b: str) -> str:
+    """The remainder with the sign of the divisor."""
+    r = body.do(f"frem {kind} {a}, {b}")
+    zero = body.number(0, kind)
+    negative = [body.compare("lt", kind, value, zero) for value in (r, b)]
+    unlike = body.do(f"xor i1 {negative[0]}, {negative[1]}")
+    moved = body.do(f"and i1 {unlike}, {body.compare('ne', kind, r, zero)}")
+    signed = body.intrinsic("copysign", kind, r, b)
+    exact = body.select(body.compare("eq", kind, r, zero), kind, signed, r)
+    return body.select(moved, kind, body.do(f"fadd {kind} {r}, {b}"), exact)
+
+
+def _rounded_down(body: Writer, kind: str, a: str, b: str) -> tuple[str, str]:
+    """The remainder of whole numbers as C has it, and whether Python's quotient is one less than that of C."""
+    r = body.do(f"srem {kind} {a}, {b}")
+    unlike = body.do(f"icmp slt {kind} {body.do(f'xor {kind} {r}, {b}')}, 0")
+    return r, body.do(f"and i1 {unlike}, {body.do(f'icmp ne {kind} {r}, 0')}")
+
+
+def _integer_mod(body: Writer, kind: str, a: str, b: str) -> str:
+    r, moved = _rounded_down(body, kind, a, b)
+    return body.do(f"add {kind} {r}, {body.do(f'select i1 {moved}, {kind} {b}, {kind} 0')}")
+
+
+def _integer_quotient(body: Writer, kind: str, a: str, b: str) -> str:
+    """The quotient of whole numbers, as Python rounds: down."""
+    _, moved = _rounded_down(body, kind, a, b)
+    quotient = body.do(f"sdiv {kind} {a}, {b}")
+    return body.do(f"sub {kind} {quotient}, {body.do(f'zext i1 {moved} to {kind}')}")
+
+
+def _sign(body: Writer, kind: str, x: str) -> str:
+    zero, one, minus = (body.number(v, kind) for v in (0, 1, -1))
+    positive = body.select(body.compare("gt", kind, x, zero), kind, one, zero)
+    signed = body.select(body.compare("lt", kind, x, zero), kind, minus, positive)
+    return body.select(body.do(f"fcmp uno {kind} {x}, {x}"), kind, x, signed)
+
+
+def _reciprocal(body: Writer, kind: str, x: str) -> str:
+    return body.do(f"fdiv {kind} {body.number(1, kind)}, {x}")
+
+
+def _expit(body: Writer, kind: str, x: str) -> str:
+    e = body.library("exp", kind, body.do(f"fneg {kind} {x}"))
+    return _reciprocal(body, kind, body.do(f"fadd {kind} {body.number(1, kind)}, {e}"))
+
+
+def _clip(body: Writer, kind: str, x: str, low: str, high: str) -> str:
+    return body.intrinsic("minimum", kind, body.intrinsic("maximum", kind, x, low), high)
+
+
+def _xlogy(body: Writer, kind: str, a: str, b: str) -> str:
+    product = body.do(f"fmul {kind} {a}, {body.library('log', kind, b)}")
+    zero = body.number(0, kind)
+    flat = body.do(f"and i1 {body.compare('eq', kind, a, zero)}, {body.do(f'fcmp ord {kind} {b}, {b}')}")
+    return body.select(flat, kind, zero, product)
+
+
+def _size_and_infinity(body: Writer, kind: str, x: str) -> tuple[str, str]:
+    return body.intrinsic("fabs", kind, x), body.number(np.inf, kind)
+
+
+ADD, SUBTRACT, MULTIPLY = operation("fadd", "add"), operation("fsub", "sub"), operation("fmul", "mul")
+NEGATIVE = Code(Types.ARITHMETIC, 1, _negative)
+POSITIVE = Code(Types.ARITHMETIC, 1, lambda body, kind, x: x)
+DIVIDE = floating(2, lambda body, kind, a, b: body.do(f"fdiv {kind} {a}, {b}"))
+MOD, FLOOR_DIVIDE = floating(2, _mod, integers=_integer_mod), Code(Types.FLOATING, 2, None, _integer_quotient)
+SQUARE = floating(1, lambda body, kind, x: body.do(f"fmul {kind} {x}, {x}"))
+RECIPROCAL, SIGN, EXPIT = floating(1, _reciprocal), floating(1, _sign), floating(1, _expit)
+CLIP, XLOGY = floating(3, _clip), floating(2, _xlogy)
+WHERE = Code(Types.CHOOSING, 3, lambda body, kind, condition, yes, no: body.select(condition, kind, yes, no))
+ISNAN = Code(Types.TESTING, 1, lambda body, kind, x: body.do(f"fcmp uno {kind} {x}, {x}"))
+ISINF = Code(Types.TESTING, 1, lambda body, kind, x: body.compare("eq", kind, *_size_and_infinity(body, kind, x)))
+ISFINITE = Code(Types.TESTING, 1, lambda body, kind, x: body.compare("lt", kind, *_size_and_infinity(body, kind, x)))
