@@ -83,6 +83,11 @@ PROGRAMS = {
     "quad": (lambda a: si.quad(lambda t: np.exp(-a * t), 0.0, 1.0)[0], lambda a: (1 - np.exp(-a)) / a),
     "quad_vec": (lambda a: si.quad_vec(lambda t: np.stack([np.exp(-a * t)]), 0.0, 1.0)[0][0],
                  lambda a: (1 - np.exp(-a)) / a),
+    "dblquad": (
+        lambda a: si.dblquad(lambda y, x: a * x * y, 0.0, a, 0.0, lambda x: a + x)[0], lambda a: 17 * a**5 / 24),
+    "nquad": (
+        lambda a: si.nquad(lambda y, x, k: k * np.exp(-k * x) * y, [lambda x, k: (0.0, x), (0.0, np.inf)], (a,))[0],
+        lambda a: 1 / a**2),
     "implicit.root": (implicit.root(lambda x, a: x**2 - a, lambda a: math.sqrt(a)), np.sqrt),
 }  # fmt: skip
 
@@ -119,6 +124,13 @@ def test_second_derivatives_in_every_nesting(name):
     for second in compiled:
         np.testing.assert_allclose([second(a) for a in A], expected, rtol=1e-6)
     np.testing.assert_allclose(np.diag(hessian(lambda a: np.sum(vmap(f)(a)))(A)), expected, rtol=1e-6)
+
+
+def test_nested_integrals_have_second_derivatives():
+    f, exact = PROGRAMS["dblquad"]
+    expected = grad(grad(exact))(1.3)
+    assert grad(grad(f))(1.3) == pytest.approx(expected, rel=1e-9)
+    assert compile(grad(grad(f)))(1.3) == pytest.approx(expected, rel=1e-9)
 
 
 def test_pytrees_of_solutions_inside_a_larger_program():

@@ -173,12 +173,15 @@ class Captured:
         self.paths: dict[Any, Paths] = {}
 
     def bound(self, values: Sequence[Value]) -> Function:
-        """The function for some values of what it closes over."""
+        """The function for some values of what it closes over; its `at_primals` is the one for their plain values."""
 
         @functools.wraps(self.f)
         def called(*args: Value, **kwargs: Value) -> Value:
             return self.called(values, args, kwargs)
 
+        plain_values = [*map(plain, values)]
+        if not any(isinstance(value, Tracer) for value in plain_values):
+            called.at_primals = lambda *args: self.called(plain_values, args, {})  # type: ignore[attr-defined]
         return called
 
     def called(self, values: Sequence[Value], args: Value, kwargs: Value) -> Value:

@@ -39,7 +39,7 @@ from effgrad.toolbox.frozen import (
 )
 from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
-from effgrad.toolbox.quadrature import quad_rule, quad_vec_rule
+from effgrad.toolbox.quadrature import nquad_rule, quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope
 from effgrad.toolbox.solutions import Constant, Solution, with_value
 from effgrad.toolbox.switches import refuse_moving_switches, uses_derivatives
@@ -365,7 +365,7 @@ def _odeint(call: Call) -> Value:
 RULES: list[tuple[Value, str, Value]] = [
     *integrate.RULES,
     (scipy.integrate, "quad", quad_rule),
-    (scipy.integrate._quadpack_py, "quad", quad_rule),
+    *((owner, "nquad", nquad_rule) for owner in (scipy.integrate, scipy.integrate._quadpack_py)),
     (scipy.integrate, "solve_ivp", _solve_ivp),
     (scipy.integrate, "odeint", _odeint),
     (scipy.integrate, "solve_bvp", solve_bvp_rule),

@@ -144,6 +144,8 @@ class Observed:
         self.f, self.args, self.traced = f, args, traced_inside(args)
 
     def __call__(self, *args: Value) -> Value:
+        if self.traced and hasattr(self.f, "at_primals"):
+            return plain_tree(self.f.at_primals(*args, *plain_tree(self.args)))
         if self.traced:
             # Once it is known, no operation of a solver's evaluation reaches the derivative around.
             with Frozen() as activation:

@@ -1,6 +1,7 @@
-"""`scipy.integrate.quad` and `quad_vec`: integrals of functions of traced values.
+"""`scipy.integrate.quad`, `nquad` and `quad_vec`: integrals of functions of traced values.
 
-`quad` is differentiated by `effgrad.functions.scipy.integrate`. For `quad_vec`, SciPy integrates plain numbers, and the
+`quad` is differentiated by `effgrad.functions.scipy.integrate`, and so is each of the nested integrals of `nquad`, by
+which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the
 value is SciPy's. The derivative is that of a sum by the rule of Gauss and Legendre on intervals that are halved until
 that rule and one of fewer points agree to rounding.
 """
@@ -9,11 +10,19 @@ import numpy as np
 import scipy.integrate
 
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.integrate import COARSE_POINTS, COARSE_WEIGHTS, POINTS, WEIGHTS, integral, integrand_term
-from effgrad.functions.scipy.tables import Calling, reals, traced_inside
+from effgrad.functions.scipy.integrate import (
+    COARSE_POINTS,
+    COARSE_WEIGHTS,
+    POINTS,
+    WEIGHTS,
+    by_parts,
+    integral,
+    integrand_term,
+)
+from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
-from effgrad.toolbox.frozen import Function, Value, gathered, number
+from effgrad.toolbox.frozen import Function, Observed, Value, gathered, number, plain_tree
 from effgrad.toolbox.solutions import with_value
 
 # How often an interval is halved, and how many there are, before the integrand counts as one that is not smooth.
@@ -80,6 +89,60 @@ def quad_vec_rule(call: Call) -> Value:
     if low == high:
         total = (b - a) * gathered(f(a, *args))
     return (with_value(total, result[0]), *result[1:])
+
+
+class Nested:
+    """An integral over several variables, the first of them innermost, as `nquad` computes it on plain numbers.
+
+    `ranges` and `options` are functions of the variables further out, and then of `args`.
+    """
+
+    def __init__(self, func: Function, ranges: list[Function], options: list[Function], args: Value) -> None:
+        self.func, self.ranges, self.options, self.args = func, ranges, options, args
+        self.plain = Observed(func, args), [Observed(f, args) for f in ranges], [Observed(f, args) for f in options]
+
+    def value(self, depth: int, *outer: float) -> Value:
+        """SciPy's integral over the first `depth` variables, on plain numbers, at a place of the others."""
+        func, ranges, options = self.plain
+        return scipy.integrate.nquad(func, ranges[:depth], args=outer, opts=options[:depth])[0]
+
+    def traced(self, depth: int, *outer: Value) -> Value:
+        """The integral over the first `depth` variables with its derivatives, at a place of the others."""
+        if not depth:
+            return self.func(*outer, *self.args)
+        low, high = map(gathered, self.ranges[depth - 1](*outer, *self.args))
+        reals("integrate.nquad", low, high)
+        given = plain_tree(self.options[depth - 1](*outer, *self.args))
+        require(given.get("weight") is None, "integrate.nquad", "no weight")
+        place = number(gathered(list(outer))) if outer else ()
+
+        def like(t: float) -> float:
+            return float(self.value(depth - 1, float(t), *place) if depth > 1 else self.plain[0](float(t), *place))
+
+        a, b = float(number(low)), float(number(high))
+        if "points" in given:
+            given["points"] = [t for t in given["points"] if a <= t <= b]
+        info = scipy.integrate.quad(like, a, b, **(given | {"full_output": 1}))[2]
+        return by_parts(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info)
+
+
+@rule_of(scipy.integrate.nquad, "func")
+def nquad_rule(call: Call) -> Value:
+    """The rule of `nquad`."""
+    ranges, options = call.arguments["ranges"], call.get("opts") or {}
+    listed = [options] * len(ranges) if isinstance(options, dict) else options
+    args = call.get("args") or ()
+    nested = Nested(call.arguments["func"], [*map(_function, ranges)], [*map(_function, listed)], args)
+    func, plain_ranges, plain_options = nested.plain
+    result = call.run(func=func, ranges=plain_ranges, opts=plain_options)
+    if not any(f.traced for f in (func, *plain_ranges)):
+        return result
+    return (with_value(nested.traced(len(ranges)), result[0]), *result[1:])
+
+
+def _function(given: Value) -> Function:
+    """A range or the options of an integral, as a function of the variables further out."""
+    return given if callable(given) else lambda *outer: given
 
 
 def _quad(*args: Value, **kwargs: Value) -> Value:

@@ -6,8 +6,8 @@ exact as that rule is for the integrand's derivative. Piessens, de Doncker-Kapen
 (1983).
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import scipy.integrate
 
@@ -19,6 +19,8 @@ from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
 COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(10))
+Interval: TypeAlias = tuple[float, float]
+Term: TypeAlias = Callable[[float], Any]
 # An interval that QUADPACK chose is not halved more often where the integrand is smooth.
 SMOOTH = 8
 
@@ -41,53 +43,73 @@ def integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **
     result, error, info, *rest = _quad(value, low, high, full_output=1, **options)
     if not traced:
         return (result, error, info, *rest) if full_output else (result, error)
-    total: Any = (b - a) * func(a, *args) if low == high else 0.0
-    count = info["last"] if low != high else 0
-    intervals = list(zip(info["alist"][:count], info["blist"][:count], strict=True))
-
-    def term(t: float) -> Any:
-        return integrand_term(func, t, a, b, args)
-
-    for start, end, terms in _smooth_parts(term, intervals):
-        total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
+    total = by_parts(func, func, a, b, args, info)
     require(np.isrealobj(plain(total)), "integrate.quad", "no weight and no complex function")
     total = total + (result - float(plain(total)))  # the value is QUADPACK's
     return (total, error, info, *rest) if full_output else (total, error)
 
 
-def _smooth_parts(term: Any, intervals: list[tuple[float, float]]) -> Iterator[tuple[float, float, list[Any]]]:
-    """The intervals, halved until a polynomial is the integrand there, with its values at the points of the rule.
+def by_parts(func: Any, like: Any, a: Any, b: Any, args: Any, info: dict[str, Any]) -> Any:
+    """The integral by the rule of Gauss and Legendre, on the intervals that QUADPACK chose, by its `info`.
+
+    `like` is `func`, or has its values and no derivatives: it says where the integrand is smooth.
+    """
+    if float(plain(a)) == float(plain(b)):
+        return (b - a) * func(a, *args)
+    count = info["last"]
+    intervals = list(zip(info["alist"][:count], info["blist"][:count], strict=True))
+
+    def term(t: float) -> Any:
+        return integrand_term(func, t, a, b, args)
+
+    def value(t: float) -> Any:
+        return integrand_term(like, t, plain(a), plain(b), plain_tree(args))
+
+    total: Any = 0.0
+    for start, end, terms in _smooth_parts(term, term if like is func else value, intervals):
+        total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
+    return total
+
+
+def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator[tuple[float, float, list[Any]]]:
+    """The intervals, halved until a polynomial is the integrand there, with its terms at the points of the rule.
 
     What is not smooth, as a kink, is left in intervals that are too short to count, also in a derivative. But where the
     integrand jumps, the derivative depends on how the place does; and the derivative of one with a kink jumps.
     """
-    waiting = [(start, end, 0, _at(term, start, end, POINTS)) for start, end in intervals]
+    waiting = [(start, end, 0, _at(like, start, end, POINTS)) for start, end in intervals]
     whole = sum(abs(end - start) for start, end in intervals)
     usual = sum(abs(end - start) * np.abs(plain_tree(terms)) @ WEIGHTS for start, end, _, terms in waiting) / (
         whole or 1
     )
     while waiting:
         start, end, halved, terms = waiting.pop()
-        fine, coarse = plain_tree(terms), plain_tree(_at(term, start, end, COARSE_POINTS))
+        fine, coarse = plain_tree(terms), plain_tree(_at(like, start, end, COARSE_POINTS))
         rounding = 1e4 * np.finfo(np.result_type(*fine)).eps * usual
-        if abs(np.dot(fine, WEIGHTS) - np.dot(coarse, COARSE_WEIGHTS)) <= rounding:
-            yield start, end, terms
-            continue
+        smooth = abs(np.dot(fine, WEIGHTS) - np.dot(coarse, COARSE_WEIGHTS)) <= rounding
         short = abs(end - start) <= 1e-12 * whole
-        of_second_order = any(isinstance(t, Tracer) and depends(t.primal) for t in terms)
-        if (short and np.ptp(fine) > 1e-4 * usual) or (halved > SMOOTH and of_second_order):
-            raise NoRule(
-                "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
-                f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"
-            )
-        if short:
-            yield start, end, terms
+        if not smooth:
+            _refuse_jump(term, start, (short and np.ptp(fine) > 1e-4 * usual), halved > SMOOTH)
+        if smooth or short:
+            yield start, end, terms if like is term else _at(term, start, end, POINTS)
         else:
             middle = (start + end) / 2
-            waiting += [(*half, halved + 1, _at(term, *half, POINTS)) for half in ((start, middle), (middle, end))]
+            waiting += [(*half, halved + 1, _at(like, *half, POINTS)) for half in ((start, middle), (middle, end))]
 
 
-def _at(term: Any, start: float, end: float, points: Any) -> list[Any]:
+def _refuse_jump(term: Term, start: float, jumps: bool, kinked: bool) -> None:
+    """Refuse an integrand that jumps near `start`; if it may have a kink there, refuse its second derivative."""
+    if not jumps and kinked:
+        at = term(start)
+        jumps = isinstance(at, Tracer) and depends(at.primal)
+    if jumps:
+        raise NoRule(
+            "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
+            f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"
+        )
+
+
+def _at(term: Term, start: float, end: float, points: Any) -> list[Any]:
     return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
 
 

@@ -27,7 +27,7 @@ WRITTEN_IN_NUMPY = {
     "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
     "sparse": "permute_dims swapaxes",
     "sparse.linalg": "aslinearoperator expm_multiply lobpcg lsmr lsqr matrix_power onenormest",
-    "integrate": "cumulative_trapezoid dblquad fixed_quad nquad romb simpson tplquad trapezoid",
+    "integrate": "cumulative_trapezoid dblquad fixed_quad romb simpson tplquad trapezoid",
 }
 # Functions of no number that a derivative could be taken by, or constant in steps.
 CONSTANTS = {
