@@ -17,7 +17,7 @@ from effgrad.functions.scipy.tables import Calling, reals, traced_inside
 from effgrad.primitives.primitive import Primitive, general
 
 Value: TypeAlias = Any
-Solver: TypeAlias = Callable[[Matrix, Value], Value]
+Solver: TypeAlias = Callable[..., Value]  # of a matrix, a right-hand side and perhaps a start
 superlu = scipy.sparse.linalg.splu  # as it is outside of derivatives
 
 
@@ -49,8 +49,8 @@ class System:
             mine._transposed = other
         return mine._transposed
 
-    def value(self, b: Value, data: Value) -> Value:
-        return self.solve(sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size)), b)
+    def value(self, b: Value, data: Value, *start: Value) -> Value:
+        return self.solve(sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size)), b, *start)
 
 
 class Factors:
@@ -99,12 +99,12 @@ class Iterative:
             options["M"] = options["M"].T
         return Iterative(self.name, options)
 
-    def __call__(self, matrix: Matrix, b: Value) -> Value:
+    def __call__(self, matrix: Matrix, b: Value, start: Value = None) -> Value:
         if np.ndim(b) == 2:
             return np.stack([self(matrix, column) for column in b.T], axis=1)
         if not np.any(b):
             return np.zeros(len(b), np.result_type(b, matrix.data))
-        x, info = ITERATIVE[self.name](matrix, b, **self.options)
+        x, info = ITERATIVE[self.name](matrix, b, x0=start, **self.options)
         if info:
             raise NotDifferentiable(
                 f"scipy.sparse.linalg.{self.name} did not converge (info={info}), and what it returned has no "
@@ -133,7 +133,22 @@ solution: Primitive = general(
 )
 
 
-def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None) -> Value:
+def _without_start(rule: Any) -> Any:
+    return lambda change, y, b, data, start, system: rule(change, y, b, data, system=system)
+
+
+# The solution that an iterative method finds from a start, on which the exact one does not depend.
+started: Primitive = general(
+    lambda b, data, start, system: system.value(b, data, start),
+    jvp=(*map(_without_start, solution.pushes), None),
+    vjp=(*map(_without_start, solution.pulls), None),
+    name="sparse_solve_from",
+)
+
+
+def solved(
+    matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None, start: Value = None
+) -> Value:
     """The solution of a system of a sparse matrix, of which some parts are traced."""
     n, m = matrix.shape
     if n != m or np.shape(plain(b))[0] != n:
@@ -143,7 +158,8 @@ def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None
     if follow is not None:
         system._follow = System(rows, columns, n, follow)
         system._follow._follow = system._follow
-    return solution(b if isinstance(b, Tracer) else np.asarray(b), data, system=system)
+    b = b if isinstance(b, Tracer) else np.asarray(b)
+    return solution(b, data, system=system) if start is None else started(b, data, start, system=system)
 
 
 def _dense(b: Value) -> Value:
@@ -215,9 +231,9 @@ def _iterative(name: str) -> Value:
             A = _as_sparse(A, name)
         if traced_inside(list(options.values())):
             raise NoRule(f"scipy.sparse.linalg.{name}: only A, b and x0 may be traced; make the others constants")
-        start = {} if x0 is None else {"x0": np.asarray(plain(x0))}
+        start = x0 if x0 is None or isinstance(x0, Tracer) else np.asarray(x0)
         silent = {key: value for key, value in options.items() if "callback" not in key}
-        return solved(A, b, Iterative(name, {**options, **start}), Iterative(name, silent)), 0
+        return solved(A, b, Iterative(name, options), Iterative(name, silent), start), 0
 
     return rule
 
