@@ -8,7 +8,19 @@ import pytest
 import scipy.integrate as si
 import scipy.linalg
 
-from effgrad import NoRule, NotDifferentiable, checkpoint, differential, grad, jacobian, jvp, second_order, taylor, vjp
+from effgrad import (
+    NoRule,
+    NotDifferentiable,
+    checkpoint,
+    compile,
+    differential,
+    grad,
+    jacobian,
+    jvp,
+    second_order,
+    taylor,
+    vjp,
+)
 from effgrad.modes import REVERSE, Forward
 from effgrad.toolbox import slopes
 
@@ -158,6 +170,35 @@ def test_times_of_events_are_as_exact_as_steps():
     np.testing.assert_allclose(found[4], 0.0, atol=1e-10)
 
 
+def bounced(p, number=3, **options):
+    """When a ball that falls from a height, and keeps a part of its speed, meets the ground for the last time."""
+
+    def ground(t, y):
+        return y[0]
+
+    ground.terminal, ground.direction = True, -1
+    height, gravity, kept = p
+    t, y = 0.0, [height, 0.0]
+    for _ in range(number):
+        result = si.solve_ivp(lambda t, y: [y[1], -gravity], (t, t + 100.0), y, events=ground, **options)
+        t, y = result.t[-1], [0.0, -kept * result.y[1, -1]]
+    return t
+
+
+@pytest.mark.parametrize("choice", ["solution", "steps"])
+def test_a_ball_bounces(choice):
+    """It lands after sqrt(2 h / g), and then flies twice as long, times the part of its speed that it has kept."""
+
+    def exact(p):
+        return np.sqrt(2 * p[0] / p[1]) * (1 + 2 * p[2] + 2 * p[2] ** 2)
+
+    p = np.array([10.0, 9.81, 0.8])
+    with differential.definition(choice):
+        np.testing.assert_allclose(grad(bounced)(p), grad(exact)(p), rtol=1e-12)
+        np.testing.assert_allclose(jacobian(grad(bounced))(p), jacobian(grad(exact))(p), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(compile(grad(bounced))(p), grad(exact)(p), rtol=1e-12)
+
+
 def test_stiff_problem():
     """The solution of y' = a - k (y - a t) tends to a t."""
 
@@ -270,11 +311,11 @@ def stiff(p, calls):
 def test_a_right_hand_side_is_compiled_once():
     """Each of its evaluations was one of Python, of which a derivative needs thousands."""
     p, calls = np.array([0.04, 3e7, 1e4]), []
-    slopes._programs.cache_clear()
+    slopes._compiled.cache_clear()
     first = grad(lambda p: stiff(p, calls))(p)
     number = len(calls)
     again = grad(lambda p: stiff(p, calls))(2 * p)
-    assert slopes._programs.cache_info().misses == 1 and slopes._programs.cache_info().hits == 1
+    assert slopes._compiled.cache_info().misses == 1 and slopes._compiled.cache_info().hits == 1
     plain = []
     stiff(p, plain)
     assert number < 3 * len(plain) + 2000

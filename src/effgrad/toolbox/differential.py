@@ -302,8 +302,12 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
 
 def _of_events(call: Call, result: Value, path: Trajectory, events: list[Function]) -> dict[str, Value]:
     """The times of events, and the states there."""
-    args, state = call.get("args") or (), path.at if call.choice == "steps" else path.by_a_step
-    exact = [_times_of(state, event, args, found) for event, found in zip(events, result.t_events, strict=True)]
+    args, steps = tuple(call.get("args") or ()), call.choice == "steps"
+    state = path.at if steps else path.by_a_step
+    exact = [
+        joined([_crossing(path, event, args, t, steps) for t in found]) if len(found) else found
+        for event, found in zip(events, result.t_events, strict=True)
+    ]
     states = [
         with_value(np.stack([state(t[i], number(t)[i]) for i in range(len(y))]), y) if len(y) else y
         for t, y in zip(exact, result.y_events, strict=True)
@@ -320,23 +324,38 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
     return np.concatenate([first, path.at(t[1:], plain_t[1:])], axis=1) if len(plain_t) > 1 else first
 
 
-def _times_of(state: Function, event: Function, args: Sequence[Value], found: Value) -> Value:
-    """The times of an event: roots of the event function along the solution, whose `state` at a time is given."""
-    if not len(found):
-        return found
+def _crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float, steps: bool) -> Value:
+    """The time of an event: the root of its function along the solution, near the one that the solver has found.
 
-    def crossing(t: float) -> Value:
-        def residual(t: Value) -> Value:
-            value = gathered(event(t, state(t, number(t)), *args))
-            return np.reshape(value, ()) if np.ndim(value) else value
+    Along the exact solution the function changes as along the slope; along the `steps`, as along their interpolant.
+    """
 
-        at_primals = frozen(residual)
-        for _ in range(NEWTON):  # from the program's time to that of the exact solution
-            slope = slope_at(at_primals, np.float64(t))
-            t = t - at_primals(np.float64(t)) / slope if slope else t
-        return follow_each(residual, np.float64(t), at_primals, "scipy.integrate.solve_ivp: an event")
+    def value(t: Value, y: Value) -> Value:
+        found = gathered(event(t, y, *args))
+        return np.reshape(found, ()) if np.ndim(found) else found
 
-    return joined([crossing(t) for t in found])
+    def residual(t: Value) -> Value:
+        return value(t, (path.at if steps else path.by_a_step)(t, number(t)))
+
+    def at_primals(t: float) -> Value:
+        return frozen(value)(np.float64(t), path.plain(t)) if not steps else frozen(residual)(np.float64(t))
+
+    def slope(t: float) -> Value:
+        if steps:
+            return slope_at(frozen(residual), np.float64(t))
+        y = path.plain(t)
+        change = path.slope(t, y)
+        return slope_at(frozen(lambda s: value(t + s, y + s * change)), np.float64(0.0))
+
+    rate = slope(t)
+    for _ in range(NEWTON):  # from the program's time to that of the exact solution
+        if not rate:
+            break
+        step = at_primals(t) / rate
+        t = t - step
+        if abs(step) <= 1e-15 * abs(t):
+            break
+    return follow_each(residual, np.float64(t), at_primals, "scipy.integrate.solve_ivp: an event", slope)
 
 
 # odeint

@@ -141,26 +141,31 @@ def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Val
     return corrected(residual, z, point, inverse)
 
 
-def follow_each(residual: Function, z: Value, at_primals: Function, name: str) -> Value:
-    """Do what `follow` does for a number, or an array of numbers each of which has an equation of its own."""
+def follow_each(
+    residual: Function, z: Value, at_primals: Function, name: str, slope_of: Function | None = None
+) -> Value:
+    """Do what `follow` does for a number, or an array of numbers each of which has an equation of its own.
+
+    `slope_of` is the derivative of `at_primals`, which is found from it otherwise.
+    """
     value = residual(z)
     _check_sizes(value, z, name)
     if not depends(value):
         return z
-    point, slope = z, _slope(at_primals, z, name)
+    find = slope_of or functools.partial(slope_at, at_primals)
+    point, slope = z, _usable(find(z), name)
     for _ in range(STEPS):
         step = at_primals(point) / slope
         point = point - step
         if np.all(np.abs(step) <= 1e-15 * np.abs(point)):
             break
-        slope = _slope(at_primals, point, name)
+        slope = _usable(find(point), name)
     _check_near(z, point, step, name)
-    _check_isolated(slope_at(at_primals, _beside(point)) / slope - 1, name)
+    _check_isolated(find(_beside(point)) / slope - 1, name)
     return corrected(residual, z, point, lambda change: change / slope)
 
 
-def _slope(f: Function, z: Value, name: str) -> Value:
-    slope = slope_at(f, z)
+def _usable(slope: Value, name: str) -> Value:
     if not np.all(np.isfinite(slope)) or np.any(slope == 0):
         raise _singular(name, "the derivative of the function is zero there or not finite")
     return slope

@@ -38,8 +38,11 @@ class Step(NamedTuple):
 class Method(Protocol):
     """A one-step method."""
 
-    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
-        """The step of length `h` from `y` at `t`; `stages` are SciPy's own, for a method that solves for them."""
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
+        """The step of length `h` from `y` at `t`, for y' = f(t, y).
+
+        `slope` is f on plain numbers, and `stages` are SciPy's own, for a method that solves for them.
+        """
 
 
 class Explicit:
@@ -48,9 +51,9 @@ class Explicit:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
-    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
         """Take one step; the interpolant of order 7 of DOP853 evaluates three more stages, when it is asked for."""
-        kind, f = self.kind, slope.f
+        kind = self.kind
         slopes = [f(t, y)]
         for row, c in zip(kind.A[1:], kind.C[1:], strict=True):
             slopes.append(f(t + c * h, y + h * _combined(row, slopes)))
@@ -109,7 +112,7 @@ INTERPOLATION = np.linalg.inv(POINTS[:, None] ** (POWERS + 1)).T
 class Implicit:
     """Radau's method of order 5: Hairer and Wanner, Solving Ordinary Differential Equations II (1996), section IV.8."""
 
-    def step(self, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
         """Take one step, near SciPy's stages."""
         n, name = len(y), "scipy.integrate: a step of Radau's method"
         start, state, length = number(t), number(y), number(h)
@@ -127,7 +130,7 @@ class Implicit:
             return lambda b: inverse @ b
 
         point = polished(lambda z: residual(z, slope, start, state, length), stages, name, 1.0, solver)
-        moved = corrected(lambda z: residual(z, slope.f, t, y, h), point, point, solver(point))
+        moved = corrected(lambda z: residual(z, f, t, y, h), point, point, solver(point))
         changes = np.reshape(moved, (3, n))
         matrix = np.matmul(np.transpose(changes), INTERPOLATION)
         return Step(t, h, y + changes[2], lambda x: _shifted(y, _polynomial(matrix, x), x))
@@ -168,7 +171,7 @@ class Trajectory:
         self.start = y
         self.method = METHODS[grid.kind]
         for start, end, stages in zip(times[:-1], times[1:], grid.stages, strict=True):
-            step = self.method.step(slope, start, y, end - start, stages)
+            step = self.method.step(slope.f, slope, start, y, end - start, stages)
             self.steps.append(step)
             y = step.end
         self.end = y
@@ -177,17 +180,27 @@ class Trajectory:
         """The state at one time by a shorter step to it: as exact as the steps are, unlike the interpolant."""
         if self.grid.kind is Radau:
             return self.at(t, plain_t)
+        place = int(self._places(plain_t))
+        y = self.steps[place - 1].end if place else self.start
+        return self.method.step(self.slope.f, self.slope, self.times[place], y, t - self.times[place], None).end
+
+    def plain(self, t: float) -> Value:
+        """The state `by_a_step` on plain numbers."""
+        if self.grid.kind is Radau:
+            return number(self.at(t, t))
+        place = int(self._places(t))
+        start, y = self.grid.times[place], number(self.steps[place - 1].end if place else self.start)
+        return self.method.step(self.slope, self.slope, start, y, t - start, None).end
+
+    def _places(self, t: Value) -> Value:
+        """The numbers of the steps that some plain times are in."""
         ends = np.asarray(self.grid.times)
         sign = 1.0 if ends[-1] >= ends[0] else -1.0
-        place = int(np.clip(np.searchsorted(sign * ends, sign * plain_t, side="left") - 1, 0, len(ends) - 2))
-        y = self.steps[place - 1].end if place else self.start
-        return self.method.step(self.slope, self.times[place], y, t - self.times[place], None).end
+        return np.clip(np.searchsorted(sign * ends, sign * np.asarray(t), side="left") - 1, 0, len(ends) - 2)
 
     def at(self, t: Value, plain_t: Value) -> Value:
         """The states at some times, as columns; `plain_t` are their plain values."""
-        ends = np.asarray(self.grid.times)
-        sign = 1.0 if ends[-1] >= ends[0] else -1.0
-        place = np.clip(np.searchsorted(sign * ends, sign * np.asarray(plain_t), side="left") - 1, 0, len(ends) - 2)
+        place = self._places(plain_t)
         if np.ndim(plain_t) == 0:
             return self.steps[int(place)].at(t)
         columns, order = [], []

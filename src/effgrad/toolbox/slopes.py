@@ -1,7 +1,7 @@
 """The right-hand side of a differential equation on plain numbers, compiled when it has been asked for often enough.
 
 A solver evaluates it thousands of times for one derivative. Its program is staged once for each solution, which takes
-milliseconds; equal graphs share what is compiled, so that a second solution compiles nothing.
+milliseconds; equal graphs share what is compiled, so that a second solution compiles nothing, and uses it sooner.
 """
 
 import functools
@@ -20,8 +20,9 @@ from effgrad.stage.passes import structure
 from effgrad.stage.replay import body, replay
 from effgrad.toolbox.frozen import Frozen, Function, Value, jacobian_at, number
 
-# So many evaluations, and it is compiled; a few of them take less time than staging does.
-OFTEN = 100
+# After few evaluations, which take as long as staging does, it is looked for among what is compiled; after many it is
+# compiled.
+FEW, OFTEN = 10, 100
 # The Jacobian of a larger system is not compiled.
 LARGEST = 300
 
@@ -48,11 +49,23 @@ class _Structured:
         return hash(self.key)
 
 
-@functools.lru_cache(64)
-def _programs(structured: _Structured) -> Programs:
-    """The programs of a graph of what is closed over, t and y."""
-    graph = structured.graph
+class Compiled:
+    """The programs of a graph of what is closed over, t and y, once a solution has asked for them."""
 
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.wanted = graph, False
+
+    @functools.cached_property
+    def programs(self) -> Programs:
+        return _programs(self.graph)
+
+
+@functools.lru_cache(64)
+def _compiled(structured: _Structured) -> Compiled:
+    return Compiled(structured.graph)
+
+
+def _programs(graph: Graph) -> Programs:
     def value(t: Value, y: Value, *closed: Value) -> Value:
         return replay(graph, [*closed, t, y])[0]
 
@@ -75,6 +88,7 @@ class Slope:
 
     def __init__(self, f: Function) -> None:
         self.f, self.count = f, 0
+        self.found: Compiled | None = None
         self.programs: Programs | None = None
         self.closed: list[Value] = []
 
@@ -110,8 +124,10 @@ class Slope:
     def _compiled(self, t: float, y: Value) -> bool:
         if self.programs is None and not depends(y):
             self.count += 1
-            if self.count == OFTEN:
-                self._compile(t, y)
+            if self.count == FEW:
+                self._find(t, y)
+            if self.found is not None and (self.found.wanted or self.count >= OFTEN):
+                self.found.wanted, self.programs = True, self.found.programs
         return self.programs is not None and not depends(y)
 
     def staged(self, t: float, y: Value) -> tuple[list[Value], Graph] | None:
@@ -121,8 +137,8 @@ class Slope:
         except (EffgradError, TypeError):
             return None
 
-    def _compile(self, t: float, y: Value) -> None:
-        """Compile it; where it branches, or cannot be staged, it stays as it is."""
+    def _find(self, t: float, y: Value) -> None:
+        """Look it up by its graph; where it branches, or cannot be staged, it stays as it is."""
         closed, graph = self.staged(t, y) or ([], None)
         if graph is not None and not graph.guards and graph.outputs[0].dtype == float:
-            self.closed, self.programs = [number(value) for value in closed], _programs(_Structured(graph))
+            self.closed, self.found = [number(value) for value in closed], _compiled(_Structured(graph))
