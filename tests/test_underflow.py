@@ -188,3 +188,33 @@ def test_a_partial_of_pythons_numbers_raises_only_where_the_function_does(name):
         for partial in filter(callable, row.partials):
             with contextlib.suppress(EffgradError):  # an order, which has no derivative
                 partial(value, *args)
+
+
+def twice(f, x):
+    """The second derivative of a function of one number, by each order of the modes."""
+    forward = lambda g: lambda x: jvp(g, (x,), (1.0,))[1]  # noqa: E731
+    orders = (forward(forward(f)), forward(grad(f)), grad(forward(f)), grad(grad(f)), compile(grad(grad(f))))
+    return [order(x) for order in orders]
+
+
+@pytest.mark.parametrize("x", [0.5, 1e3, 1e8, 1e30, 1e50, 1e-50])
+def test_the_second_derivative_of_hypot_has_its_digits_along_the_longer_side(x):
+    with mpmath.workdps(60):
+        expected = float(1 / mpmath.sqrt(1 + mpmath.mpf(x) ** 2) ** 3)
+    for f in (lambda x: np.hypot(x, 1.0), lambda x: np.hypot(-1.0, x)):
+        np.testing.assert_allclose(twice(f, x), expected, rtol=1e-14)
+        np.testing.assert_allclose(twice(f, -x), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("x", [1e3, 1e40, 1e60])
+def test_the_second_derivative_of_a_quotient_divides_by_no_cube(x):
+    np.testing.assert_allclose(twice(lambda x: 1 / (1 + x * x), x), 6 / x / x / x / x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e-80, 1.0, 1e150, 1e200])
+def test_a_correlation_is_right_at_every_scale(scale):
+    y, v = np.array([2.0, 1.0, 4.0, 3.0]), np.array([1.0, 3.0, 2.0, 5.0])
+    correlation = lambda x: scipy.stats.pearsonr(x, y)[0]  # noqa: E731
+    expected = grad(lambda v: np.corrcoef(v, y)[0, 1])(v) / scale
+    np.testing.assert_allclose(grad(correlation)(v * scale), expected, rtol=1e-9)
+    np.testing.assert_allclose(jvp(correlation, (v * scale,), (X[[0, 1, 2, 0]],))[1], expected @ X[[0, 1, 2, 0]])

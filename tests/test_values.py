@@ -152,6 +152,53 @@ def test_values_and_derivatives_of_single_calls(row):
         np.testing.assert_allclose(found, wanted, atol=1e-8)
 
 
+# Programs whose steps Python and NumPy take differently for a number: Python raises errors, or gives complex numbers.
+NUMBERS = {
+    "divide": (lambda x: np.divide(1.0, x), 0.0),
+    "true_divide by 0": (lambda x: np.true_divide(x, 0), 1.0),
+    "power that overflows": (lambda x: np.power(x, -2), 1e-160),
+    "power of 0": (lambda x: np.power(x, -2), 0.0),
+    "root of a negative number": (lambda x: np.power(x, 0.5), -1.0),
+    "power of a negative number": (lambda x: np.power(-1.0, x), 0.5),
+    "float_power": (lambda x: np.float_power(x, -2), 1e-160),
+    "remainder": (lambda x: np.remainder(x, 0.0), 1.0),
+    "divmod": (lambda x: np.divmod(x, 0.0)[1], 1.0),
+    "ldexp": (lambda x: np.ldexp(x, 5000), 1.0),
+    "a quotient by a product": (lambda x: 1 / np.multiply(x, 0.0), 1.0),
+    "a quotient by a negative number": (lambda x: 1 / np.negative(x), 0.0),
+    "a quotient by a number of NumPy's": (lambda x: 1 / np.float64(x), 0.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", NUMBERS)
+def test_a_ufunc_makes_a_number_of_numpys_of_one_of_pythons(row):
+    f, x = NUMBERS[row]
+    for found in (jvp(f, (x,), (1.0,))[0], vjp(f, x)[0], compile(lambda x: vjp(f, x)[0])(x)):
+        np.testing.assert_array_equal(found, f(x))
+        assert type(found) is np.float64
+    with pytest.raises((ZeroDivisionError, OverflowError)):
+        grad(lambda x: 1 / x**200)(1e-160)
+
+
+Z = np.random.default_rng(8).uniform(-1, 1, (4, 3, 2, 2)) @ [1, 1j]
+SUMMED = {
+    "Frobenius norm": lambda z: np.linalg.norm(z, "fro"),
+    "norm": np.linalg.norm,
+    "tensordot": lambda z: np.tensordot(z, z, axes=0),
+    "dot": lambda z: np.dot(z.T, z),
+}
+
+
+@pytest.mark.parametrize("row", SUMMED)
+def test_sums_are_rounded_as_in_numpy_however_the_elements_lie(row):
+    f, z = SUMMED[row], Z[..., 0]
+    for x in (z.real, z):
+        for laid in (x, np.asfortranarray(x), x.T, x[::-1], np.repeat(x, 2, axis=-1)[..., ::2], x[::2].T):
+            np.testing.assert_array_equal(jvp(f, (laid,), (np.ones_like(laid),))[0], f(laid))
+            np.testing.assert_array_equal(vjp(f, laid)[0], f(laid))
+
+
 def test_what_numpy_rejects():
     with pytest.raises(ValueError, match="order must be non-negative"):
         grad(lambda x: np.sum(np.diff(x, n=-1)))(V)

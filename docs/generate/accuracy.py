@@ -603,8 +603,8 @@ HEAD = f"""# Accuracy of every rule
 and twice, by either of the other, at a grid of points with the edges of its domain, and compared with its definition,
 differentiated by [mpmath](https://mpmath.org) at {DIGITS} digits. The errors are the largest found, in ulps: the
 distance to the next double at the exact value. They contain those of SciPy's own functions. Near a zero of a
-derivative, an ulp is that of the small number there, and differences in a rule show: a second derivative of `hypot`
-along its longer side, the tail of `tanh`, whose `1 - y*y` is exact to 2^-53 but not relatively.
+derivative, an ulp is that of the small number there, and differences in a rule show: the tail of `tanh`, whose
+`1 - y*y` is exact to 2^-53 but not relatively.
 
 At a point where a function is not smooth the derivative is the convention of the last column; `effgrad.kinks` takes
 another. Arguments without a derivative in closed form (orders, degrees of freedom) raise `NoRule`, and are held

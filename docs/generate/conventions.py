@@ -126,6 +126,13 @@ a distance underflow to 0 (elements of 1e-200, in single precision of 1e-25), or
 the derivative is NaN, and not 0. `scipy.linalg.norm` of a vector and `np.hypot` do not leave it, nor do their
 derivatives.
 
+A derivative is a sum of products, taken in floating point like the program itself: each rule is exact to some last
+digits ([accuracy](accuracy.md)), and its sums and products round as sums and products do. Terms that cancel leave
+2^-53 of the largest: the gradient of `x / (x + 1)`, `1/(x + 1) - x/(x + 1)**2`, is 0 at 1e50, where the program's own
+value is 1 for every x near; write `1 - 1 / (x + 1)`. A factor below 1e-308 is 0, so that the term is missing: of the
+second derivative of `1 / (1 + x*x)` at 1e70, where d(1/q)/dq changes by 4e-350 with x. There write
+`(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
+
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
 inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
 matters; and programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). The limit costs

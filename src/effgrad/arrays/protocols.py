@@ -32,6 +32,13 @@ from effgrad.arrays.value import (
 )
 from effgrad.errors import Detached, EscapedValue, NoRule, library_asks, library_call
 
+# The ufuncs whose primitives are Python's operators, which raise errors where NumPy's numbers become infinite or NaN.
+OPERATORS = frozenset((
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.mod, np.negative, np.absolute,
+))  # fmt: skip
+# The classes of Python's own numbers.
+_PYTHONS = frozenset((float, int, complex, bool))
+
 
 class Protocols(Tracer):
     """A value as the protocols see it."""
@@ -45,9 +52,8 @@ class Protocols(Tracer):
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
-                return primitive(*[
-                    x if isinstance(x, Tracer) or type(x) in PLAIN_TYPES else ordinary(x) for x in inputs
-                ])
+                inputs = tuple(x if isinstance(x, Tracer) or type(x) in PLAIN_TYPES else ordinary(x) for x in inputs)
+                return primitive(*(_as_numpys(inputs) if ufunc in OPERATORS else inputs))
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
@@ -262,6 +268,13 @@ def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeEr
         name = f"{function.__module__}.{function.__name__}"
         raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
     raise error
+
+
+def _as_numpys(inputs: Any) -> Any:
+    """Python's numbers as those of NumPy: where these divide by zero or overflow, they give infinities, no errors."""
+    if not all(type(example(x)) in _PYTHONS for x in inputs):
+        return inputs
+    return [UFUNCS[np.positive](x) if isinstance(x, Tracer) else x for x in inputs]
 
 
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.protocols import OPERATORS
 from effgrad.arrays.traced import Traced, alias
 from effgrad.arrays.value import UFUNCS, getitem, operations
 from effgrad.primitives.cotangents import BASIC
@@ -74,7 +75,8 @@ _UFUNC = """
 def __array_ufunc__(self, ufunc, method, x, *others, **options):
     owner = self.owner
     primitive = UFUNCS.get(ufunc)
-    if type(primitive) is Primitive and not options and method == "__call__" and owner.alive:
+    numpys = type(self.primal) in ARRAYS or ufunc not in OPERATORS
+    if type(primitive) is Primitive and not options and method == "__call__" and owner.alive and numpys:
         if not others:
             p = x.primal
             if type(p) in PLAIN:
@@ -164,7 +166,8 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
     text = _NEGATIVE.format(number=number, array=_result("-p", array))
     _define(value, text, primitive=negative, generic=value.__neg__, **names)
     text = _UFUNC.format(array=_result("primitive.function(p)", array))
-    _define(value, text, UFUNCS=UFUNCS, Primitive=Primitive, generic=value.__array_ufunc__, **names)
+    tables = {"UFUNCS": UFUNCS, "OPERATORS": OPERATORS}
+    _define(value, text, **tables, Primitive=Primitive, generic=value.__array_ufunc__, **names)
     step = "alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z"
     text = _GETITEM.format(array=_result("p[index]", alone(params="{'index': index}", largest="p"), step))
     names |= {"primitive": operations.getitem, "alias": alias, "getitem": getitem, "BASIC": BASIC}

@@ -65,7 +65,8 @@ def _float(value: Any = 0.0) -> Any:
 def _double(value: Any = 0.0) -> Any:
     """`np.float64(value)`, which is an array where it is given one."""
     array = as_array(value)
-    return array if np.ndim(plain(array)) else _float(value)
+    # Python's number becomes NumPy's, which division by zero makes infinite.
+    return array if np.ndim(plain(array)) else np.positive(_float(value))
 
 
 def _type(*args: Any) -> Any:

@@ -15,7 +15,7 @@ from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
 from effgrad.primitives import machine_code
-from effgrad.primitives.kinks import bounded, differentiated, kink, nested, over, reciprocal_root, step, stepped
+from effgrad.primitives.kinks import bounded, differentiated, direction, kink, nested, reciprocal_root, step, stepped
 from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 
@@ -28,6 +28,11 @@ def _one_over(b: Any) -> Any:
         return 1 / b
     except ZeroDivisionError:  # of a Python number that an array is divided by, where NumPy has an infinity
         return np.divide(1.0, b)
+
+
+def _minus_over(y: Any, b: Any) -> Any:
+    # A further derivative of `y / b` divides by b twice more, and b**3 leaves the range of floats long before b**2.
+    return -(y * _one_over(b)) if differentiated(y) or differentiated(b) else -y / b
 
 
 def _power_base(y: Any, a: Any, n: Any) -> Any:
@@ -146,7 +151,7 @@ multiply = elementwise(
     code=machine_code.MULTIPLY, counterpart=counterparts.operator(operator.mul),
 )  # fmt: skip
 divide = elementwise(
-    operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: -y / b, name="divide",
+    operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: _minus_over(y, b), name="divide",
     series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
@@ -336,7 +341,7 @@ UNARY = {primitive.function: primitive for primitive in (
 )}  # fmt: skip
 BINARY = {primitive.function: primitive for primitive in (
     elementwise(
-        np.hypot, lambda y, a, b: over(a, y), lambda y, a, b: over(b, y), series=_hypot_series,
+        np.hypot, direction, lambda y, a, b: direction(y, b, a), series=_hypot_series,
         code=library("hypot", 2), counterpart=floating("hypot")),
     elementwise(
         np.arctan2, lambda y, a, b: _over_square(b, a, b), lambda y, a, b: _over_square(-a, a, b),

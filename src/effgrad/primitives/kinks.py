@@ -134,6 +134,17 @@ def over(a: Any, y: Any) -> Any:
     return quotient
 
 
+def direction(y: Any, a: Any, b: Any) -> Any:
+    """`a / hypot(a, b)`; under a further derivative by the smaller of a/b and b/a, for nothing cancels there."""
+    if not differentiated(y) or np.iscomplexobj(plain(y)):
+        return over(a, y)
+    value, long = plain(y), np.abs(plain(a)) > np.abs(plain(b))
+    zero = value == 0
+    t = np.where(long, b, a) / np.where(zero, 1.0, np.where(value == np.inf, np.nan, np.where(long, a, b)))
+    part = np.where(long, np.sign(plain(a)), t * np.sign(plain(b))) / np.sqrt(1 + t * t)
+    return np.where(zero, a * inverse(y), part) if isinstance(zero, Tracer) or np.any(zero) else part
+
+
 class Kinks(Handler[Kink]):
     """Takes one side at every kink ("left", "right"), refuses ("raise"), or counts them ("report").
 

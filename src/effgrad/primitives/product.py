@@ -199,9 +199,15 @@ def _dot(a: Any, b: Any) -> Any:
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 0 or nb == 0:
         return a * b
-    # What lies in memory with gaps, NumPy copies before it multiplies, and a product of matrices does not.
-    close = all(x.flags.forc for x in (plain(a), plain(b)) if type(x) is np.ndarray)
-    return matmul(a, b) if nb <= 2 and na <= 2 and close else _DOT_OF_OTHERS(a, b)
+    return _dot_of_matrices(a, b) if nb <= 2 and na <= 2 else _DOT_OF_OTHERS(a, b)
+
+
+def _dot_of_matrices(a: Any, b: Any) -> Any:
+    # What lies in memory with gaps, `np.dot` copies before it multiplies, and `np.matmul` does not; one complex row or
+    # column it multiplies by other instructions.
+    arrays = [x for x in (plain(a), plain(b)) if type(x) is np.ndarray]
+    alike = all(x.flags.forc and (x.dtype.kind != "c" or 1 not in x.shape) for x in arrays)
+    return matmul(a, b) if alike else _DOT_OF_ODD(a, b)
 
 
 def _inner(a: Any, b: Any) -> Any:
@@ -210,6 +216,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 # Their sums are rounded in another order than those of a product of matrices.
+_DOT_OF_ODD = as_computed(np.dot, lambda a, b: matmul(a, b))
 _DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(np.ndim(plain(b)), 2))))
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
 
@@ -242,7 +249,7 @@ def _tensordot_by_matrices(a: Any, b: Any, left: list[int], right: list[int]) ->
     )
     first = np.reshape(np.transpose(a, [*kept_a, *left]), (rows, inner))
     second = np.reshape(np.transpose(b, [*right, *kept_b]), (inner, columns))
-    return np.reshape(np.matmul(first, second), [shape_a[i] for i in kept_a] + [shape_b[j] for j in kept_b])
+    return np.reshape(_dot_of_matrices(first, second), [shape_a[i] for i in kept_a] + [shape_b[j] for j in kept_b])
 
 
 inv = general(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, outline, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, plain
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.decomposition import pinv_of
 from effgrad.primitives.factors import adjoint
@@ -147,8 +147,8 @@ def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = np.asarray(x)
     ndim = np.ndim(plain(x))
-    if axis is None and (ord is None or ndim == 1):
-        result = _norm_of_all(x, ord)
+    if axis is None and (ord is None or ndim == 1 or (ndim == 2 and ord in ("f", "fro"))):
+        result = _norm_of_all(x, ord if ndim == 1 else None)
         return np.reshape(result, (1,) * ndim) if keepdims else result
     if axis is None:
         axis = (0, 1)
@@ -163,7 +163,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 
 def _norm_of_all(x: Any, ord: Any) -> Any:
     """The norm of all elements, in the order in which they lie; NumPy multiplies them with themselves."""
-    x = np.ravel(np.transpose(x) if outline(x).flags.fnc else x)
+    x = np.ravel(x, order="K")
     value = plain(x)
     if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
         return _vector_norm(x, ord, 0, False)

@@ -185,6 +185,8 @@ def _pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = N
     x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
     x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
     axis = axis or 0
+    # Numbers of size 1, whose squares and products stay in range: a factor does not change the correlation.
+    x, y = (z / np.max(np.abs(plain(z)), axis, keepdims=True) for z in (x, y))
     x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
     r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
     half = np.shape(plain(x))[axis] / 2 - 1
