@@ -1,17 +1,21 @@
 """Gradients of NPBench's unmodified kernels, beside JAX's own versions: time, first call, and agreement.
 
     python benchmarks/npbench CHECKOUT [--preset S] [--kernels lu,gemm] [--systems compiled,eager,jax] [--limit 120]
+                                       [--into FILE.json] [--chart FILE.svg]
 
 CHECKOUT is a copy of https://github.com/spcl/npbench. Each kernel and system has a process of its own, under limits of
 processor time and memory; times are processor time of one thread, the best of several runs. `f` is the kernel in NumPy,
 measured in the same process. `error` is the relative difference of the derivative along a direction from a difference
-quotient, which is coarse for kernels in float32, with kinks, or badly conditioned.
+quotient, which is coarse for kernels in float32, with kinks, or badly conditioned. `memory` is how much
+more is resident at the highest than before the first call. With `--into` the results are added to a file,
+whose kernels are not measured again; the table and the chart show all of them.
 """
 
 import argparse
 import json
 import math
 import os
+import pathlib
 import resource
 import statistics
 import subprocess
@@ -19,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from problems import Problem, kernels
+from problems import Problem, has_loops, kernels
 
 clock = time.process_time
 SHORT = 0.02
@@ -46,11 +50,25 @@ def measured(root, kernel, system, preset):
     problem = Problem(root, kernel, preset)
     forward = fastest(lambda: problem.total(problem.outputs(problem.arguments())))
     difference, run = problem.difference(), gradient(problem, kernel, system)
-    start = clock()
+    before, start = reset_peak(), clock()
     found = run(*problem.points())
     first, points = clock() - start, problem.points()
     error = abs(problem.along(found) - difference) / (abs(difference) + 1e-300)
-    return {"f": forward, "steady": fastest(lambda: run(*points)), "first": first, "error": error}
+    steady = fastest(lambda: run(*points))
+    memory = resident("VmHWM") - before
+    return {"f": forward, "steady": steady, "first": first, "error": error, "memory": memory}
+
+
+def resident(field):
+    """How much of the process is in memory now (VmRSS), or was at the highest (VmHWM), in megabytes; Linux only."""
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+def reset_peak():
+    """Begin anew to note the highest, and return what is in memory now."""
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    return resident("VmRSS")
 
 
 def fastest(run, budget=1.5):
@@ -88,24 +106,65 @@ def launched(a, kernel, system):
     return {"why": f"more than {a.limit} s or {a.memory} GB" if limit else told[-1][:70]}
 
 
-def table(results, systems):
+def table(results, systems, loops):
     """A Markdown table, and the means below it."""
-    head = ["kernel", "f, ms", *[f"{s}, of f" for s in systems], "first call, s", "error"]
+    several = [f"{s} / f" for s in systems], [f"first {s}, s" for s in systems], [f"{s}, MB" for s in systems]
+    head = ["kernel", "f, ms", *[name for names in several for name in names], "error"]
     rows = [head, ["---"] * len(head)]
     for kernel, by_system in results.items():
-        found = next((r for r in by_system.values() if "f" in r), {})
-        ratios = [f"{r['steady'] / r['f']:.3g}" if "f" in r else r["why"] for r in by_system.values()]
-        own = by_system.get("compiled", found)
-        figures = [f"{own[k]:.2g}" if k in own else "-" for k in ("first", "error")]
-        rows.append([kernel, f"{found['f'] * 1e3:.3g}" if found else "-", *ratios, *figures])
+        found = [by_system.get(s, {}) for s in systems]
+        f = next((r["f"] for r in found if "f" in r), None)
+        ratios = [f"{r['steady'] / r['f']:.3g}" if "f" in r else r.get("why", "-") for r in found]
+        firsts = [f"{r['first']:.2g}" if "f" in r else "-" for r in found]
+        memories = [f"{r['memory']:.0f}" if "f" in r else "-" for r in found]
+        error = f"{found[0]['error']:.1g}" if "f" in found[0] else "-"
+        rows.append([kernel, f"{f * 1e3:.3g}" if f else "-", *ratios, *firsts, *memories, error])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    for s in systems:
-        ratios = [r[s]["steady"] / r[s]["f"] for r in results.values() if "f" in r.get(s, {})]
-        if ratios:
-            mean = math.exp(statistics.mean(map(math.log, ratios)))
-            middle = statistics.median(ratios)
-            lines.append(f"\n{s}: {len(ratios)} kernels, geometric mean {mean:.3g} of f, median {middle:.3g}")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *means(results, systems, loops)])
+
+
+def means(results, systems, loops):
+    """Geometric means and medians: over all kernels, and over those with loops; and of each system by the first."""
+    lines = []
+    for title, some in ("all", list(results)), ("loops", [k for k in results if k in loops]):
+        for s in systems:
+            done = [results[k][s] for k in some if "f" in results[k].get(s, {})]
+            lines.append(f"{title}: {s} {mean([r['steady'] / r['f'] for r in done])} of f")
+        for s in systems[1:]:
+            pairs = [[results[k].get(x, {}) for x in (s, systems[0])] for k in some]
+            ratios = [a["steady"] / b["steady"] for a, b in pairs if "f" in a and "f" in b]
+            lines.append(f"{title}: {s} / {systems[0]} {mean(ratios)}")
+    return lines
+
+
+def mean(ratios):
+    """The geometric mean of ratios and their median, as text."""
+    if not ratios:
+        return "-"
+    geometric = math.exp(statistics.mean(map(math.log, ratios)))
+    return f"geometric mean {geometric:.3g}, median {statistics.median(ratios):.3g} ({len(ratios)} kernels)"
+
+
+def draw(results, systems, path):
+    """A chart of all kernels: the gradient in times of f for each system, on a logarithmic scale."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "effgrad"
+    import matplotlib.pyplot as plt
+
+    done = {s: {k: r[s]["steady"] / r[s]["f"] for k, r in results.items() if "f" in r.get(s, {})} for s in systems}
+    order = sorted(done[systems[0]], key=done[systems[0]].__getitem__)
+    figure, axes = plt.subplots(figsize=(7, 0.19 * len(order) + 1), layout="constrained")
+    for s, mark in zip(systems, "os^d", strict=False):
+        places = [(k, n) for n, k in enumerate(order) if k in done[s]]
+        axes.plot([done[s][k] for k, _ in places], [n for _, n in places], mark, label=s, markersize=4)
+    axes.axvline(1, color="gray", linewidth=0.8)
+    axes.set(xscale="log", xlabel="gradient / NumPy's run", yticks=range(len(order)), ylim=(len(order) - 0.5, -0.5))
+    axes.set_yticklabels(order, fontsize=7)
+    axes.grid(axis="x", linewidth=0.3)
+    axes.legend(loc="lower left")
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main():
@@ -116,18 +175,25 @@ def main():
     parser.add_argument("--systems", default="compiled")
     parser.add_argument("--limit", type=int, default=120, help="seconds of processor time for each kernel and system")
     parser.add_argument("--memory", type=int, default=6, help="gigabytes for each kernel and system")
+    parser.add_argument("--into", type=pathlib.Path, help="a file of results, which those measured are added to")
+    parser.add_argument("--chart", help="a file for a chart of the results")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.worker:
         kernel, system = a.worker.split(":")
         print(json.dumps(measured(a.checkout, kernel, system, a.preset)))
         return
-    systems = a.systems.split(",")
-    results = {}
-    for kernel in a.kernels.split(",") if a.kernels else kernels(a.checkout):
-        results[kernel] = {s: launched(a, kernel, s) for s in systems}
-        print(kernel, results[kernel], file=sys.stderr)
-    print(table(results, systems))
+    systems, chosen = a.systems.split(","), a.kernels.split(",") if a.kernels else kernels(a.checkout)
+    results = json.loads(a.into.read_text()) if a.into and a.into.exists() else {}
+    for kernel in chosen:
+        for s in [s for s in systems if s not in results.get(kernel, {})]:
+            results.setdefault(kernel, {})[s] = launched(a, kernel, s)
+            print(kernel, s, results[kernel][s], file=sys.stderr)
+        if a.into:
+            a.into.write_text(json.dumps(results, indent=1))
+    print(table(results, systems, {k for k in results if has_loops(a.checkout, k)}))
+    if a.chart:
+        draw(results, systems, a.chart)
 
 
 if __name__ == "__main__":

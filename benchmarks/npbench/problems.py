@@ -4,6 +4,7 @@ The loss is `sum(w * abs(out)**2) / 2` over what a kernel gives, with fixed rand
 kernel depends on its input then, so that no compiler folds it to a constant.
 """
 
+import ast
 import importlib.util
 import json
 import pathlib
@@ -34,6 +35,14 @@ def module(path, name):
 def kernels(root):
     """The names of the kernels that have derivatives."""
     return sorted({p.stem for p in (pathlib.Path(root) / "bench_info").glob("*.json")} - NOT_SMOOTH)
+
+
+def has_loops(root, kernel):
+    """Whether a kernel's program in NumPy has loops."""
+    root = pathlib.Path(root)
+    about = json.loads((root / "bench_info" / f"{kernel}.json").read_text())["benchmark"]
+    file = root / "npbench" / "benchmarks" / about["relative_path"] / f"{about['module_name']}_numpy.py"
+    return any(isinstance(x, ast.For | ast.While) for x in ast.walk(ast.parse(file.read_text())))
 
 
 class Problem:

@@ -32,7 +32,9 @@ class Gathering(Programs):
             return [pad + r.choice([
                 f"R[{at}] = A[{at}, T]", f"R[{at}] = 0.5 * np.sin(A[2, T])", f"R[{at}] = np.cos({value})",
                 f"R[{at}] += 0.1 * R[(({at}) + 1) % 5, T]", f"x[T] = 0.5 * np.sin({value})",
-                f"x[T] += 0.1 * x[Q[{at} % 3]]", f"R = 0.5 * R[:, T] + 0.1 * np.sin({value})",
+                f"x[T] += 0.1 * x[Q[{at} % 3]]", f"x[Q[{at} % 3]] = 0.5 * np.cos({value})",
+                f"np.add.at(x, Q[{at} % 3], 0.1 * np.sin({value}))", f"A[Q[{at} % 3, :2], T[1:]] *= 0.9",
+                f"R = 0.5 * R[:, T] + 0.1 * np.sin({value})",
             ])]  # fmt: skip
         return super().statement(depth, indices)
 

@@ -112,6 +112,7 @@ def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> C
         result: R = call(*(_by_position(f, name, args, kwargs) if kwargs else args))
         return result
 
+    ruled.has_rule = True  # type: ignore[attr-defined]  # a captured loop calls it, and does not read it
     try:
         inspect.signature(ruled)
     except ValueError:  # of ctypes

@@ -61,10 +61,10 @@ class Indexed(Statements):
                 picks.append((start, step, len(axes)))
                 axes.append((source, extent))
             else:
-                picks.append((self._inside(k, n), 0, None))
+                picks.append((self.inside_axis(k, n), 0, None))
         return picks, axes
 
-    def _inside(self, k: Any, n: Extent) -> Affine:
+    def inside_axis(self, k: Any, n: Extent) -> Affine:
         """An index counted from the beginning."""
         i = self.as_index(k)
         low, high = self.ranges.lower(i), self.ranges.upper(i)

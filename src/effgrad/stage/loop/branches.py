@@ -10,6 +10,7 @@ import numpy as np
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.cells import UNBOUND, Unknown
+from effgrad.stage.loop.checking import Raised
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
@@ -65,9 +66,12 @@ class Branches(Evaluator):
                     run()
                 except Returned:
                     raise NotCaptured("a `return` in one of two branches") from None
+                except Raised:
+                    frame.own = {}
                 self.settle_all()  # here: a write of the other branch would store what is still lazy in its own block
             blocks.append(block)
             after.append(frame.own)
+        after = [own or other for own, other in zip(after, reversed(after), strict=True)]
         frame.own = before
         for name in names:
             a, b = (own.get(name, UNBOUND) for own in after)

@@ -14,7 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import Tracer, example
-from effgrad.stage.loop import derivatives, evaluator, fancy, functions, library, lists, masks, planes, registry
+from effgrad.stage.loop import (
+    checking,
+    derivatives,
+    evaluator,
+    fancy,
+    functions,
+    library,
+    lists,
+    masks,
+    planes,
+    registry,
+)
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import (
     Loop,
@@ -141,10 +152,6 @@ class Capture(Iteration):
     def define(self, s: ast.FunctionDef, frame: Frame) -> None:
         frame.own[s.name] = Function(frame, s, [self.expression(d, frame) for d in s.args.defaults])
 
-    def assert_(self, s: ast.Assert, frame: Frame) -> None:
-        if self.truth(self.expression(s.test, frame)) is not True:
-            raise NotCaptured("an `assert` of a value")
-
     def bind(self, target: ast.expr, value: Any, frame: Frame) -> None:
         if isinstance(target, ast.Name):
             frame.own[target.id] = value
@@ -152,14 +159,21 @@ class Capture(Iteration):
                 if count_reads(frame.rest, target.id) > 1:
                     self.keep(value)
         elif isinstance(target, ast.Tuple | ast.List):
-            if any(isinstance(t, ast.Starred) for t in target.elts):
-                raise NotCaptured("a starred target")
-            for t, v in zip(target.elts, self.items(value), strict=True):
+            for t, v in zip(*self.matched(target.elts, self.items(value)), strict=True):
                 self.bind(t, v, frame)
         elif isinstance(target, ast.Subscript):
             self.write(target, value, frame)
         else:
             raise NotCaptured("an assignment to an attribute")
+
+    def matched(self, targets: Sequence[ast.expr], values: list[Any]) -> tuple[list[ast.expr], list[Any]]:
+        """Targets and their values; a starred one has a list of those that are left."""
+        place = next((k for k, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        if place is None:
+            return list(targets), values
+        last = len(values) - (len(targets) - place - 1)
+        plain = [t.value if isinstance(t, ast.Starred) else t for t in targets]
+        return plain, [*values[:place], self.own_list(values[place:last]), *values[last:]]
 
     def write(self, target: ast.Subscript, value: Any, frame: Frame) -> None:
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
@@ -191,19 +205,21 @@ class Capture(Iteration):
                     raise NotCaptured("an array in a container is written to")
         return new
 
+    def as_memory(self, value: Any) -> View:
+        """An array as memory, which the program writes to: one that it has just computed is memory from now on."""
+        array = self.rebind(value, self.store(value)) if isinstance(value, Lazy) else value
+        if not isinstance(array, View):
+            raise NotCaptured("an item of something that is not an array is assigned")
+        self.touched.add(array.buffer)
+        return array
+
     def write_to(self, array: Any, key: Any, value: Any, frame: Frame) -> None:
         """`array[key] = value`."""
         if isinstance(array, Lazy) and masks.is_mask(key):
             # Still an expression: what the mask excludes has no part in derivatives.
             self.rebind(array, cast_like(self, masks.chosen(self, array, key, value), array))
             return
-        if isinstance(array, Lazy):
-            # An array that the program has just computed: from now on it is memory.
-            array = self.rebind(array, self.store(array))
-        if isinstance(array, View):
-            self.touched.add(array.buffer)
-        else:
-            raise NotCaptured("an item of something that is not an array is assigned")
+        array = self.as_memory(array)
         if masks.is_mask(key):
             self.assign(array, masks.chosen(self, array, key, value))
         elif fancy.is_fancy(key):
@@ -257,7 +273,7 @@ class Capture(Iteration):
         is_inside = code.co_filename == self.file and code.co_firstlineno in self.around
         if is_inside and not self.rebound.isdisjoint(source.closed):
             raise NotCaptured(f"{function.__name__!r} closes over a name that the loop binds")
-        values = inspect.signature(function).bind(*args, **kwargs)
+        values = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
         values.apply_defaults()
         return self.run(Frame(source, dict(values.arguments)))
 
@@ -300,6 +316,8 @@ class Capture(Iteration):
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args = list(map(self.seen, args))
+        if kwargs.get("out") is not None and registry.is_of_library(f):
+            return self.call_into(f, args, kwargs)
         if isinstance(f, Method):
             module = {Complex: planes, Masked: masks}.get(type(f.value), library)
             return module.method(self, f.value, f.name, args, kwargs)
@@ -314,15 +332,30 @@ class Capture(Iteration):
             return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
         return self.call_of_others(f, args, kwargs)
 
+    def call_into(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> View:
+        """A call of a library's function that writes its result to an array, `out`."""
+        out = kwargs["out"]
+        out = out[0] if isinstance(out, tuple) and not isinstance(out, Complex) and len(out) == 1 else out
+        value = self.lazy(self.call(f, args, {k: v for k, v in kwargs.items() if k != "out"}))
+        if not isinstance(out, View | Lazy) or value.shape != out.shape:
+            raise NotCaptured("`out` that is not an array of the result's shape")
+        view = self.as_memory(out)
+        self.assign(view, value)
+        return view
+
     def call_of_others(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a function that has no rule: a derivative, one of the user's, or a library's that only computes."""
         derivative = derivatives.known(f)
         if derivative is not None:
             return derivatives.called(self, derivative, args, kwargs)
+        if isinstance(f, derivatives.Pullback):
+            return f(*args)
         if lists.is_append(f):
             return lists.append_now(self, f.__self__, args)
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
+        if registry.has_rule(f):
+            return self.applied(f, args, kwargs)
         if registry.is_read(f):
             return self.inline(f, args, kwargs)
         if not registry.is_pure(f):
@@ -344,7 +377,8 @@ class Capture(Iteration):
         ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: augmented, ast.For: Iteration.for_,
         ast.While: Iteration.while_, ast.Return: return_,
         ast.Expr: lambda self, s, frame: self.expression(s.value, frame),
-        ast.FunctionDef: define, ast.Assert: assert_, ast.Pass: lambda self, s, frame: None,
+        ast.FunctionDef: define, ast.Assert: checking.assert_, ast.Raise: checking.raise_, ast.With: checking.with_,
+        ast.Pass: lambda self, s, frame: None,
     }  # fmt: skip
 
 

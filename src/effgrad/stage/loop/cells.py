@@ -14,6 +14,9 @@ from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, load, walk, written
 from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, View, flat, like, views_in, whole_view
 
 UNBOUND: Any = object()
+# The key under which it is noted that the first step of a loop stands before it: it writes to the arrays that names
+# have before the loop, which is not what they have in later steps.
+PEELED = "first step apart"
 
 
 class Unknown:
@@ -168,7 +171,7 @@ class Cells:
                 continue
             own = cell.view.buffer
             if own in writes and name in self.shared:
-                raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
+                self.peel(name)
             if isinstance(value, View):
                 kept = {own} if value.buffer not in made else set()
                 if not writes.isdisjoint(kept | (capture.class_of(value.buffer) - made)):
@@ -176,6 +179,12 @@ class Cells:
                 if own in writes and _has(found, value.buffer, name):
                     raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
         self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
+
+    def peel(self, name: str) -> None:
+        """Capture once more, with the first step before the loop."""
+        if self.least > 1 and (origin(self.loop), PEELED) not in self.capture.retyped:
+            raise Retyped((origin(self.loop), PEELED), True)
+        raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
 
     def check_first(self, found: list[tuple[str, "Cell", Any, Any]], writes: set[Buffer]) -> None:
         """Raise where the array that a name has before the loop is written to, under another name."""

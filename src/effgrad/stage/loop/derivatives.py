@@ -8,13 +8,29 @@ still depends on what it depends on: derivatives of the loop go through.
 import itertools
 from collections.abc import Callable, Sequence
 
-from effgrad.api import grad, jacobian, jvp, value_and_grad
+from effgrad.api import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.api.tracebacks import Transformed
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.ir import Block, Buffer, Element, Map, Region, Store, constant, load, walk, whole, written
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Buffer,
+    Element,
+    Map,
+    Region,
+    Store,
+    constant,
+    duplicate,
+    load,
+    loads,
+    reads,
+    walk,
+    whole,
+    written,
+)
 from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
@@ -42,6 +58,8 @@ def known(f: Value) -> Derivative | None:
     if not isinstance(f, Transformed):
         return None
     transform, of, options = f.parts
+    if transform is hessian:
+        return _of_gradient(of, **options)
     return Derivative(transform, of, options) if transform in (grad, value_and_grad, jacobian) else None
 
 
@@ -60,9 +78,36 @@ def _jacobian(c: Evaluator, f: Value, argnums: Value = 0, mode: Value = None) ->
     return Derivative(jacobian, f, {"argnums": argnums, "mode": mode})
 
 
+@rule(hessian)
+def _hessian(c: Evaluator, f: Value, argnums: Value = 0, mode: Value = None, sparse: bool = False) -> Derivative:
+    return _of_gradient(f, argnums, mode, sparse)
+
+
+def _of_gradient(f: Value, argnums: Value = 0, mode: Value = None, sparse: bool = False) -> Derivative:
+    """The Hessian of a function, whatever mode it has elsewhere."""
+    return Derivative(
+        jacobian, Derivative(grad, f, {"argnums": argnums}), {"argnums": argnums, "mode": "forward", "sparse": sparse}
+    )
+
+
+@rule(hvp)
+def _hvp(c: Evaluator, f: Value, x: Value, v: Value, *args: Value, **kwargs: Value) -> Value:
+    return _pushed(c, Call(c, Derivative(grad, f, {}), (x, *args), [0], kwargs), v)[1]
+
+
 @rule(jvp)
 def _jvp(c: Evaluator, f: Value, primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
-    call = Call(c, f, tuple(primals), range(len(primals)), {})
+    return _pushed(c, Call(c, f, tuple(primals), range(len(primals)), {}), tangents)
+
+
+@rule(vjp)
+def _vjp(c: Evaluator, f: Value, *primals: Value, mode: str = "taped") -> "tuple[Value, Pullback]":
+    pullback = Pullback(Call(c, f, primals, range(len(primals)), {}))
+    return pullback.call.value(), pullback
+
+
+def _pushed(c: Evaluator, call: "Call", tangents: Value) -> tuple[Value, Value]:
+    """The value of a function and its tangent."""
     seeds = {b: c.lazy(t) for b, t in zip(call.inputs, _leaves(tangents), strict=True)}
     (dots,) = call.forward([seeds])
     value = call.value()
@@ -170,10 +215,8 @@ class Call:
         """Run the function and its reverse: the cotangents of the inputs, for a cotangent of 1."""
         c, (output,) = self.c, self.outputs
         if self.expression is not None:
-            own = [load(b, ()) for b in self.inputs]
-            sums = pull([(self.expression, constant(1.0, output.dtype))], own.__contains__)
             self.kept = [self.number(self.expression, output)]
-            return [self.number(sums.get(e, constant(0.0, e.dtype)), e.args[0]) for e in own]
+            return self.pulled(constant(1.0, output.dtype))
         found = Reversal(self.region, self.inputs)
         clear(c, [b for b in found.cotangents.values() if b.cleared])
         c.block += found.forward
@@ -181,6 +224,13 @@ class Call:
         c.emit([], [Store(found.seed(output), (), constant(1.0, output.dtype))])
         c.block += found.backward
         return [self.read(found.result(b), b) for b in self.inputs]
+
+    def pulled(self, seed: Element) -> list[Value]:
+        """The cotangents of the inputs of one expression."""
+        assert self.expression is not None
+        own = [load(b, ()) for b in self.inputs]
+        sums = pull([(self.expression, seed)], own.__contains__)
+        return [self.number(sums.get(e, constant(0.0, e.dtype)), e.args[0]) for e in own]
 
     def number(self, e: Element, like: Buffer) -> Lazy:
         """An expression of the inputs, which need no copies."""
@@ -205,6 +255,68 @@ class Call:
         c.block += block
         self.keep()
         return dots
+
+
+class Pullback:
+    """The function that `vjp` returns: it runs the reverse of a block that has run where `vjp` was called.
+
+    From its first call on, that block saves what its reverse needs.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call, c = call, call.c
+        self.block, self.runs = c.block, [call.region.block]
+        c.block += call.region.block
+        if call.expression is None:
+            call.keep()
+        else:
+            call.kept = [call.number(call.expression, call.outputs[0])]
+        # The last statement before the call.
+        self.last = c.block[-1]
+
+    def __call__(self, cotangent: Value) -> tuple[Value, ...]:
+        c, call = self.call.c, self.call
+        if c.block is not self.block:
+            raise NotCaptured("a pullback that is called in another block than `vjp`")
+        leaves = _leaves(cotangent)
+        if len(leaves) != len(call.outputs):
+            raise NotCaptured("a cotangent that has not the structure of the result")
+        self.check()
+        if call.expression is not None:
+            slopes = call.pulled(c.lazy(leaves[0]).value)
+        else:
+            slopes = self.reversed(leaves)
+        return tuple(call.in_structure(slopes, s) for s in call.structures)
+
+    def reversed(self, leaves: Sequence[Value]) -> list[Value]:
+        """The cotangents of the inputs, from those of the outputs, by statements that follow here."""
+        c, call = self.call.c, self.call
+        region = Region(call.inputs, call.outputs, duplicate(call.region.block))
+        found = Reversal(region, call.inputs)
+        if len(self.runs) == 1:  # the first one saves what is needed, where it is
+            (own,) = self.runs
+            place = next(k for k, s in enumerate(c.block) if s is own[0])
+            c.block[place : place + len(own)] = found.forward
+        else:
+            c.block += found.forward
+        self.runs.append(found.forward)
+        clear(c, [b for b in found.cotangents.values() if b.cleared])
+        for output, leaf in zip(call.outputs, leaves, strict=True):
+            c.assign(whole_view(found.seed(output)), leaf)
+        c.block += found.backward
+        return [call.read(found.result(b), b) for b in call.inputs]
+
+    def check(self) -> None:
+        """Raise if something that the block reads has changed since."""
+        block, call = self.call.region.block, self.call
+        own = {b for s in walk(block) for b in written(s)}
+        read = {e.args[0] for s in walk(block) for e in reads(s)}
+        read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
+        read |= set() if call.expression is None else {e.args[0] for e in loads([call.expression])}
+        place = next(k for k, s in enumerate(self.block) if s is self.last)
+        later = {b for s in walk(self.block[place + 1 :]) for b in written(s)}
+        if not (read - own).isdisjoint(later):
+            raise NotCaptured("an array is written to between `vjp` and a call of its pullback")
 
 
 class _Constant:

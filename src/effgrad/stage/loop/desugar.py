@@ -114,6 +114,19 @@ def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
     return done
 
 
+def nested(loop: ast.For, names: Sequence[str]) -> ast.For:
+    """A loop over all combinations of the items of things that have these names, as loops inside each other."""
+    items = [f"$item{name}" for name in names]
+    targets = ast.copy_location(ast.Tuple([_name(i, loop) for i in items], ast.Load()), loop)
+    body = [ast.copy_location(ast.Assign([loop.target], targets), loop), *loop.body]
+    for name, item in reversed(list(zip(names, items, strict=True))):
+        target = ast.copy_location(ast.Name(item, ast.Store()), loop)
+        made = ast.copy_location(ast.For(target, _name(name, loop), body, []), loop)
+        made.origin = origin(loop)  # type: ignore[attr-defined]
+        body = [made]
+    return made
+
+
 def exchanged(body: Sequence[ast.stmt]) -> list[str] | None:
     """The names that a body only exchanges (`a, b = b, a`), or None."""
     for s in body:

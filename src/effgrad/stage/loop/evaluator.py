@@ -3,14 +3,14 @@
 import ast
 import contextlib
 import inspect
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.stage.loop import builtin, contractions, fancy, library, masks, planes, small_systems
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
+from effgrad.stage.loop.affine import NotCaptured, known
+from effgrad.stage.loop.arithmetic import Operators
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
@@ -31,25 +31,10 @@ from effgrad.stage.loop.operands import (
     views_in,
 )
 from effgrad.stage.loop.registry import rules_in
-from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
+from effgrad.stage.loop.symbols import MOST_UNROLLED
 
-OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
-    ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
-    ast.Div: (operator.truediv, np.divide), ast.Pow: (operator.pow, np.power), ast.Mod: (operator.mod, np.mod),
-    ast.FloorDiv: (operator.floordiv, np.floor_divide), ast.MatMult: (operator.matmul, None),
-    ast.BitAnd: (operator.and_, np.bitwise_and), ast.BitOr: (operator.or_, np.bitwise_or),
-    ast.BitXor: (operator.xor, np.bitwise_xor), ast.LShift: (operator.lshift, np.left_shift),
-    ast.RShift: (operator.rshift, np.right_shift),
-}  # fmt: skip
-COMPARISONS: dict[type, tuple[Callable[..., Any], Any]] = {
-    ast.Lt: (operator.lt, np.less), ast.LtE: (operator.le, np.less_equal), ast.Gt: (operator.gt, np.greater),
-    ast.GtE: (operator.ge, np.greater_equal), ast.Eq: (operator.eq, np.equal), ast.NotEq: (operator.ne, np.not_equal),
-}  # fmt: skip
-PLAIN: dict[type, Callable[..., Any]] = {
-    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
 # The functions of Python and NumPy that have rules of their own.
-MODULES = builtin, library, contractions, small_systems, planes
+MODULES = builtin, fancy, library, contractions, small_systems, planes
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
@@ -61,7 +46,7 @@ class Kind(NamedTuple):
     weak: bool
 
 
-class Evaluator(Symbols):
+class Evaluator(Operators):
     """Expressions of a program; `Capture` adds statements."""
 
     def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
@@ -131,46 +116,6 @@ class Evaluator(Symbols):
         zero = Lazy((), (), constant(0, kind.dtype), kind.weak)
         return self.store(self.broadcast(zero, kind.shape)) if kind.shape else zero
 
-    def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
-        plain, ufunc = OPERATIONS[type(op)]
-        if planes.some([a, b]) and symbolic([a, b]):
-            return planes.binary(self, op, a, b)
-        if isinstance(a, Masked) or isinstance(b, Masked):
-            return masks.mapped(self, ufunc, [a, b])
-        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
-            return plain(a, b)
-        return self.binary_of(op, a, b)
-
-    def binary_of(self, op: ast.operator, a: Any, b: Any) -> Any:
-        """An operator on real numbers and arrays one of which is symbolic."""
-        plain, ufunc = OPERATIONS[type(op)]
-        if ufunc is None:
-            return self.matmul(a, b)
-        whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
-        if all(whole) and isinstance(op, ast.Add | ast.Sub | ast.Mult):
-            with contextlib.suppress(NotCaptured):
-                return plain(affine(a), affine(b))
-        if all(whole) and isinstance(op, ast.FloorDiv | ast.Mod | ast.Mult):
-            return self.affine_of(self.elementwise(primitive_of(ufunc), a, b))  # type: ignore[arg-type]
-        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
-
-    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
-        if type(op) in PLAIN:
-            if isinstance(a, (*SYMBOLIC, Complex)) and b is None:
-                return isinstance(op, ast.IsNot)
-            return PLAIN[type(op)](a, b)
-        plain, ufunc = COMPARISONS[type(op)]
-        if planes.some([a, b]) and symbolic([a, b]):
-            return planes.compared(self, op, a, b)
-        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
-            return plain(a, b)
-        if all(isinstance(x, Affine | int) for x in (a, b)):
-            low, high = (bound(affine(a) - affine(b)) for bound in (self.ranges.lower, self.ranges.upper))
-            for answer in (True, False):
-                if _decided(op, low, high) is answer:
-                    return answer
-        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
-
     def expression(self, e: ast.expr, frame: Frame) -> Any:
         handler = getattr(self, f"_{type(e).__name__}", None)
         if handler is None:
@@ -205,7 +150,13 @@ class Evaluator(Symbols):
         results = [self.compare(op, a, b) for op, a, b in zip(e.ops, values, values[1:], strict=False)]
         return results[0] if len(results) == 1 else self.all_of(results, True)
 
+    def _NamedExpr(self, e: ast.NamedExpr, frame: Frame) -> Any:
+        value = self.expression(e.value, frame)
+        self.bind(e.target, value, frame)
+        return frame.own[e.target.id]
+
     def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Any:
+        check_binding(e.values[1:])
         results: list[Any] = []
         every = isinstance(e.op, ast.And)
         for v in e.values:
@@ -260,6 +211,7 @@ class Evaluator(Symbols):
         return every if result is None else self.number(result)
 
     def _IfExp(self, e: ast.IfExp, frame: Frame) -> Any:
+        check_binding([e.body, e.orelse])
         test = self.truth(self.expression(e.test, frame))
         if isinstance(test, bool):
             return self.expression(e.body if test else e.orelse, frame)
@@ -352,6 +304,7 @@ class Evaluator(Symbols):
         if len(e.generators) != 1:
             raise NotCaptured("a comprehension of two loops")
         (g,) = e.generators
+        check_binding([e.elt, *g.ifs])
         items = self.counted(self.expression(g.iter, frame))
         if isinstance(items, Counted):
             if items.start.terms or items.stop.terms:
@@ -383,13 +336,7 @@ def common_type(lazies: Sequence[Lazy]) -> np.dtype[Any]:
     return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])
 
 
-def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:
-    """Whether `d op 0` for all `d` from `low` to `high`, for none (False), or for some (None)."""
-    below, above = high is not None and high < 0, low is not None and low > 0
-    never_above, never_below = high is not None and high <= 0, low is not None and low >= 0
-    zero = low == high == 0
-    yes, no = {
-        ast.Lt: (below, never_below), ast.LtE: (never_above, above), ast.Gt: (above, never_above),
-        ast.GtE: (never_below, below), ast.Eq: (zero, below or above), ast.NotEq: (below or above, zero),
-    }[type(op)]  # fmt: skip
-    return True if yes else False if no else None
+def check_binding(nodes: Sequence[ast.AST]) -> None:
+    """Raise if code that may not run, or runs in a scope of its own, binds a name."""
+    if any(isinstance(x, ast.NamedExpr) for n in nodes for x in ast.walk(n)):
+        raise NotCaptured("`:=` where it may not run once")

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
-from effgrad.stage.loop.ir import INT, Apply, Check, Store, constant, index, integer
+from effgrad.stage.loop.ir import INT, Apply, Check, Repeat, Statement, Store, constant, index, integer
 from effgrad.stage.loop.operands import Extent, Lazy, View, symbolic, whole_view
+from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
 
@@ -23,41 +24,84 @@ def is_fancy(key: Any) -> bool:
     return any(isinstance(k, list) or (isinstance(k, View | Lazy | np.ndarray) and len(k.shape) > 0) for k in keys)
 
 
-Places = Callable[[Sequence[Any]], list[Affine]]
+class Points:
+    """The elements `x[key]` of an array, whose key has arrays of integers, by their indices in the result.
 
+    The axes of the arrays' common shape stand where the arrays are, or first where these are apart.
+    """
 
-def _fancy_points(c: Symbols, shape: Sequence[Extent], key: Any) -> tuple[list[Extent], Places]:
-    """The shape of `x[key]`, and the place in `x` of each of its points; the arrays of the key are neighbours."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    if any(k is Ellipsis or k is None for k in keys):
-        raise NotCaptured("an array as an index beside `...` or None")
-    keys += [slice(None)] * (len(shape) - len(keys))
-    arrays = {place: _inside(c, c.lazy(k), shape[place]) for place, k in enumerate(keys) if not isinstance(k, slice)}
-    first, last = min(arrays), max(arrays)
-    if len(arrays) != last + 1 - first:
-        raise NotCaptured("arrays as indices that are not next to each other")
-    common = c.broadcast_shape([a.shape for a in arrays.values()])
-    slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in arrays}
-    result = [*[slices[k][2] for k in range(first)], *common, *[slices[k][2] for k in range(last + 1, len(keys))]]
+    def __init__(self, c: Symbols, shape: Sequence[Extent], key: Any) -> None:
+        keys, self.extents = _full(key, len(shape)), shape
+        places = [k for k, given in enumerate(keys) if not isinstance(given, slice)]
+        self.arrays = {k: _inside(c, keys[k], shape[k]) for k in places}
+        self.slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in self.arrays}
+        self.common = c.broadcast_shape([a.shape for a in self.arrays.values()])
+        self.broadcast = {k: c.broadcast(a, self.common) for k, a in self.arrays.items()}
+        together = len(places) == places[-1] + 1 - places[0]
+        first = places[0] if together else 0
+        extents = [extent for _, _, extent in self.slices.values()]
+        self.shape = [*extents[:first], *self.common, *extents[first:]]
+        # The axes of the result that the arrays have.
+        self.listed = range(first, first + len(self.common))
+        self.tables = [(_table(keys[k]), shape[k]) for k, a in self.arrays.items() if a.shape]
 
-    def at(point: Sequence[Any]) -> list[Affine]:
-        inner = point[first : first + len(common)]
-        rest = iter([*point[:first], *point[first + len(common) :]])
+    def at(self, point: Sequence[Any]) -> list[Affine]:
+        """The place in the array of an element of the result."""
+        inner = [point[k] for k in self.listed]
+        rest = iter([i for k, i in enumerate(point) if k not in self.listed])
         return [
-            integer(cast(c.broadcast(arrays[k], common).element(inner), INT)) if k in arrays
-            else slices[k][0] + affine(next(rest)) * slices[k][1]
-            for k, n in enumerate(shape)
+            integer(cast(self.broadcast[k].element(inner), INT)) if k in self.arrays
+            else self.slices[k][0] + affine(next(rest)) * self.slices[k][1]
+            for k in range(len(self.extents))
         ]  # fmt: skip
 
-    return result, at
+    def all_different(self) -> bool:
+        """Whether no element is there twice, as far as that is known now."""
+        known = [t % n for t, n in self.tables if t is not None and isinstance(n, int)]
+        if len(known) < len(self.tables) or not all(isinstance(n, int) for n in self.common):
+            return False
+        rows = np.stack([np.broadcast_to(t, self.common).ravel() for t in known], axis=1)  # type: ignore[arg-type]
+        return len(np.unique(rows, axis=0)) == len(rows)
 
 
-def _inside(c: Symbols, keys: Lazy, n: Extent) -> Lazy:
+def _full(key: Any, rank: int) -> list[Any]:
+    """An index as one for each axis."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if any(k is None for k in keys):
+        raise NotCaptured("an array as an index beside None")
+    at = next((place for place, k in enumerate(keys) if k is Ellipsis), len(keys))
+    keys[at : at + 1] = [slice(None)] * (rank - len(keys) + (at < len(keys)))
+    if len(keys) != rank:
+        raise NotCaptured("too many indices")
+    return keys
+
+
+def _table(key: Any) -> np.ndarray | None:
+    """The integers of an index that are known now."""
+    if isinstance(key, np.ndarray | list | tuple):
+        return None if symbolic([key]) else np.asarray(key)
+    if not isinstance(key, View) or key.buffer.data is None or any(b.terms for b in key.base):
+        return None
+    shape = [n for n in key.shape if isinstance(n, int)]
+    if len(shape) < len(key.shape):
+        return None
+    steps = np.indices(shape)
+    place = [np.full(shape, b.constant) for b in key.base]
+    for (axis, step, _), i in zip(key.axes, steps, strict=True):
+        if axis is not None:
+            place[axis] = place[axis] + step * i
+    return np.asarray(key.buffer.data[tuple(place)])
+
+
+def _inside(c: Symbols, key: Any, n: Extent) -> Lazy:
     """Integers as indices counted from the beginning: known to lie inside, or checked by the program."""
+    keys = c.lazy(key)
     if keys.dtype.kind not in "iu":
         raise NotCaptured("an array as an index that is not of integers")
+    if not keys.shape:
+        return Lazy((), (), index(c.inside_axis(key, n)))
     keys = Lazy(keys.names, keys.shape, cast(keys.value, INT))
-    table = keys.value.args[0].data if keys.value.op == "load" else None
+    table = widened(keys.value).args[0].data if widened(keys.value).op == "load" else None
     if table is not None and table.size and isinstance(n, int):
         low, high = int(table.min()), int(table.max())
         if low < -n or high >= n:
@@ -79,24 +123,61 @@ def _inside(c: Symbols, keys: Lazy, n: Extent) -> Lazy:
 
 def gather(c: Symbols, value: View | Lazy, key: Any) -> Lazy:
     """`value[key]` for arrays of integers: a copy."""
-    shape, at = _fancy_points(c, value.shape, key)
-    names = [fresh("e") for _ in shape]
-    return c.made(names, shape, value.element(at([variable(n) for n in names])))
+    points = Points(c, value.shape, key)
+    names = [fresh("e") for _ in points.shape]
+    return c.made(names, points.shape, value.element(points.at([variable(n) for n in names])))
 
 
 def scatter(c: Symbols, view: View, key: Any, value: Any) -> None:
-    """`view[key] = value` for arrays of integers that are all different."""
-    shape, at = _fancy_points(c, view.shape, key)
-    keys = [k for k in (key if isinstance(key, tuple) else (key,)) if not isinstance(k, slice)]
-    tables = [k for k in keys if isinstance(k, np.ndarray | list)] or [
-        widened(k.element([0] * len(k.shape))).args[0].data for k in keys if isinstance(k, View)
-    ]
-    if len(keys) != 1 or len(tables) != 1 or tables[0] is None or len(np.unique(tables[0])) < np.size(tables[0]):
-        raise NotCaptured("elements are written at indices that may be equal")
-    names = [fresh("e") for _ in shape]
+    """`view[key] = value` for arrays of integers: where an element is there twice, the last value stays."""
+    points = Points(c, view.shape, key)
+    names = [fresh("e") for _ in points.shape]
+    point, dims = [variable(n) for n in names], list(zip(names, points.shape, strict=True))
+    if points.all_different():
+        e = c.converted(c.broadcast(c.lazy(value), points.shape).element(point), view.dtype)
+        c.emit(dims, [Store(view.buffer, view.at(points.at(point)), e)])
+        return
+    kept = c.store(c.broadcast(c.lazy(value), points.shape))
+    outer, c.block = c.block, []
+    together = [d for k, d in enumerate(dims) if k not in points.listed]
+    c.emit(together, [Store(view.buffer, view.at(points.at(point)), c.converted(kept.element(point), view.dtype))])
+    steps, c.block = c.block, outer
+    write: Statement
+    *settled, write = steps  # values that read the array, from before
+    for name, n in reversed([dims[k] for k in points.listed]):
+        write = Repeat(name, affine(0), affine(n), 1, [write])
+    c.block += [*settled, write]
+
+
+def _accumulated(sign: int, c: Symbols, array: Any, key: Any, value: Any) -> None:
+    """`np.add.at(array, key, value)`, or `np.subtract.at`."""
+    view, value = c.as_memory(array), c.lazy(value)
+    value = value if sign > 0 else c.elementwise(primitive_of(np.negative), value)  # type: ignore[arg-type]
+    if not is_fancy(key):
+        part = c.index(view, key)
+        if isinstance(part, View):
+            c.assign(part, value, adds=True)
+        else:
+            buffer, place = part.value.args
+            c.emit([], [Store(buffer, place, c.converted(c.broadcast(value, ()).value, view.dtype), adds=True)])
+        return
+    points = Points(c, view.shape, key)
+    names = [fresh("e") for _ in points.shape]
     point = [variable(n) for n in names]
-    e = c.converted(c.broadcast(c.lazy(value), shape).element(point), view.dtype)
-    c.emit(list(zip(names, shape, strict=True)), [Store(view.buffer, view.at(at(point)), e)])
+    e = c.converted(c.broadcast(value, points.shape).element(point), view.dtype)
+    c.emit(list(zip(names, points.shape, strict=True)), [Store(view.buffer, view.at(points.at(point)), e, adds=True)])
+
+
+_add_at = rule((np.add, "at"))(functools.partial(_accumulated, 1))
+_subtract_at = rule((np.subtract, "at"))(functools.partial(_accumulated, -1))
+
+
+@rule(np.ix_)
+def _ix(c: Symbols, *keys: Any) -> Any:
+    rank = len(keys)
+    axes = [(*(None,) * k, slice(None), *(None,) * (rank - k - 1)) for k in range(rank)]
+    found = [k if isinstance(k, View) else np.asarray(k) if not symbolic([k]) else c.lazy(k) for k in keys]
+    return tuple(k[a] if isinstance(k, np.ndarray) else c.index(k, a) for k, a in zip(found, axes, strict=True))
 
 
 # Everything else
@@ -138,7 +219,7 @@ def _called(f: Any, places: Sequence[int], args: Sequence[Any], kwargs: Any, *va
     """A function with some arguments replaced, by its rule if one is traced."""
     filled = list(args)
     for place, value in zip(places, values, strict=True):
-        filled[place] = value
+        filled[place] = value if np.ndim(value) else value[()]
     if any_traced(values):
         f = call(f)
     return f(*filled, **dict(kwargs))

@@ -18,6 +18,7 @@ from effgrad.stage.loop.activity import loop_writes, without_dead
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
+from effgrad.stage.loop.derivatives import Derivative, Pullback
 from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Function, Retyped
 from effgrad.stage.loop.functions import Rows
@@ -145,7 +146,7 @@ class Loops:
             return capture.store(value)
         if isinstance(value, Growing):
             return self.stored(capture, capture.seen(value), inputs)
-        if isinstance(value, Masked | Function | Method | Counted | Unknown):
+        if isinstance(value, Masked | Function | Method | Counted | Unknown | Derivative | Pullback):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
 

@@ -1,13 +1,16 @@
 """Loops that are being captured: `for`, `while`, their jumps and their `else`."""
 
 import ast
+import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, fresh, known, variable
 from effgrad.stage.loop.branches import Branches
-from effgrad.stage.loop.cells import Cells, Unknown
+from effgrad.stage.loop.cells import PEELED, Cells, Unknown
 from effgrad.stage.loop.desugar import (
     LEFT,
     RESULT,
@@ -15,6 +18,7 @@ from effgrad.stage.loop.desugar import (
     exchanged,
     jumps,
     leaves,
+    nested,
     origin,
     skip,
     stop,
@@ -57,6 +61,17 @@ class Iteration(Branches):
         frame.own[RESULT] = self.blank(self.retyped[key]) if key in self.retyped else Unknown(key)
 
     def for_(self, s: ast.For, frame: Frame) -> None:
+        factors = self.factors(s.iter, frame)
+        if factors is not None:
+            if jumps(s.body, ast.Break):
+                raise NotCaptured("`break` in a loop over combinations")
+            names = [f"$factor{s.lineno}_{s.col_offset}_{k}" for k in range(len(factors))]
+            frame.own.update(zip(names, factors, strict=True))
+            self.for_(nested(s, names), frame)
+            for name in names:
+                frame.own.pop(name, None)
+            self.body(s.orelse, frame)
+            return
         counted = self.counted(self.expression(s.iter, frame))
         if self.length == -1:
             steps = known_steps(counted) if isinstance(counted, Counted) else counted
@@ -71,6 +86,17 @@ class Iteration(Branches):
                 (self.for_until if jumps(s.body, ast.Break) else self.repeat)(s, counted, frame)
         if s.orelse and not jumps(s.body, ast.Break):
             self.body(s.orelse, frame)
+
+    def factors(self, e: ast.expr, frame: Frame) -> list[Any] | None:
+        """The things that `itertools.product` or `np.ndindex` combines; None if that is not what is iterated over."""
+        if not isinstance(e, ast.Call) or e.keywords or not e.args:
+            return None
+        f = self.expression(e.func, frame)
+        if f is not itertools.product and f is not np.ndindex:
+            return None
+        given = [self.expression(a, frame) for a in e.args]
+        given = list(given[0]) if f is np.ndindex and isinstance(given[0], tuple) else given
+        return given if f is itertools.product else [self.call(range, [n], {}) for n in given]
 
     def unrolled(self, s: ast.For, items: list[Any], frame: Frame) -> None:
         if jumps(s.body, ast.Break):
@@ -88,6 +114,11 @@ class Iteration(Branches):
                 self.bind(s.target, counted.item(i), frame)
                 self.body(without_jumps(s), frame)
             return
+        if steps is not None and (origin(s), PEELED) in self.retyped:
+            self.bind(s.target, counted.item(steps[0]), frame)
+            with frame.followed_by([*s.body, *frame.rest]):
+                self.body(without_jumps(s), frame)
+            start, steps = start + step, steps[1:]
         kept = self.kept_arrays(s, frame) if steps is not None and len(steps) > 3 else set()
         if steps is not None and kept:
             self.exchanging(s, counted, steps, kept, frame)

@@ -23,6 +23,11 @@ def is_read(f: Any) -> bool:
     return inspect.isfunction(f) and (not is_library(f) or module.startswith(("effgrad.toolbox.", "effgrad.loop")))
 
 
+def has_rule(f: Any) -> bool:
+    """Whether a function has a derivative rule of the user's, and must not be looked into."""
+    return getattr(f, "has_rule", False) is True
+
+
 def is_of_library(f: Any) -> bool:
     """Whether a function or a ufunc is of a library; `functools.partial` is asked for its own."""
     return isinstance(f, np.ufunc) or (is_library(f) and not inspect.ismethod(f))

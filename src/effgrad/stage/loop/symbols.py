@@ -15,6 +15,8 @@ from effgrad.stage.staged_value import constant_primitive
 
 # Loops over so many things of Python's are written out.
 MOST_UNROLLED = 64
+# Lists of so many arrays become one array.
+MOST_STACKED = 512
 _OR = constant_primitive(np.logical_or)
 
 
@@ -27,6 +29,10 @@ class Symbols(Values):
 
     def inline(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a user's function, whose body is read."""
+        raise NotImplementedError
+
+    def as_memory(self, value: Any) -> View:
+        """An array as memory, which the program writes to; all its names then have that."""
         raise NotImplementedError
 
     def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
@@ -54,8 +60,37 @@ class Symbols(Values):
             raise NotCaptured(f"a loop over a {type(value).__name__}")
         items = list(value)
         if len(items) > MOST_UNROLLED:
+            column = self.column(items)
+            if column is not None:
+                return Counted(0, len(items), 1, column)
             raise NotCaptured(f"a loop over {len(items)} things that are not an array or a range")
         return items
+
+    def column(self, items: list[Any]) -> Callable[[Any], Any] | None:
+        """The item with a number, of numbers or arrays of one type and shape or of tuples of them; else None."""
+        first = items[0]
+        if any(type(x) is not type(first) for x in items):
+            return None
+        if type(first) in (tuple, list) and all(len(x) == len(first) for x in items):
+            found = [self.column(list(column)) for column in zip(*items, strict=True)]
+            return (lambda i: type(first)(f(i) for f in found if f)) if all(found) else None
+        if type(first) is float:
+            view = self.table_view(np.array(items))
+            return lambda i: self.weakened(self.index(view, i))
+        if type(first) is int:
+            view = self.table_view(np.array(items))
+            return lambda i: self.snapshot(self.lazy(self.index(view, i)))
+        if isinstance(first, View | Lazy) and len({(x.shape, x.dtype) for x in items}) == 1:
+            if len(items) > MOST_STACKED:
+                return None
+            rows = self.stacked(items)
+            self.frozen[rows.buffer] = "an array of a list is written to"
+            return lambda i: self.index(rows, i)
+        return None
+
+    def weakened(self, value: Any) -> Lazy:
+        """A number as one of Python's."""
+        return self.number(value.value, True)
 
     def items(self, value: Any) -> list[Any]:
         """The items of something that is known to be short."""

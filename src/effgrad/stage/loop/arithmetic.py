@@ -1,0 +1,87 @@
+"""Python's operators and comparisons on symbolic values."""
+
+import ast
+import contextlib
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop import masks, planes
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.operands import SYMBOLIC, Complex, Masked, symbolic
+from effgrad.stage.loop.symbols import Symbols
+
+OPERATIONS: dict[type, tuple[Callable[..., Any], Any]] = {
+    ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
+    ast.Div: (operator.truediv, np.divide), ast.Pow: (operator.pow, np.power), ast.Mod: (operator.mod, np.mod),
+    ast.FloorDiv: (operator.floordiv, np.floor_divide), ast.MatMult: (operator.matmul, None),
+    ast.BitAnd: (operator.and_, np.bitwise_and), ast.BitOr: (operator.or_, np.bitwise_or),
+    ast.BitXor: (operator.xor, np.bitwise_xor), ast.LShift: (operator.lshift, np.left_shift),
+    ast.RShift: (operator.rshift, np.right_shift),
+}  # fmt: skip
+COMPARISONS: dict[type, tuple[Callable[..., Any], Any]] = {
+    ast.Lt: (operator.lt, np.less), ast.LtE: (operator.le, np.less_equal), ast.Gt: (operator.gt, np.greater),
+    ast.GtE: (operator.ge, np.greater_equal), ast.Eq: (operator.eq, np.equal), ast.NotEq: (operator.ne, np.not_equal),
+}  # fmt: skip
+PLAIN: dict[type, Callable[..., Any]] = {
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+
+
+class Operators(Symbols):
+    """The operators of a program; `Evaluator` adds its expressions."""
+
+    def binary(self, op: ast.operator, a: Any, b: Any) -> Any:
+        plain, ufunc = OPERATIONS[type(op)]
+        if planes.some([a, b]) and symbolic([a, b]):
+            return planes.binary(self, op, a, b)
+        if isinstance(a, Masked) or isinstance(b, Masked):
+            return masks.mapped(self, ufunc, [a, b])
+        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
+            return plain(a, b)
+        return self.binary_of(op, a, b)
+
+    def binary_of(self, op: ast.operator, a: Any, b: Any) -> Any:
+        """An operator on real numbers and arrays one of which is symbolic."""
+        plain, ufunc = OPERATIONS[type(op)]
+        if ufunc is None:
+            return self.matmul(a, b)
+        whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
+        if all(whole) and isinstance(op, ast.Add | ast.Sub | ast.Mult):
+            with contextlib.suppress(NotCaptured):
+                return plain(affine(a), affine(b))
+        if all(whole) and isinstance(op, ast.FloorDiv | ast.Mod | ast.Mult):
+            return self.affine_of(self.elementwise(primitive_of(ufunc), a, b))  # type: ignore[arg-type]
+        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        if type(op) in PLAIN:
+            if isinstance(a, (*SYMBOLIC, Complex)) and b is None:
+                return isinstance(op, ast.IsNot)
+            return PLAIN[type(op)](a, b)
+        plain, ufunc = COMPARISONS[type(op)]
+        if planes.some([a, b]) and symbolic([a, b]):
+            return planes.compared(self, op, a, b)
+        if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
+            return plain(a, b)
+        if all(isinstance(x, Affine | int) for x in (a, b)):
+            low, high = (bound(affine(a) - affine(b)) for bound in (self.ranges.lower, self.ranges.upper))
+            for answer in (True, False):
+                if _decided(op, low, high) is answer:
+                    return answer
+        return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+
+def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:
+    """Whether `d op 0` for all `d` from `low` to `high`, for none (False), or for some (None)."""
+    below, above = high is not None and high < 0, low is not None and low > 0
+    never_above, never_below = high is not None and high <= 0, low is not None and low >= 0
+    zero = low == high == 0
+    yes, no = {
+        ast.Lt: (below, never_below), ast.LtE: (never_above, above), ast.Gt: (above, never_above),
+        ast.GtE: (never_below, below), ast.Eq: (zero, below or above), ast.NotEq: (below or above, zero),
+    }[type(op)]  # fmt: skip
+    return True if yes else False if no else None

@@ -1,0 +1,56 @@
+"""Statements that raise or choose what is raised: `raise`, `assert`, and `with np.errstate(...)`."""
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.evaluator import Evaluator
+from effgrad.stage.loop.frames import Frame
+from effgrad.stage.loop.ir import BOOL, Check, constant
+
+
+class Raised(NotCaptured):
+    """The block that is read has come to a `raise`: what follows it is not reached."""
+
+
+def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
+    """`raise Error("a text")`."""
+    e, args = (s.exc.func, s.exc.args) if isinstance(s.exc, ast.Call) else (s.exc, [])
+    error = None if e is None else c.expression(e, frame)
+    if not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
+        raise NotCaptured("`raise`")
+    c.block.append(Check(constant(False, BOOL), _text(args[0]) if args else "", error))
+    raise Raised("`raise`, which every step comes to")
+
+
+def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
+    """`assert test, "a text"`."""
+    test = c.truth(c.expression(s.test, frame))
+    if test is not True:
+        flag = constant(False, BOOL) if isinstance(test, bool) else test
+        c.block.append(Check(flag, _text(s.msg) if s.msg else "", AssertionError))
+
+
+def _text(e: ast.expr) -> str:
+    """The text of an error, in which the values of a formatted string stand as they are written."""
+    if isinstance(e, ast.Constant):
+        return str(e.value)
+    if not isinstance(e, ast.JoinedStr):
+        raise NotCaptured("an error whose text is computed")
+    parts = [f"{{{ast.unparse(v.value)}}}" if isinstance(v, ast.FormattedValue) else _text(v) for v in e.values]
+    return "".join(parts)
+
+
+def with_(c: Any, s: ast.With, frame: Frame) -> None:
+    """`with np.errstate(...)`, which only says what NumPy warns of."""
+    for item in s.items:
+        call = item.context_expr
+        known = isinstance(call, ast.Call) and c.expression(call.func, frame) is np.errstate
+        if not known or any(not isinstance(k.value, ast.Constant) for k in call.keywords):  # type: ignore[attr-defined]
+            raise NotCaptured("`with`")
+        if any(k.value.value in ("raise", "call") for k in call.keywords):  # type: ignore[attr-defined]
+            raise NotCaptured("`with np.errstate`, which raises")
+    with frame.followed_by(frame.rest):
+        c.body(s.body, frame)
