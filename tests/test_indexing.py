@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad.stage.indexing import basic, expanded, opened, permutation, reduced_axes
+from effgrad.primitives.indices import basic, expanded, opened, permutation, reduced_axes
 
 X = np.arange(24.0).reshape(2, 3, 4)
 BASIC = [

@@ -19,6 +19,7 @@ from typing import Any
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, outline, plain
 from effgrad.primitives.cotangents import BASIC
+from effgrad.primitives.index_map import numbered
 from effgrad.primitives.primitive import Primitive
 
 # A number or an array, plain or traced; a parameter, an index or a nest of them.
@@ -183,14 +184,16 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     """A primitive that moves elements: it moves their numbers, and the members' elements are gathered by them."""
     if not primitive.moves:
         return None
-    numbers, start = [], 0
-    for value, flag, shape in zip(batch.values, batch.flags, batch.shapes, strict=True):
-        laid = np.empty_like(outline(value)[0] if flag and batch.count else np.empty(shape), int)
-        laid[...] = np.arange(start, start + laid.size).reshape(shape)
-        numbers.append(laid)
-        start += laid.size
-    places = np.asarray(primitive.function(*numbers, **params))
+    numbers = numbered(batch.shapes)
+    for i, (value, flag) in enumerate(zip(batch.values, batch.flags, strict=True)):
+        if flag and batch.count:
+            laid = np.empty_like(outline(value)[0], int)
+            laid[...] = numbers[i]
+            numbers[i] = laid
+    places = np.asarray(primitive.function(*numbers, **params)) - 1
     pools = [np.reshape(v, (batch.count, -1) if batch.count else (0, 0)) for v in batch.spread()]
+    if places.min(initial=0) < 0:  # a zero is the last element
+        pools.append(np.zeros((batch.count, 1)))
     pool = np.concatenate(pools, axis=1) if len(pools) > 1 else pools[0]
     # What is a view of the result goes by its order in memory, which is to be that of one member.
     order = sorted(range(places.ndim), key=lambda axis: -places.strides[axis])

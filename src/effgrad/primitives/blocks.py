@@ -11,6 +11,7 @@ import scipy.sparse
 
 from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives import cotangents
+from effgrad.primitives.index_map import numbered
 from effgrad.primitives.move import scatter_add
 
 
@@ -42,8 +43,7 @@ class LocalBlocks:
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
         if self.primitive.moves and "dtype" not in self.params:
             # Which element goes where: let the numbers of the elements move.
-            numbers = [np.zeros(np.shape(p), int) for p in self.primals]
-            numbers[index] = np.arange(1, size + 1).reshape(shape)
+            numbers = numbered(map(np.shape, self.primals), [i == index for i in range(len(self.primals))])
             places = np.ravel(self.primitive.function(*numbers, **self.params))
             if size == np.size(self.result) == 1:
                 return float(places[0])

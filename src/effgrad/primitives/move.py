@@ -1,7 +1,9 @@
 """Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
+
+from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
 from effgrad.arrays.layout import memory_like
@@ -12,7 +14,8 @@ from effgrad.errors import Detached
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.cotangents import BASIC
-from effgrad.primitives.primitive import linear, moving
+from effgrad.primitives.index_map import join, move
+from effgrad.primitives.indices import distinct, part, winners
 
 PLAIN = frozenset((float, np.float64, np.ndarray))
 
@@ -23,25 +26,11 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
         total[...] = pieces[0]
         pieces, indices = pieces[1:], indices[1:]
     for index, piece in zip(indices, pieces, strict=True):
-        if _distinct(index):
+        if distinct(index):
             total[index] += piece
         else:
             np.add.at(total, index, piece)
     return total
-
-
-def _distinct(index: Any) -> bool:
-    """Whether the places of an index are all different, as far as that is quick to say."""
-    parts = index if type(index) is tuple else (index,)
-    if BASIC.issuperset(map(type, parts)):
-        return True
-    advanced = [i for i in parts if type(i) not in BASIC]
-    if len(advanced) != 1:
-        return False
-    places = np.asarray(advanced[0])
-    if places.dtype.kind == "b" or places.size > 1000:
-        return places.dtype.kind == "b"
-    return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
 
 
 def _set(array: Any, value: Any, index: Any) -> Any:
@@ -52,18 +41,10 @@ def _set(array: Any, value: Any, index: Any) -> Any:
     return result
 
 
-def _winners(index: Any, shape: Any) -> Any:
-    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
-    order = np.arange(np.zeros(shape)[index].size).reshape(np.zeros(shape)[index].shape)
-    last = np.full(shape, -1)
-    last[index] = order
-    return last[index] == order
-
-
 def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
     g = g[index]
     if any(isinstance(i, np.ndarray | list) for i in (index if isinstance(index, tuple) else (index,))):
-        g = g * _winners(index, np.shape(plain(array)))
+        g = g * winners(index, np.shape(plain(array)))
     return cotangents.unbroadcast(g, value)
 
 
@@ -82,59 +63,61 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
     return cotangents.Scattered(shape, [(index, g)])
 
 
-laid_out = linear(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, moves=True, name="laid_out")
-reshape = linear(
-    np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))), moves=True, counterpart=counterparts.reshape
-)
-transpose = linear(
-    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)), moves=True,
-    counterpart=counterparts.transpose,
+laid_out = move(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, name="laid_out")
+reshape = move(
+    np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))),
+    view=lambda x, shape: np.reshape(x, shape, copy=False), counterpart=counterparts.reshape,
 )  # fmt: skip
-broadcast_to = linear(
-    lambda x, shape: np.broadcast_to(x, shape),
-    lambda g, x, shape: cotangents.unbroadcast(g, x),
-    name="broadcast_to", moves=True, counterpart=counterparts.broadcast_to,
+transpose = move(
+    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)),
+    view=np.transpose, counterpart=counterparts.transpose,
 )  # fmt: skip
-astype = linear(
-    lambda x, dtype: np.asarray(x).astype(dtype)[()],
-    lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
-    name="astype", moves=True, counterpart=counterparts.astype,
+broadcast_to = move(
+    lambda x, shape: np.broadcast_to(x, shape), lambda g, x, shape: cotangents.unbroadcast(g, x),
+    name="broadcast_to", view=np.broadcast_to, counterpart=counterparts.broadcast_to,
 )  # fmt: skip
-getitem = linear(
+astype = move(
+    lambda x, dtype: np.asarray(x).astype(dtype)[()], lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
+    name="astype", counterpart=counterparts.astype,
+)  # fmt: skip
+getitem = move(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
     lambda g, x, index: _at(g, np.shape(plain(x)), index),
-    name="getitem", moves=True, counterpart=counterparts.getitem,
+    name="getitem", view=part, counterpart=counterparts.getitem,
 )  # fmt: skip
-setitem: Any = linear(
-    _set,
-    lambda g, array, value, index: setitem(g, 0.0, index=index),
-    _set_value,
-    name="setitem", moves=True, counterpart=counterparts.setitem,
+setitem: Any = move(
+    _set, lambda g, array, value, index: setitem(g, 0.0, index=index), _set_value,
+    name="setitem", counterpart=counterparts.setitem,
 )  # fmt: skip
-scatter_add = moving(
-    _scatter_add, lambda wanted, g, *pieces, shape, indices: [g[indices[i]] for i in wanted], name="scatter_add",
-    adds=True, counterpart=counterparts.scatter_add,
-)  # fmt: skip
-
-
-def _pieces(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
-    ends = [0, *accumulate([np.shape(plain(a))[axis] for a in arrays])]
-    before = (slice(None),) * (axis % np.ndim(plain(g)))
-    return [g[(*before, slice(ends[i], ends[i + 1]))] for i in wanted]
-
-
-def _layers(wanted: list[int], g: Any, *arrays: Any, axis: int) -> list[Any]:
-    before = (slice(None),) * (axis % np.ndim(plain(g)))
-    return [g[(*before, i)] for i in wanted]
-
-
-concatenate = moving(
-    lambda *arrays, axis: np.concatenate(arrays, axis), _pieces, "concatenate",
-    counterpart=counterparts.joining("concat"),
-)  # fmt: skip
-stack = moving(
-    lambda *arrays, axis: np.stack(arrays, axis), _layers, "stack", counterpart=counterparts.joining("stack")
+scatter_add = join(
+    lambda shapes, shape, indices: (shape, indices), _scatter_add, "scatter_add", counterparts.scatter_add, adds=True
 )
+
+
+def _beside(shapes: list[tuple[int, ...]], axis: int) -> Any:
+    """Return the shape of arrays along an axis that they have, and their places."""
+    axis = normalize_axis_index(axis, len(shapes[0]))
+    if len({(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}) > 1:
+        raise ValueError("the arrays have different lengths along other axes")
+    ends = [0, *accumulate([shape[axis] for shape in shapes])]
+    before = (slice(None),) * axis
+    return (*shapes[0][:axis], ends[-1], *shapes[0][axis + 1 :]), [(*before, slice(*e)) for e in pairwise(ends)]
+
+
+def _layers(shapes: list[tuple[int, ...]], axis: int) -> Any:
+    """Return the shape of equal arrays along a new axis, and their places."""
+    shape, count = shapes[0], len(shapes)
+    axis = normalize_axis_index(axis, len(shape) + 1)
+    if shapes.count(shape) < count:
+        raise ValueError("the arrays have different shapes")
+    before = (slice(None),) * axis
+    return (*shape[:axis], count, *shape[axis:]), [(*before, i) for i in range(count)]
+
+
+concatenate = join(
+    _beside, lambda *arrays, axis: np.concatenate(arrays, axis), "concatenate", counterparts.joining("concat")
+)
+stack = join(_layers, lambda *arrays, axis: np.stack(arrays, axis), "stack", counterparts.joining("stack"))
 
 
 def _rows(m: Any) -> Any:
@@ -151,7 +134,7 @@ def _triangle(name: str) -> Any:
         return cotangents.Masked(part(g, k), part(ones(np.shape(plain(g)), bool), k))
 
     counterpart = counterparts.triangle(name)
-    return linear(lambda x, k: part(x, k), transpose, name=name, batch=stacked, counterpart=counterpart)
+    return move(lambda x, k: part(x, k), transpose, name=name, batch=stacked, counterpart=counterpart)
 
 
 tril, triu = _triangle("tril"), _triangle("triu")
@@ -227,7 +210,7 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), np.shape(plain(a)))
     result = a
     for by, along in np.broadcast(shift, axis):
-        along = np.lib.array_utils.normalize_axis_index(int(along), a.ndim)
+        along = normalize_axis_index(int(along), a.ndim)
         size = a.shape[along]
         cut = -int(by) % size if size else 0
         before = (slice(None),) * along

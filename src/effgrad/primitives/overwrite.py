@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.arrays import counterparts
 from effgrad.arrays.value import operations, plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.primitive import moving
+from effgrad.primitives.index_map import moving
 
 
 def _overwrite(base: Any, *values: Any, places: Any) -> Any:

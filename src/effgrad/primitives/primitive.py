@@ -37,7 +37,8 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "push_jointly", "pull_jointly", "kept_of", "series", "batch", "code", "counterpart", "native",
+        "view", "places", "push_jointly", "pull_jointly", "kept_of", "series", "batch", "code", "counterpart",
+        "native",
     )  # fmt: skip
 
     def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
@@ -46,8 +47,11 @@ class Primitive:
         self.number_pulls = self.array_pulls = pulls
         self.partials: tuple[Any, ...] = ()
         self.selects = False
-        # Whether each element of the result is an element of an argument, or zero.
+        # Whether each element of the result is an element of an argument, or zero; how a move looks at the memory of
+        # its argument, and where a join puts its arguments (see `move`).
         self.moves = False
+        self.view: Any = None
+        self.places: Any = None
         self.push_jointly: Any = None
         self.pull_jointly: Any = None
         # The result's Laurent series from those of the arguments; None where no singular point has one.
@@ -302,7 +306,7 @@ def linear(
     def make_push(index: int) -> Function:
         def push(t: Any, y: Any, *args: Any, **params: Any) -> Any:
             if moves:
-                args = tuple(_zeros_like(a) for a in args)
+                args = tuple(zeros_like(a) for a in args)
             return primitive(*args[:index], t, *args[index + 1 :], **params)
 
         return push
@@ -327,36 +331,7 @@ def linear(
     return primitive
 
 
-def moving(
-    function: Function, transpose: Function, name: str, adds: bool = False, counterpart: Function | None = None
-) -> Primitive:
-    """A primitive of any number of arguments that only moves or copies their elements, or, with `adds`, adds them up.
-
-    `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
-    once: an array made of n numbers has its derivative in time proportional to n.
-    """
-    primitive = Primitive(name, function, "linear", None, None)
-
-    def push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
-        return primitive(*[_zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
-
-    def pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
-        if type(g) not in cotangents.FORMS:
-            return list(transpose(wanted, g, *args, **params))
-        g = cotangents.settled(g)
-        masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
-        values = transpose(wanted, g.value, *args, **params)
-        return [
-            value if value is None else cotangents.masked(value, cotangents.as_mask(mask))
-            for value, mask in zip(values, masks, strict=True)
-        ]
-
-    primitive.push_jointly, primitive.pull_jointly, primitive.moves = push, pull, not adds
-    primitive.counterpart = counterpart
-    return primitive
-
-
-def _zeros_like(value: Any) -> Any:
+def zeros_like(value: Any) -> Any:
     value = plain(value)
     return np.zeros(np.shape(value), np.result_type(value))
 

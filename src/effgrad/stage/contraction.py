@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import multiply, negative
-from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, transpose
+from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import sum_
 from effgrad.stage.graph import Graph
-from effgrad.stage.indexing import reduced_axes
+from effgrad.stage.moves import affine, broadcast, concatenated, is_broadcast, keeps_order, part, reshaped, transposed
 from effgrad.stage.nodes import GUARD, Node, dtype_of, shape_of
 from effgrad.stage.rules import Add
 
@@ -36,7 +36,7 @@ def products(node: Node, add: Add) -> Any:
     """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
     if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
         return node
-    if any(type(a) is Node and a.primitive is broadcast_to for a in node.args):
+    if any(map(is_broadcast, node.args)):
         narrow = _unbroadcast(node, add)
         if narrow is not node:
             return narrow
@@ -51,7 +51,7 @@ def _unbroadcast(node: Node, add: Add) -> Any:
     terms, output = _terms(node)
     args = list(node.args)
     for i, (a, term) in enumerate(zip(node.args, terms, strict=True)):
-        if type(a) is not Node or a.primitive is not broadcast_to or len(set(term)) < len(term):
+        if not is_broadcast(a) or len(set(term)) < len(term):
             continue
         source = a.args[0]
         lengths = (1,) * (len(term) - len(shape_of(source))) + shape_of(source)
@@ -61,7 +61,7 @@ def _unbroadcast(node: Node, add: Add) -> Any:
         if shape != tuple(n for s, n in zip(term, a.shape, strict=True) if s in kept) or len(kept) == len(term):
             continue  # what nothing else has is summed as often as it is repeated
         terms[i] = "".join(kept)
-        args[i] = add(a.changed(primitive=reshape, args=(source,), params={"shape": shape}, shape=shape))
+        args[i] = add(reshaped(a, source, shape))
     left = "".join(s for s in output if any(s in term for term in terms))
     if not left or len(set(output)) < len(output) or all(map(operator.is_, args, node.args)):
         return node
@@ -73,8 +73,7 @@ def _unbroadcast(node: Node, add: Add) -> Any:
     if left == output:
         return product
     shape = tuple(sizes[s] if s in left else 1 for s in output)
-    placed = node.changed(primitive=reshape, args=(add(product),), params={"shape": shape}, shape=shape)
-    return node.changed(primitive=broadcast_to, args=(add(placed),), params={"shape": node.shape})
+    return broadcast(node, add(reshaped(node, add(product), shape)), node.shape)
 
 
 def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any:
@@ -87,11 +86,11 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
         return add(node.changed(primitive=primitive, args=args, params=params, shape=size, kind=np.ndarray))
 
-    def reshaped(x: Any, size: tuple[int, ...]) -> Any:
-        return make(reshape, (x,), size, shape=size)
+    def shaped(x: Any, size: tuple[int, ...]) -> Any:
+        return add(reshaped(node, x, size))
 
     def ordered(x: Any, letters: str, order: Sequence[str]) -> Any:
-        return make(transpose, (x,), shape(order), axes=tuple(map(letters.index, order)))
+        return add(transposed(node, x, tuple(map(letters.index, order))))
 
     def summed_alone(x: Any, letters: str, other: str) -> tuple[Any, str]:
         """The sum over what neither the other operand nor the output has."""
@@ -102,7 +101,7 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     def spread(x: Any, letters: str) -> Any:
         """Axes in the order of the output, of length one where there are none."""
         axes = ordered(x, letters, sorted(letters, key=output.index))
-        return reshaped(axes, tuple(sizes[s] if s in letters else 1 for s in output))
+        return shaped(axes, tuple(sizes[s] if s in letters else 1 for s in output))
 
     summed = [s for s in left if s in right and s not in output]
     (a, left), (b, right) = summed_alone(a, left, right), summed_alone(b, right, left)
@@ -111,14 +110,13 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     batch = [s for s in output if s in left and s in right]
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     height, depth, width = (math.prod(shape(group)) for group in (rows, summed, columns))
-    x = reshaped(ordered(a, left, [*batch, *rows, *summed]), (*shape(batch), height, depth))
-    y = reshaped(ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width))
+    x = shaped(ordered(a, left, [*batch, *rows, *summed]), (*shape(batch), height, depth))
+    y = shaped(ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width))
     z = make(matmul, (x, y), (*shape(batch), height, width))
     order = [*batch, *rows, *columns]
     if not order:  # a number, and not an array without axes
-        return node.changed(primitive=reshape, args=(z,), params={"shape": ()})
-    z = reshaped(z, shape(order))
-    return node.changed(primitive=transpose, args=(z,), params={"axes": tuple(map(order.index, output))})
+        return reshaped(node, z, ())
+    return transposed(node, shaped(z, shape(order)), tuple(map(order.index, output)))
 
 
 def inner(graph: Graph) -> Graph:
@@ -161,7 +159,7 @@ def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
             factors.append(x.args[number])
             x = x.args[not number]
             continue
-        elif x.primitive not in (reshape, broadcast_to) or shape_of(x.args[0]) != x.shape:
+        elif not keeps_order(x) or shape_of(x.args[0]) != x.shape:
             return None
         x = x.args[0]
     return None
@@ -303,8 +301,9 @@ def _depths(graph: Graph) -> dict[Node, int]:
 
 def _ends_loop(node: Node) -> bool:
     """Whether what needs an operation's result cannot be in the loop that computes it."""
-    in_loop = node.primitive.kind == "elementwise" or node.primitive in (transpose, reshape, broadcast_to)
-    return not in_loop
+    if node.primitive.kind == "elementwise" or is_broadcast(node):
+        return False
+    return affine(node) is None or node.size < node.args[0].size
 
 
 def _narrow(node: Node) -> bool:
@@ -320,24 +319,21 @@ def _narrow(node: Node) -> bool:
 def _product(members: list[Node], new: dict[Node, Node], nodes: list[Node]) -> None:
     """One product for all members. Its rows are their columns, which lie in one piece each."""
 
-    def make(primitive: Any, args: list[Any], shape: tuple[int, ...], **params: Any) -> Node:
-        node = members[0].changed(
-            primitive=primitive, args=tuple(args), params=params, slots=(), shape=shape, kind=np.ndarray
-        )
+    def add(node: Node) -> Node:
         nodes.append(node)
         return node
 
     def turned(node: Node) -> Node:
-        return make(transpose, [node], node.shape[::-1], axes=(1, 0))
+        return add(transposed(members[0], node, (1, 0)))
 
     left, rights = members[0].args[0], [member.args[1] for member in members]
     columns = [turned(new.get(right, right)) for right in rights]
-    height = sum(c.shape[0] for c in columns)
-    factor = make(concatenate, columns, (height, columns[0].shape[1]), axis=0)
-    product = make(matmul, [factor, turned(new.get(left, left))], (height, left.shape[0]))
+    factor = add(concatenated(members[0], columns, 0))
+    args = factor, turned(new.get(left, left))
+    product = add(members[0].changed(args=args, shape=(factor.shape[0], left.shape[0]), kind=np.ndarray))
     start = 0
     for member in members:
         end = start + member.shape[1]
-        part = make(getitem, [product], (end - start, left.shape[0]), index=(slice(start, end),))
-        new[member] = turned(part)
+        rows = add(part(product, product, (slice(start, end),), (end - start, left.shape[0])))
+        new[member] = turned(rows)
         start = end

@@ -13,20 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.cotangents import BASIC
-from effgrad.primitives.move import (
-    broadcast_to,
-    concatenate,
-    getitem,
-    reshape,
-    scatter_add,
-    stack,
-    transpose,
-)  # fmt: skip
+from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
-from effgrad.stage.indexing import reduced_axes
 
 # Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.
 LARGE = 1 << 14
@@ -95,8 +85,7 @@ def result(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) ->
         if type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE):
             break
     else:
-        if primitive is not broadcast_to or math.prod(params["shape"]) < LARGE:
-            return primitive.function(*args, **params)
+        return primitive.function(*args, **params)
     told = _told(primitive, args, params)
     if told is None:
         return primitive.function(*map(computed, args), **params)
@@ -114,7 +103,7 @@ def share_memory(a: Any, b: Any) -> bool:
 
 def _told(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
     """The result of an operation as far as it can be told, or None."""
-    rule = _RULES.get(primitive)
+    rule = _viewed if primitive.view else _joined if primitive.places else _RULES.get(primitive)
     if "program" in params:
         return Later(np.ndarray, (params["program"].size,), np.dtype(float), True)
     if rule is None and not params and _elementwise(primitive):
@@ -184,67 +173,38 @@ def _contracted(primitive: Primitive, args: Sequence[Any], params: dict[str, Any
 
 
 def _viewed(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
-    """Another way of looking at memory, told by what it makes of an array that is never read."""
+    """A move of one array, which may be another way of looking at its memory: told by what it makes of an array that is
+    never read. Only a view of merged axes depends on their order in memory: C and Fortran order then disagree."""
     (x,) = args
-    if type(x) is not Later:
+    if type(x) is not Later and not isinstance(x, np.ndarray):
+        return None
+    seen, shares = _look(primitive, x.shape, "C", params)
+    if type(x) is not Later and (shares or type(seen) is not np.ndarray):
         return None  # which takes no time
-    memory = np.empty(x.shape, np.bool_)
-    seen = primitive.function(memory, **params)
     if type(seen) is not np.ndarray:
         return _typed_as(x.dtype.type(0), (), True)
-    shares = np.may_share_memory(seen, memory)
-    if primitive is reshape and not x.ordered:
-        if [n for n in x.shape if n != 1] != [n for n in seen.shape if n != 1]:
-            return None
-        shares = True
-    ordered = x.ordered and seen.flags.c_contiguous
+    ordered = _ordered(x) and seen.flags.c_contiguous
+    if type(x) is not Later:
+        return Later(np.ndarray, seen.shape, x.dtype, ordered)
+    if not x.ordered and shares != _look(primitive, x.shape, "F", params)[1]:
+        return None
     return Later(np.ndarray, seen.shape, x.dtype, ordered, x.root if shares else None)
 
 
-def _indexed(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
-    index, (x,) = params["index"], args
-    parts = index if type(index) is tuple else (index,)
-    if type(x) is Later or all(type(part) in BASIC for part in parts):
-        return _viewed(primitive, args, params)
-    seen = np.empty(x.shape, np.bool_)[index]
-    if type(seen) is not np.ndarray:
-        return None
-    return Later(np.ndarray, seen.shape, x.dtype, x.flags.c_contiguous and seen.flags.c_contiguous)
-
-
-def _repeated(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:
-    (x,), shape = args, params["shape"]
-    np.broadcast_to(small(x), shape)
-    if np.broadcast_shapes(np.shape(x), shape) != shape:
-        raise ValueError(shape)
-    # The layout is that of a small array repeated along the same axes.
-    least = primitive.function(np.ones([min(n, 2) for n in np.shape(x)]), shape=tuple(min(n, 2) for n in shape))
-    return Later(np.ndarray, shape, np.result_type(x), _ordered(x) and least.flags.c_contiguous)
+def _look(primitive: Primitive, shape: tuple[int, ...], order: Any, params: dict[str, Any]) -> tuple[Any, bool]:
+    """The result of a move for an array that is never read, and whether it shares its memory."""
+    memory = np.empty(shape, np.bool_, order)
+    seen = primitive.function(memory, **params)
+    return seen, np.may_share_memory(seen, memory)
 
 
 def _joined(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later | None:
-    axis, shapes = params["axis"], [np.shape(x) for x in args]
-    rank = len(shapes[0]) + (primitive is stack)
-    if axis is None or not -rank <= axis < rank:
-        return None
-    axis %= rank
-    if primitive is stack:
-        around, length = {(shape[:axis], shape[axis:]) for shape in shapes}, len(shapes)
-    else:
-        around, length = {(shape[:axis], shape[axis + 1 :]) for shape in shapes}, sum(shape[axis] for shape in shapes)
-    if len(around) > 1:
-        return None
-    ((before, after),) = around
-    return Later(np.ndarray, (*before, length, *after), np.result_type(*args), all(map(_ordered, args)))
-
-
-def _scattered(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Later:
-    return Later(np.ndarray, tuple(params["shape"]), np.result_type(*args), True)
+    shape, _ = primitive.places([np.shape(x) for x in args], **params)
+    # What is added up lies in zeros, in C order.
+    return Later(np.ndarray, tuple(shape), np.result_type(*args), not primitive.moves or all(map(_ordered, args)))
 
 
 _Rule = Callable[[Primitive, Sequence[Any], dict[str, Any]], Later | None]
 _RULES: dict[Primitive, _Rule] = {
-    sum_: _reduced, maximum_of: _reduced, minimum_of: _reduced, matmul: _product, einsum: _contracted, reshape: _viewed,
-    transpose: _viewed, getitem: _indexed, broadcast_to: _repeated, concatenate: _joined, stack: _joined,
-    scatter_add: _scattered,
+    sum_: _reduced, maximum_of: _reduced, minimum_of: _reduced, matmul: _product, einsum: _contracted,
 }  # fmt: skip

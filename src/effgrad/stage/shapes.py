@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import add as plus
-from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
-from effgrad.stage.indexing import as_tuple, everything, permutation, reduced_axes
+from effgrad.primitives.indices import as_tuple, everything, permutation, reduced_axes
+from effgrad.stage.moves import is_broadcast, part, reshaped
 from effgrad.stage.nodes import Node, dtype_of, shape_of
 from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
@@ -19,7 +19,7 @@ def shapes(node: Node, add: Add) -> Any:
         return fitting(node, simpler(node, add))
     if node.shape and node.primitive.kind == "elementwise":
         for a in node.args:
-            if type(a) is Node and a.primitive is broadcast_to:
+            if is_broadcast(a):
                 return _unbroadcast_arguments(node)
     return node
 
@@ -28,7 +28,7 @@ def _reshape(node: Node, add: Add) -> Any:
     (a,) = node.args
     if type(a) is not Node:
         return None
-    while a.primitive is reshape and type(a.args[0]) is Node:
+    while a.primitive is node.primitive and type(a.args[0]) is Node:
         a = a.args[0]
     if a.shape == node.shape:
         return a
@@ -42,7 +42,7 @@ def _transpose(node: Node, add: Add) -> Any:
     if type(a) is not Node:
         return None
     axes = permutation(node.params["axes"], len(node.shape))
-    if a.primitive is transpose and type(a.args[0]) is Node:
+    if a.primitive is node.primitive and type(a.args[0]) is Node:
         axes, a = tuple(permutation(a.params["axes"], len(a.shape))[i] for i in axes), a.args[0]
     if axes == tuple(range(len(axes))):
         return a
@@ -52,7 +52,7 @@ def _transpose(node: Node, add: Add) -> Any:
 
 def _broadcast_to(node: Node, add: Add) -> Any:
     (a,) = node.args
-    if _broadcast(a):
+    if is_broadcast(a):
         return node.changed(args=a.args)
     return a
 
@@ -63,7 +63,7 @@ def _sum(node: Node, add: Add) -> Any:
     axes = reduced_axes(node.params["axis"], len(shape))
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
-    return a if not axes else node.changed(primitive=reshape, params={"shape": node.shape})
+    return reshaped(node, a, node.shape) if axes else a
 
 
 def _scatter_add(node: Node, add: Add) -> Any:
@@ -74,7 +74,7 @@ def _scatter_add(node: Node, add: Add) -> Any:
         return None
     (index,) = node.params["indices"]
     if all(i is None or everything(i) for i in as_tuple(index)):
-        return node.changed(primitive=reshape, params={"shape": node.shape})
+        return reshaped(node, node.args[0], node.shape)
     return _rearranged(node, index, add)
 
 
@@ -87,9 +87,7 @@ def _rearranged(node: Node, index: Any, add: Add) -> Any:
     order = np.argsort(places, axis=None)
     if places.shape != piece.shape or (places.ravel()[order] != np.arange(node.size)).any():
         return None
-    flat = add(piece.changed(primitive=reshape, args=(piece,), params={"shape": (piece.size,)}, slots=(),
-                             shape=(piece.size,), kind=np.ndarray))  # fmt: skip
-    return node.changed(primitive=getitem, args=(flat,), params={"index": order.reshape(node.shape)})
+    return part(node, add(reshaped(piece, piece, (piece.size,))), order.reshape(node.shape), node.shape)
 
 
 def _gathered(node: Node, add: Add) -> Any:
@@ -115,15 +113,11 @@ SHAPES: dict[str, Rule] = {
 }  # fmt: skip
 
 
-def _broadcast(value: Any) -> bool:
-    return type(value) is Node and value.primitive is broadcast_to
-
-
 def _unbroadcast_arguments(node: Node) -> Node:
     """An elementwise operation broadcasts by itself, as long as the shape of its result stays."""
     args = list(node.args)
     for i, a in enumerate(args):
-        if _broadcast(a) and _strong_array(a.args[0]):
+        if is_broadcast(a) and _strong_array(a.args[0]):
             shorter = [*args[:i], a.args[0], *args[i + 1 :]]
             if np.broadcast_shapes(*map(shape_of, shorter)) == node.shape:
                 args = shorter

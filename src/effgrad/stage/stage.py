@@ -23,18 +23,19 @@ from effgrad.effects import Handler
 from effgrad.effects.confined import confined
 from effgrad.errors import NoRule, NotStaged
 from effgrad.modes.checkpoint import Recompute
-from effgrad.primitives.move import broadcast_to, getitem, scatter_add, setitem
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
 from effgrad.program.user_code import user_code
 from effgrad.stage import later
 from effgrad.stage.graph import Graph
 from effgrad.stage.later import LARGE, computed
+from effgrad.stage.moves import repeated_constant
 from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot
 from effgrad.stage.passes import PASSES, Simplifier
 from effgrad.stage.staged_value import Staged, constant_primitive, example_value, part_primitive, record, settled
 
-INDEXING = {getitem, setitem, scatter_add}
+# The parameters of moves whose integers a program may compute.
+_INDICES = {"index", "indices"}
 _USUAL = {float, np.float64, np.ndarray}
 _FLOATS = {float, np.float64}
 _KEPT = {Node, float, int}
@@ -86,7 +87,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
         slots: list[Staged] = []
         inside = values = NONE
         if params:
-            inside = {key: self._parameter(value, primitive, slots) for key, value in params.items()}
+            moves = primitive.moves or primitive.places
+            inside = {k: self._parameter(value, moves and k in _INDICES, slots) for k, value in params.items()}
             values = {key: _examples(value, slots) for key, value in inside.items()}
         examples, kept = [], []
         for a in args:
@@ -158,7 +160,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
             self.constants[id(value)] = value, kept, once
         if once is kept or not broadcast:
             return kept
-        return self.add(Node(broadcast_to, (once,), {"shape": kept.shape}, (), kept))
+        return self.add(repeated_constant(once, kept))
 
     def is_outer(self, value: Any) -> bool:
         """Whether a value belongs to a derivative, or a program, around this one."""
@@ -181,14 +183,14 @@ class Stage(Handler[Smooth, Recompute, Control]):
             self.guarded[node] = self.add(guard)
         return value.inside()
 
-    def _parameter(self, tree: Any, primitive: Any, slots: list[Staged]) -> Any:
-        """A parameter with its staged values taken out into slots (integer indices) or settled."""
+    def _parameter(self, tree: Any, indexes: bool, slots: list[Staged]) -> Any:
+        """A parameter with its staged values taken out into slots (integers, if it `indexes`) or settled."""
         if type(tree) in (tuple, list):
-            return type(tree)(self._parameter(item, primitive, slots) for item in tree)
+            return type(tree)(self._parameter(item, indexes, slots) for item in tree)
         if type(tree) is slice:
             return slice(*[settled(p) if type(p) is Staged else p for p in (tree.start, tree.stop, tree.step)])
         if type(tree) is Staged:
-            if primitive in INDEXING and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
+            if indexes and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
                 slots.append(tree)
                 return Slot(len(slots) - 1)
             return settled(tree)

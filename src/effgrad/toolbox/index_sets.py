@@ -17,7 +17,8 @@ from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_value import product as sparse_product
 from effgrad.modes.mode import Mode, Operation
-from effgrad.primitives import move, product
+from effgrad.primitives import product
+from effgrad.primitives.index_map import numbered
 from effgrad.primitives.primitive import Primitive
 
 Value: TypeAlias = Any
@@ -110,15 +111,9 @@ def _rows(sets: Sets, rows: Value) -> Sets:
 
 def _moved(primitive: Primitive, shapes: list[Value], sets: list[Sets], params: Value) -> Sets:
     """Move the numbers of the elements, counted from 1; a constant's are 0."""
-    numbers, pool, start = [], [], 1
-    for shape, own in zip(shapes, sets, strict=True):
-        size = int(np.prod(shape))
-        numbers.append(np.zeros(shape, int) if own is None else np.arange(start, start + size).reshape(shape))
-        if own is not None:
-            pool.append(own)
-            start += size
+    numbers = numbered(shapes, [own is not None for own in sets])
     places = np.ravel(primitive.function(*numbers, **params)).astype(int)
-    return _rows(sparse.vstack(pool, format="csr"), places - 1)
+    return _rows(sparse.vstack([own for own in sets if own is not None], format="csr"), places - 1)
 
 
 def _local(primitive: Primitive, index: int, primals: list[Value], shape: tuple[int, ...], params: Value) -> Sets:
@@ -127,8 +122,9 @@ def _local(primitive: Primitive, index: int, primals: list[Value], shape: tuple[
     given = np.shape(primals[index])
     if primitive is sparse_product:
         return _of_sparse_product(index, primals, params)
-    if primitive is move.scatter_add:
-        places = np.ravel(np.broadcast_to(np.arange(count).reshape(shape)[params["indices"][index]], given))
+    if primitive.places:
+        place = primitive.places([np.shape(p) for p in primals], **params)[1][index]
+        places = np.ravel(np.broadcast_to(np.arange(count).reshape(shape)[place], given))
         return sparse.csr_array((np.ones(size, bool), (places, np.arange(size))), (count, size))
     if params.keys() == {"axis"}:
         axes = params["axis"]

@@ -11,6 +11,7 @@ import numpy as np
 from effgrad import forks
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.pairing import INTO
+from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.executable import Executable as Executable
@@ -20,7 +21,7 @@ from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.steps import Call, Fused, Product
-from effgrad.stage.native.storage import Buffer, Storage, address_of
+from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
 

@@ -6,23 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.move import (
-    broadcast_to,
-    concatenate,
-    getitem,
-    reshape,
-    scatter_add,
-    setitem,
-    stack,
-    transpose,
-)  # fmt: skip
+from effgrad.primitives.index_map import numbered
+from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import matmul
-from effgrad.stage.indexing import reduced_axes
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
 from effgrad.stage.nodes import Node, shape_of
 
-_MOVING = {reshape, transpose, broadcast_to, getitem, setitem, concatenate, stack}
 _REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 Values = list[str]
@@ -47,9 +37,9 @@ class Elements:
         if node.slots or any(dtype_of(a) not in TYPES for a in node.args):
             raise Unsuited
         kind, name = TYPES[node.dtype], node.primitive.name
-        if node.primitive in _MOVING:
+        if node.primitive.moves and name not in MOVES:
             return self.moved(node, args, kind)
-        if node.primitive is scatter_add:
+        if node.primitive.places:
             return self.scattered(node, args, kind)
         if name in _REDUCING:
             return self.reduced(node, args[0], kind)
@@ -71,11 +61,9 @@ class Elements:
 
     def moved(self, node: Node, args: list[Any], kind: str) -> Values:
         """Emit an operation that only moves elements, found by moving their numbers."""
-        elements: Values = []
-        numbers = []
-        for part, arg in zip(args, node.args, strict=True):
-            numbers.append(_numbered(arg) + len(elements))
-            elements += [self.typed(value, arg, kind) for value in part]
+        pairs = zip(args, node.args, strict=True)
+        elements = [literal(0, kind), *[self.typed(value, arg, kind) for part, arg in pairs for value in part]]
+        numbers = numbered(map(shape_of, node.args))
         return [elements[i] for i in np.ravel(node.primitive.function(*numbers, **node.params))]
 
     def combined(self, name: str, kind: str, a: str, b: str) -> str:
@@ -85,7 +73,8 @@ class Elements:
 
     def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
         total = [literal(0, kind)] * node.size
-        for part, arg, index in zip(args, node.args, node.params["indices"], strict=True):
+        _, indices = node.primitive.places([shape_of(a) for a in node.args], **node.params)
+        for part, arg, index in zip(args, node.args, indices, strict=True):
             places = np.arange(node.size).reshape(node.shape)[index]
             given = np.broadcast_to(_numbered(arg), np.shape(places))
             for place, number in zip(np.ravel(places), np.ravel(given), strict=True):

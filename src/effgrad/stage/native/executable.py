@@ -10,9 +10,9 @@ import numpy as np
 from effgrad import forks
 from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
+from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, interrupts, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
-from effgrad.stage.native.storage import address_of
 
 # Functions are searched for numbers that can be computed together if they divide so often and have no more lines. It is
 # divisions that gain: particle of GradBench takes 0.75 of the time, but maxima of three numbers took 1.8 times as long.

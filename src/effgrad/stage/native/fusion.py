@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.move import broadcast_to, concatenate, getitem, reshape, scatter_add, stack, transpose
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph
-from effgrad.stage.indexing import permutation
+from effgrad.stage.moves import affine, contiguous
 from effgrad.stage.native.steps import Fused, Step
-from effgrad.stage.native.storage import Buffer, Storage, contiguous
+from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.nodes import Node
 
 COPY = Primitive("copy", np.copy, "constant", (), ())
-VIEWS = {reshape, transpose, broadcast_to, getitem}
-JOINS = {stack, concatenate, scatter_add}
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
@@ -185,7 +182,7 @@ class Fusion:
         distances: dict[Node, int] = {}
         for number, node in enumerate(self.graph):
             numbers[node] = number
-            if node.primitive not in VIEWS | JOINS:
+            if not (node.primitive.view or node.primitive.places):
                 for arg in node.inputs:
                     distances[arg] = number - numbers.get(arg, number)
         return distances
@@ -206,8 +203,10 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
     for node in graph:
         if node.primitive is matmul and len(node.shape) > 2:
             for arg in node.args:
-                if type(arg) is Node and arg.primitive is transpose and type(arg.args[0]) is Node:
-                    axes = permutation(arg.params["axes"], len(arg.shape))
+                view = affine(arg) if type(arg) is Node else None
+                if view is not None and sorted(arg.shape) == sorted(arg.args[0].shape):
+                    # The axes in the order in which a transpose walks the memory.
+                    axes = np.argsort(np.argsort(-np.abs(view.strides), kind="stable")).tolist()
                     wanted[arg.args[0]] = (*axes[:-2], *sorted(axes[-2:]))
     return wanted
 

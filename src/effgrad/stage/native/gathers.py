@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import add, multiply
+from effgrad.primitives.indices import as_tuple, everything
 from effgrad.primitives.machine_code import Code, Types, Writer
-from effgrad.primitives.move import astype, getitem, reshape
 from effgrad.primitives.primitive import constant
 from effgrad.primitives.reduction import sum_
-from effgrad.stage.indexing import as_tuple, everything
+from effgrad.stage.moves import converted, reshaped
 from effgrad.stage.native.fusion import Fusion
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import numbered
@@ -64,7 +64,7 @@ class Gathers:
 
     def gather(self, node: Node) -> bool:
         """Indexing by arrays: read one place for each element."""
-        if node.primitive is not getitem:
+        if not node.primitive.view:
             return False
         source = node.args[0]
         if type(source) is not Node or not node.size or not typed(node, source):
@@ -79,8 +79,9 @@ class Gathers:
         return True
 
     def places(self, node: Node) -> Any:
-        """The places that a constant index means, in elements of the argument's memory."""
-        return np.ascontiguousarray(numbered(self.plan.stored(node.args[0]).view)[node.params["index"]])
+        """The places that a move reads, in elements of the argument's memory."""
+        numbers = numbered(self.plan.stored(node.args[0]).view)
+        return np.ascontiguousarray(node.primitive.function(numbers, **node.params))
 
     def rows(self, node: Node) -> Any:
         """The places that an index computed by the program means, if it chooses along the first axis."""
@@ -93,8 +94,7 @@ class Gathers:
         step = view.strides[0] // view.itemsize
         parts = [rows]
         if inner:
-            shape = (*index.shape, *(1,) * len(inner))
-            parts.append(rows.changed(primitive=reshape, args=(rows,), params={"shape": shape}, shape=shape))
+            parts.append(reshaped(rows, rows, (*index.shape, *(1,) * len(inner))))
         if step != 1:
             parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=parts[-1].shape))
         if inner:
@@ -107,7 +107,7 @@ class Gathers:
     def checked_rows(self, index: Node, size: int) -> Node:
         """The rows that an index means, all of which are there: others are an error that is raised after the step."""
         if (index, size) not in self.rows_in_range:
-            whole = index.changed(primitive=astype, args=(index,), params={"dtype": _PLACE}, slots=(), dtype=_PLACE)
+            whole = converted(index.changed(dtype=_PLACE), index)
             rows, outside = (
                 whole.changed(primitive=primitive, args=(whole, size), params={}) for primitive in (WRAPPED, OUTSIDE)
             )

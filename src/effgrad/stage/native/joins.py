@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.move import concatenate, getitem, reshape, scatter_add, stack
+from effgrad.primitives.indices import as_tuple, basic, opened
 from effgrad.stage.graph import Graph
-from effgrad.stage.indexing import as_tuple, basic
-from effgrad.stage.native.fusion import COPY, JOINS, LARGE_ARRAY, STREAMS, Fusion
+from effgrad.stage.moves import affine, contiguous, keeps_order, offset_of
+from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
-from effgrad.stage.native.storage import Buffer, Storage, contiguous, viewable
+from effgrad.stage.native.storage import Buffer, Storage, viewable
 from effgrad.stage.nodes import Node, shape_of
 
 
@@ -34,7 +34,7 @@ class Joins:
 
     def join(self, node: Node) -> bool:
         """Pieces put next to each other: each is written to its place by the kernel that computes it."""
-        if node.primitive not in JOINS or not node.size or node.slots or not typed(node, *node.args):
+        if not node.primitive.places or not node.size or node.slots or not typed(node, *node.args):
             return False
         if self.parts(node) is None:
             return False
@@ -105,7 +105,7 @@ class Joins:
         moved: dict[Node, tuple[Node, int]] = {}
         taken: dict[Node, list[tuple[int, int]]] = {}
         for node in self.plan.graph:
-            if node.primitive not in JOINS or len(node.shape) != 1 or node.slots or node in self.inside:
+            if not node.primitive.places or len(node.shape) != 1 or node.slots or node in self.inside:
                 continue
             placed = zip(node.args, starts(self.parts(node), node.size), strict=False)
             for piece, start in sorted(placed, key=lambda pair: -math.prod(shape_of(pair[0]))):
@@ -149,24 +149,18 @@ class Joins:
 
 def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
     """The shape of each piece of a join, and the index of its place, if no place is taken twice."""
-    if node.primitive is scatter_add:
-        indices = [index if basic(index) else None for index in node.params["indices"]]
-        if None in indices:
-            return None
-        places = [(*as_tuple(index), ...) if Ellipsis not in as_tuple(index) else index for index in indices]
+    shapes = [shape_of(a) for a in node.args]
+    indices = node.primitive.places(shapes, **node.params)[1]
+    if not all(map(basic, indices)):
+        return None
+    places = [opened(index) for index in indices]
+    if not node.primitive.moves:
         taken = np.zeros(node.shape, np.int8)
         for place in places:
             taken[place] += 1
-        shapes = [taken[place].shape for place in places]
-        given = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
-        return list(zip(shapes, places, strict=True)) if taken.max() <= 1 and shapes == given else None
-    axis = node.params["axis"]
-    before = (slice(None),) * (axis % len(node.shape))
-    shapes = [a.shape if type(a) is Node else np.shape(a) for a in node.args]
-    if node.primitive is stack:
-        return [(shape, (*before, i, ...)) for i, shape in enumerate(shapes)]
-    ends = np.cumsum([0, *(shape[axis] for shape in shapes)]).tolist()
-    return [(shape, (*before, slice(*ends[i : i + 2]))) for i, shape in enumerate(shapes)]
+        if taken.max() > 1 or [taken[place].shape for place in places] != shapes:
+            return None
+    return list(zip(shapes, places, strict=True))
 
 
 def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[int]:
@@ -179,13 +173,10 @@ def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[i
 
 def slice_of(value: Any) -> tuple[Node, int] | None:
     """The vector of which a value is a slice, and the first element."""
-    if type(value) is not Node or value.primitive is not getitem or value.slots or len(value.shape) != 1:
+    view = affine(value) if type(value) is Node and len(value.shape) == 1 else None
+    if view is None or not view.size or view.strides != (view.itemsize,) or len(value.args[0].shape) != 1:
         return None
-    (source,), index = value.args, as_tuple(value.params["index"])
-    if type(source) is not Node or len(source.shape) != 1 or len(index) != 1 or not isinstance(index[0], slice):
-        return None
-    start, _, step = index[0].indices(source.size)
-    return (source, start) if step == 1 and value.size else None
+    return value.args[0], offset_of(view) // view.itemsize
 
 
 def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
@@ -205,7 +196,7 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     What is put piece by piece to several places lies in one of them.
     """
     uses: dict[Node, int] = {}
-    joins = [node for node in graph if node.primitive in JOINS and not node.slots]
+    joins = [node for node in graph if node.primitive.places and not node.slots]
     put = Counter(piece for node in joins for piece in node.args if spread(piece))
     for node in graph if joins else ():
         for used in node.args:
@@ -219,9 +210,9 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     inside: dict[Node, tuple[Node, int]] = {}
     for node in joins:
         for number, piece in enumerate(node.args):
-            while type(piece) is Node and uses[piece] == 1 and piece.primitive is reshape:
+            while type(piece) is Node and uses[piece] == 1 and keeps_order(piece):
                 piece = piece.args[0]
-            if type(piece) is Node and piece.primitive in JOINS and piece.dtype == node.dtype:
+            if type(piece) is Node and piece.primitive.places and piece.dtype == node.dtype:
                 if uses[piece] == 1 or uses[piece] == put[piece]:
                     inside.setdefault(piece, (node, number))
     return inside
@@ -229,7 +220,7 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
 
 def spread(value: Any) -> bool:
     """Whether a value is a join of a few long pieces, which are rather put to each of its places than copied there."""
-    if type(value) is not Node or value.primitive not in (stack, concatenate) or value.slots:
+    if type(value) is not Node or not (value.primitive.places and value.primitive.moves):
         return False
-    whole = value.params["axis"] is not None and len(value.args) <= STREAMS and typed(value, *value.args)
+    whole = len(value.args) <= STREAMS and typed(value, *value.args)
     return whole and all(math.prod(shape_of(a)) >= LARGE_ARRAY for a in value.args)

@@ -14,10 +14,19 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import add, maximum, minimum
-from effgrad.primitives.move import astype, broadcast_to, concatenate, getitem, reshape, scatter_add, stack
+from effgrad.primitives.indices import as_tuple, everything, expanded, reduced_axes
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.stage.graph import Graph
-from effgrad.stage.indexing import as_tuple, everything, expanded, reduced_axes
+from effgrad.stage.moves import (
+    broadcast,
+    converted,
+    is_broadcast,
+    keeps_order,
+    part,
+    repeated_constant,
+    reshaped,
+    stacked,
+)
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 from effgrad.stage.nodes import Node, Slot, shape_of
@@ -77,7 +86,7 @@ def _chosen(graph: Graph) -> set[Node]:
 
 def _mixes(node: Node) -> bool:
     """Whether an operation relates the elements of a row to each other, or to one number for the row."""
-    if node.primitive is reshape or (node.primitive is getitem and node.slots):
+    if keeps_order(node) or (node.primitive.view and node.slots):
         return False
     lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
     if node.primitive in _REDUCTIONS:
@@ -121,15 +130,19 @@ class _Splitter:
         if type(value) is not Node:
             return value
         if value not in self.new:
-            self.new[value] = self.make(value, stack, self.parts[value], value.shape, axis=len(value.shape) - 1)
+            self.new[value] = self.put(stacked(value, self.parts[value], len(value.shape) - 1))
         return self.new[value]
 
-    def make(self, like: Node, primitive: Any, args: list[Any], size: tuple[int, ...], **params: Any) -> Any:
-        """A new operation, whose result has the type of `like`."""
-        kind = like.kind if size == like.shape else np.ndarray
-        node = like.changed(primitive=primitive, args=tuple(args), params=params, slots=(), shape=size, kind=kind)
+    def put(self, node: Node) -> Node:
         self.nodes.append(node)
         return node
+
+    def make(self, like: Node, primitive: Any, args: list[Any], size: tuple[int, ...], **params: Any) -> Node:
+        """A new operation, whose result has the type of `like`."""
+        kind = like.kind if size == like.shape else np.ndarray
+        return self.put(
+            like.changed(primitive=primitive, args=tuple(args), params=params, slots=(), shape=size, kind=kind)
+        )
 
     def lane(self, value: Any, number: int) -> Any:
         """One lane of a value; a number is its own, and an axis of one element is as long as it has to be."""
@@ -146,13 +159,11 @@ class _Splitter:
 
     def lane_of_whole(self, value: Any, number: int) -> Any:
         if type(value) is Node:
-            return self.make(value, getitem, [self.whole(value)], value.shape[:-1], index=(..., number))
+            return self.put(part(value, self.whole(value), (..., number), value.shape[:-1]))
         lane = np.ascontiguousarray(value[..., number])
         if not lane.size or (lane != lane.flat[0]).any():
             return lane
-        like = Node(broadcast_to, (lane.flat[0],), {"shape": lane.shape}, (), lane)
-        self.nodes.append(like)
-        return like
+        return self.put(repeated_constant(lane.flat[0], lane))
 
     def each(self, node: Node, make: Callable[[int], Any]) -> list[Any]:
         return [make(number) for number in range(node.shape[-1])]
@@ -163,7 +174,7 @@ Rule = Callable[[_Splitter, Node], Any]
 
 def _rule(node: Node) -> Rule | None:
     """How an operation is done on lanes, which must be known where the graph is only looked at."""
-    rule = _RULES.get(node.primitive)
+    rule = _of_kind(node)
     if rule is None and node.shape and (supported(node) or node.primitive.name in MOVES):
         return _elementwise if _short(node) else None
     if rule is _reduction and (node.dtype.kind != "f" and node.primitive is not sum_ or not _short(node.args[0])):
@@ -171,11 +182,19 @@ def _rule(node: Node) -> Rule | None:
     return rule if node.dtype in TYPES else None
 
 
+def _of_kind(node: Node) -> Rule | None:
+    if node.primitive.places:
+        return _join
+    if is_broadcast(node):
+        return _broadcast_to
+    if node.primitive.view:
+        return _getitem if "index" in node.params else _reshape if keeps_order(node) else None
+    return _reduction if node.primitive in _REDUCTIONS else None
+
+
 def _elementwise(split: _Splitter, node: Node) -> Any:
     def lane(number: int) -> Any:
-        made = node.changed(args=tuple(split.lane(a, number) for a in node.args), shape=node.shape[:-1])
-        split.nodes.append(made)
-        return made
+        return split.put(node.changed(args=tuple(split.lane(a, number) for a in node.args), shape=node.shape[:-1]))
 
     return split.each(node, lane)
 
@@ -192,7 +211,7 @@ def _getitem(split: _Splitter, node: Node) -> Any:
     whole = all(map(everything, front))
 
     def rest(lane: Any, shape: tuple[int, ...]) -> Any:
-        return lane if whole else split.make(node, getitem, [lane], shape, index=tuple(front))
+        return lane if whole else split.put(part(node, lane, tuple(front), shape))
 
     if last is None:
         return [rest(split.whole(source), node.shape[:-1])]
@@ -213,16 +232,14 @@ def _gather(split: _Splitter, node: Node, source: Node, items: tuple[Any, ...]) 
     slots = tuple(map(split.whole, node.slots))
 
     def lane(number: int) -> Any:
-        made = split.make(node, getitem, [split.lane(source, number)], node.shape[:-1], index=first)
-        made.slots = slots
-        return made
+        return split.put(part(node, split.lane(source, number), first, node.shape[:-1], slots))
 
     return split.each(node, lane)
 
 
 def _reshape(split: _Splitter, node: Node) -> Any:
     (source,) = node.args
-    if type(source) is not Node or not node.shape or not source.shape:
+    if not node.shape or not shape_of(source):
         return None
     if _short(node) and node.shape[-1] == source.shape[-1]:
         return split.each(node, lambda i: _reshaped(split, node, split.lane(source, i), node.shape[:-1]))
@@ -234,56 +251,49 @@ def _reshape(split: _Splitter, node: Node) -> Any:
 
 
 def _reshaped(split: _Splitter, node: Node, value: Any, shape: tuple[int, ...]) -> Any:
-    return value if shape_of(value) == shape else split.make(node, reshape, [value], shape, shape=shape)
+    return value if shape_of(value) == shape else split.put(reshaped(node, value, shape))
 
 
 def _broadcast_to(split: _Splitter, node: Node) -> Any:
     shape = node.shape[:-1]
 
     def lane(number: int) -> Any:
-        return split.make(node, broadcast_to, [split.lane(node.args[0], number)], shape, shape=shape)
+        return split.put(broadcast(node, split.lane(node.args[0], number), shape))
 
     return split.each(node, lane) if _short(node) else None
 
 
 def _join(split: _Splitter, node: Node) -> Any:
-    if not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
+    """Pieces that go to some lanes each, and to all rows; or to some rows of all lanes."""
+    if node.slots or not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
         return None
-    axis, last = node.params["axis"] % len(node.shape), len(node.shape) - 1
-    if axis < last:
-
-        def lane(number: int) -> Any:
-            lanes = [split.lane(a, number) for a in node.args]
-            return split.make(node, node.primitive, lanes, node.shape[:-1], axis=axis)
-
-        return split.each(node, lane)
-    if node.primitive is stack:
-        return [split.whole(a) for a in node.args]
-    return [split.lane(a, i) for a in node.args for i in range(shape_of(a)[-1])]
-
-
-def _scatter_add(split: _Splitter, node: Node) -> Any:
-    """Pieces that go to some lanes each, and to all rows."""
-    lanes: list[Any] = [None] * node.shape[-1]
-    if node.slots or not _short(node):
+    rank, length = len(node.shape), node.shape[-1]
+    indices = node.primitive.places([*map(shape_of, node.args)], **node.params)[1]
+    items = [expanded(index, rank) or [None] for index in indices]
+    if any(None in item for item in items):
         return None
-    targets = []
-    for index in node.params["indices"]:
-        items = expanded(index, len(node.shape))
-        if items is None or not all(map(everything, items[:-1])) or items[-1] is None:
-            return None
-        targets.append(items[-1])
-    for piece, last in zip(node.args, targets, strict=True):
+    if not all(everything(i) for *front, _ in items for i in front):
+        return _join_rows(split, node) if all(everything(item[-1]) for item in items) else None
+    lanes: list[Any] = [None] * length
+    for piece, (*_, last) in zip(node.args, items, strict=True):
         if not isinstance(last, slice):
-            added = [(int(last) % node.shape[-1], split.whole(piece))]
+            added = [(int(last) % length, split.whole(piece))]
         else:
-            added = [(n, split.lane(piece, i)) for i, n in enumerate(range(node.shape[-1])[last])]
+            added = [(n, split.lane(piece, i)) for i, n in enumerate(range(length)[last])]
         for number, lane in added:
             before = lanes[number]
             lanes[number] = lane if before is None else split.make(node, add, [before, lane], node.shape[:-1])
-    shape = node.shape[:-1]
-    zero = node.dtype.type(0)
-    return [split.make(node, broadcast_to, [zero], shape, shape=shape) if lane is None else lane for lane in lanes]
+    shape, zero = node.shape[:-1], node.dtype.type(0)
+    return [split.put(broadcast(node, zero, shape)) if lane is None else lane for lane in lanes]
+
+
+def _join_rows(split: _Splitter, node: Node) -> Any:
+    """A join along another axis than the last, lane by lane."""
+    if "axis" not in node.params:
+        return None
+    axis, shape = node.params["axis"] % len(node.shape), node.shape[:-1]
+    pieces = [[split.lane(a, i) for a in node.args] for i in range(node.shape[-1])]
+    return [split.make(node, node.primitive, lanes, shape, axis=axis) for lanes in pieces]
 
 
 _REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
@@ -305,10 +315,4 @@ def _as_type(split: _Splitter, lane: Any, like: Node) -> Any:
     """A lane in the type of a sum: truth values and small integers are added up in 64 bits."""
     if dtype_of(lane) == like.dtype:
         return lane
-    return split.make(like, astype, [lane], shape_of(lane), dtype=like.dtype)
-
-
-_RULES: dict[Any, Rule] = {
-    getitem: _getitem, reshape: _reshape, broadcast_to: _broadcast_to, concatenate: _join,
-    stack: _join, scatter_add: _scatter_add, sum_: _reduction, maximum_of: _reduction, minimum_of: _reduction,
-}  # fmt: skip
+    return split.put(converted(like, lane))

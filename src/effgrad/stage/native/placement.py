@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.primitives.move import broadcast_to, getitem, reshape, transpose
+from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph
-from effgrad.stage.indexing import basic, opened, reduced_axes
+from effgrad.stage.moves import affine, contiguous, view_of
 from effgrad.stage.native import products
-from effgrad.stage.native.fusion import COPY, VIEWS, Fusion
+from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.gathers import Gathers
 from effgrad.stage.native.joins import Joins
 from effgrad.stage.native.kernels import MOVES, operand
 from effgrad.stage.native.scalars import TYPES, supported, typed
 from effgrad.stage.native.scatters import scatter
 from effgrad.stage.native.steps import Call, Fused, Product
-from effgrad.stage.native.storage import Storage, contiguous, viewable
+from effgrad.stage.native.storage import Storage
 from effgrad.stage.nodes import GUARD, Node
 
 # The types that machine code reduces.
@@ -57,26 +57,18 @@ class Placement(Fusion):
 
     def view(self, node: Node) -> bool:
         """Another way of looking at the argument's memory."""
-        if node.primitive not in VIEWS or node.slots or not node.size:
+        if not node.primitive.view or node.slots or not node.size:
             return False
         source = node.args[0]
-        if type(source) is not Node or (node.primitive is getitem and not basic(node.params["index"])):
+        if type(source) is not Node:
             return False
-        if node.primitive is reshape and not viewable(self.stored(source).view, node.shape):
-            if not typed(source):
+        view = view_of(node, self.stored(source).view)
+        if view is None:
+            if not typed(source) or affine(node) is None:
                 return False
             source = self.copied(source)
-        base = self.stored(source)
-        view = base.view
-        if node.primitive is reshape:
-            view = view.reshape(node.shape, copy=False)
-        elif node.primitive is transpose:
-            view = np.transpose(view, node.params["axes"])
-        elif node.primitive is broadcast_to:
-            view = np.broadcast_to(view, node.shape)
-        else:
-            view = view[opened(node.params["index"])]
-        self.settle(node, Storage(base.buffer, view), self.available[source])
+            view = view_of(node, self.stored(source).view)
+        self.settle(node, Storage(self.stored(source).buffer, view), self.available[source])
         return True
 
     def compute(self, node: Node) -> bool:

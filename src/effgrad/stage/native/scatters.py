@@ -4,8 +4,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from effgrad.primitives.move import scatter_add
-from effgrad.stage.indexing import basic, opened
+from effgrad.primitives.indices import basic, opened
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.kernels import Operand, operand
 from effgrad.stage.native.scalars import typed
@@ -15,12 +14,13 @@ from effgrad.stage.nodes import Node
 
 def scatter(plan: Fusion, node: Node) -> bool:
     """Pieces added at constant places, one after the other."""
-    if node.primitive is not scatter_add or node.slots or not node.size or not typed(node, *node.args):
+    if not node.primitive.places or node.slots or not node.size or not typed(node, *node.args):
         return False
     if any(type(p) is not Node or p.dtype != node.dtype or not p.size for p in node.args):
         return False
     total = plan.memory(node)
-    targets = [_target(p, i, total) for p, i in zip(node.args, node.params["indices"], strict=True)]
+    _, indices = node.primitive.places([p.shape for p in node.args], **node.params)
+    targets = [_target(p, i, total) for p, i in zip(node.args, indices, strict=True)]
     if None in targets:
         return False
     zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())

@@ -1,14 +1,10 @@
 """Storage of values: memory, and strided views of it."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
-
-def address_of(array: np.ndarray) -> int:
-    """The place of the first element of an array."""
-    return int(array.__array_interface__["data"][0])
+from effgrad.stage.moves import offset_of
 
 
 class Buffer:
@@ -35,7 +31,7 @@ class Storage:
     def __init__(self, buffer: Buffer, view: np.ndarray, offset: int | None = None) -> None:
         self.buffer, self.view = buffer, view
         # In bytes from the beginning of the buffer.
-        self.offset = address_of(view) - _ORIGIN_ADDRESS if offset is None else offset
+        self.offset = offset_of(view) if offset is None else offset
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """In elements, along the axes of a shape that the value is broadcast to."""
@@ -50,21 +46,6 @@ def _element_strides(
     return (0,) * added + tuple(
         0 if n == 1 or m == 1 else s // itemsize for n, m, s in zip(shape[added:], own, strides, strict=True)
     )
-
-
-# Stands for any buffer in views, whose strides and offsets NumPy then works out; never read.
-_ORIGIN = np.zeros(16)
-_ORIGIN_ADDRESS = address_of(_ORIGIN)
-
-
-@functools.cache
-def contiguous(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A contiguous array of this shape over no memory."""
-    strides, step = [], np.dtype(dtype).itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
 
 
 def viewable(view: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.primitives.cotangents import BASIC
+
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
     """An index as a tuple, in which an integer array without axes is the integer that it means."""
@@ -21,6 +23,13 @@ def basic(index: Any) -> bool:
     """Whether an index chooses by integers, slices and new axes only, so that NumPy gives a view."""
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
                for i in as_tuple(index))  # fmt: skip
+
+
+def part(x: Any, index: Any) -> Any:
+    """The view of an array at a basic index, also of a single element an array."""
+    if not basic(index):
+        raise ValueError("an index of arrays gives no view")
+    return x[opened(index)]
 
 
 def everything(item: Any) -> bool:
@@ -46,3 +55,25 @@ def reduced_axes(axis: Any, rank: int) -> list[int]:
 def permutation(axes: Any, rank: int) -> tuple[int, ...]:
     """The axes that a transpose puts in order, counted from the first."""
     return tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)
+
+
+def distinct(index: Any) -> bool:
+    """Whether the places of an index are all different, as far as that is quick to say."""
+    parts = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, parts)):
+        return True
+    advanced = [i for i in parts if type(i) not in BASIC]
+    if len(advanced) != 1:
+        return False
+    places = np.asarray(advanced[0])
+    if places.dtype.kind == "b" or places.size > 1000:
+        return places.dtype.kind == "b"
+    return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
+
+
+def winners(index: Any, shape: Any) -> Any:
+    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
+    order = np.arange(np.zeros(shape)[index].size).reshape(np.zeros(shape)[index].shape)
+    last = np.full(shape, -1)
+    last[index] = order
+    return last[index] == order

@@ -1,0 +1,114 @@
+"""Moves in programs: what an affine one does to memory, and the moves that passes write.
+
+An affine move is an offset and a stride for each axis of its result. NumPy works them out: the move is applied to an
+array over memory that is never read.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives import move
+from effgrad.stage.nodes import Node, shape_of
+
+Shape = tuple[int, ...]
+
+# Stands for any memory; never read.
+_ORIGIN = np.zeros(16)
+
+
+def address_of(array: np.ndarray) -> int:
+    """The place of the first element of an array."""
+    return int(array.__array_interface__["data"][0])
+
+
+_ORIGIN_ADDRESS = address_of(_ORIGIN)
+
+
+@functools.cache
+def contiguous(shape: Shape, dtype: Any) -> np.ndarray:
+    """A contiguous array of this shape over memory that is never read."""
+    strides, step = [], np.dtype(dtype).itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
+
+
+def offset_of(view: np.ndarray) -> int:
+    """The place of the first element of a view of such an array, in bytes."""
+    return address_of(view) - _ORIGIN_ADDRESS
+
+
+def view_of(node: Node, memory: np.ndarray) -> Any:
+    """A move's result as a view of its argument's memory; None where it takes a copy."""
+    try:
+        return node.primitive.view(memory, **node.params)
+    except ValueError:
+        return None
+
+
+def affine(node: Node) -> Any:
+    """The view that a move is of an argument in C order; None if it is not affine, or not a move of one node."""
+    if not node.primitive.view or node.slots or type(node.args[0]) is not Node:
+        return None
+    return view_of(node, contiguous(node.args[0].shape, node.dtype))
+
+
+def keeps_order(node: Node) -> bool:
+    """Whether a node is all of its argument, in the same order."""
+    view = affine(node)
+    if view is None or view.size != node.args[0].size:
+        return False
+    return bool(view.flags.c_contiguous and not (view.size and offset_of(view)))
+
+
+def is_broadcast(value: Any) -> bool:
+    """Whether a value repeats another along axes."""
+    return type(value) is Node and value.primitive is move.broadcast_to
+
+
+def _made(like: Node, primitive: Any, args: Sequence[Any], shape: Shape, params: Any, slots: Any = ()) -> Node:
+    kind = like.kind if shape == like.shape else np.ndarray
+    return like.changed(primitive=primitive, args=tuple(args), params=params, slots=slots, shape=shape, kind=kind)
+
+
+# New operations, whose results have the dtype of `like`, and its class if they have its shape.
+
+
+def reshaped(like: Node, x: Any, shape: Shape) -> Node:
+    return _made(like, move.reshape, [x], shape, {"shape": shape})
+
+
+def transposed(like: Node, x: Any, axes: Shape) -> Node:
+    return _made(like, move.transpose, [x], tuple(shape_of(x)[i] for i in axes), {"axes": axes})
+
+
+def broadcast(like: Node, x: Any, shape: Shape) -> Node:
+    return _made(like, move.broadcast_to, [x], shape, {"shape": shape})
+
+
+def part(like: Node, x: Any, index: Any, shape: Shape, slots: tuple[Node, ...] = ()) -> Node:
+    return _made(like, move.getitem, [x], shape, {"index": index}, slots)
+
+
+def concatenated(like: Node, pieces: Sequence[Any], axis: int) -> Node:
+    shape, _ = move.concatenate.places([*map(shape_of, pieces)], axis)
+    return _made(like, move.concatenate, pieces, shape, {"axis": axis})
+
+
+def stacked(like: Node, pieces: Sequence[Any], axis: int) -> Node:
+    shape, _ = move.stack.places([*map(shape_of, pieces)], axis)
+    return _made(like, move.stack, pieces, shape, {"axis": axis})
+
+
+def converted(like: Node, x: Any) -> Node:
+    """A value in the dtype of `like`."""
+    return _made(like, move.astype, [x], shape_of(x), {"dtype": like.dtype})
+
+
+def repeated_constant(value: Any, like: np.ndarray) -> Node:
+    """An array as the broadcast of a part of it."""
+    return Node(move.broadcast_to, (value,), {"shape": like.shape}, (), like)
