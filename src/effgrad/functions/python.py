@@ -1,24 +1,28 @@
 """Rules for Python's own functions of numbers: `math`, `cmath` and the constructors of numbers."""
 
 import cmath
+import copy
+import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 import scipy.special
 
 from effgrad.arrays.reach import as_array
-from effgrad.arrays.value import Tracer, plain, plain_tree
+from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
 from effgrad.primitives.given import as_computed
+from effgrad.primitives.primitive import Primitive
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
     **{name: name for name in (
-        "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log2", "log10", "log1p", "sqrt", "fabs", "hypot",
-        "degrees", "radians", "copysign", "fmod", "cbrt", "exp2", "isnan", "isinf", "isfinite", "nextafter",
+        "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log2", "log10", "log1p", "sqrt", "fabs",
+        "degrees", "radians", "copysign", "fmod", "cbrt", "exp2", "nextafter",
     )},
     **{f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "atan2": "arctan2", "pow": "power", "prod": "prod",
+    "atan2": "arctan2", "pow": "power",
 }  # fmt: skip
 
 
@@ -51,9 +55,7 @@ def _frexp(x: Any) -> tuple[Any, int]:
 
 
 def _float(value: Any = 0.0) -> Any:
-    if np.ndim(plain(value)):
-        float(np.zeros(np.shape(plain(value))))  # an array of several elements is no number: NumPy's own error
-        value = np.reshape(value, ())
+    value = _one_number(value)
     kind = np.result_type(plain(value)).kind
     if kind == "c":
         raise TypeError("can't convert complex to float")
@@ -83,13 +85,48 @@ def _is_whole(number: Any) -> bool:
 
 
 def _numeric(original: Any, same: Any) -> Any:
-    """NumPy's function in the place of one of numbers; of integers, which no derivative is about, the original."""
+    """The rule of a function of numbers: its own values and errors, with the derivative of NumPy's `same`.
+
+    Of integers, which no derivative is about, it is the function itself. In a staged program, in a batch and over
+    arrays of other libraries it is NumPy's.
+    """
+    primitive = UFUNCS.get(same)
+    row = _with_values(original, primitive) if type(primitive) is Primitive else as_computed(original, same)
 
     def rule(*args: Any) -> Any:
-        whole = all(_is_whole(plain(a)) for a in args if isinstance(a, Tracer))
-        return original(*args) if whole else same(*args)
+        plains = [plain(a) for a in args]
+        if all(type(p) is float for p in plains):
+            return row(*args)
+        if any(isinstance(p, Tracer) for p in plains):
+            return same(*map(_one_number, args))
+        numbers = list(map(_one_number, args))
+        return original(*numbers) if all(map(_is_whole, map(plain, numbers))) else row(*numbers)
 
     return rule
+
+
+def _with_values(original: Any, primitive: Any) -> Any:
+    """A primitive with the rule of another, and the values of a function of numbers."""
+    variant, of_arrays = copy.copy(primitive), primitive.function
+
+    def function(*args: Any) -> Any:
+        arrays = any(isinstance(a, np.ndarray) and a.ndim for a in args)
+        return of_arrays(*args) if arrays else original(*args)
+
+    variant.function, variant.kept_of = function, {}
+    return variant
+
+
+def _one_number(value: Any) -> Any:
+    """A number, or that of an array of one element; of several, NumPy's own error."""
+    if not np.ndim(plain(value)):
+        return value
+    float(np.zeros(np.shape(plain(value))))
+    return np.reshape(value, ())[()]
+
+
+def _of_numbers(rule: Any) -> Any:
+    return lambda *args: rule(*map(_one_number, args))
 
 
 def _named(module: Any) -> list[tuple[Any, str, Any]]:
@@ -99,29 +136,45 @@ def _named(module: Any) -> list[tuple[Any, str, Any]]:
     ]  # fmt: skip
 
 
+# Functions of which NumPy has none that is the same: their values, with the derivatives of definitions.
+DEFINITIONS: dict[Any, dict[str, Any]] = {
+    math: {
+        "log": _log,
+        "hypot": _hypot,
+        "fsum": sum,
+        "dist": lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
+        "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
+        "prod": lambda values, start=1: functools.reduce(operator.mul, values, start),
+        "fma": lambda x, y, z: x * y + z,
+        "ldexp": lambda x, i: x * 2.0**i,
+        "remainder": lambda x, y: x - y * np.rint(plain(x) / plain(y)),
+        "modf": _modf,
+        "frexp": _frexp,
+    },
+    cmath: {
+        "log": _log,
+        "phase": np.angle,
+        "polar": lambda z: (np.abs(z), np.angle(z)),
+        "rect": lambda r, phi: r * np.exp(1j * phi),
+    },
+}
+OF_SCIPY = {
+    "erf": scipy.special.erf, "erfc": scipy.special.erfc, "gamma": scipy.special.gamma, "lgamma": scipy.special.gammaln,
+}  # fmt: skip
+STEPS = ("floor", "ceil", "trunc", "isclose", "isnan", "isinf", "isfinite")
+
 RULES: list[tuple[Any, str, Any]] = [
     *_named(math),
     *_named(cmath),
-    (math, "log", _numeric(math.log, _log)),
-    (cmath, "log", _log),
-    (math, "hypot", _numeric(math.hypot, _hypot)),
-    (math, "fsum", sum),
-    (math, "dist", lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))),
-    (math, "sumprod", lambda p, q: sum(a * b for a, b in zip(p, q, strict=True))),
-    (math, "fma", lambda x, y, z: x * y + z),
-    (math, "ldexp", as_computed(math.ldexp, lambda x, i: x * 2.0**i)),
-    (math, "remainder", as_computed(math.remainder, lambda x, y: x - y * np.rint(plain(x) / plain(y)))),
-    (math, "modf", _modf),
-    (math, "frexp", _frexp),
-    (math, "erf", _numeric(math.erf, scipy.special.erf)),
-    (math, "erfc", _numeric(math.erfc, scipy.special.erfc)),
-    (math, "gamma", _numeric(math.gamma, scipy.special.gamma)),
-    (math, "lgamma", _numeric(math.lgamma, scipy.special.gammaln)),
-    *((math, name, _constant(getattr(math, name))) for name in ("floor", "ceil", "trunc", "isclose")),
-    (cmath, "phase", np.angle),
-    (cmath, "polar", lambda z: (np.abs(z), np.angle(z))),
-    (cmath, "rect", lambda r, phi: r * np.exp(1j * phi)),
-]
+    *((math, name, _numeric(getattr(math, name), same)) for name, same in OF_SCIPY.items()),
+    *(
+        (module, name, as_computed(vars(module)[name], definition))
+        for module, definitions in DEFINITIONS.items()
+        for name, definition in definitions.items() if name in vars(module)
+    ),
+    *((math, name, _constant(getattr(math, name))) for name in STEPS),
+    *((cmath, name, _constant(getattr(cmath, name))) for name in ("isclose", "isnan", "isinf", "isfinite")),
+]  # fmt: skip
 # Classes: the constructors of integers and truth values round, those of floating point numbers keep a traced value.
 CLASSES: dict[Any, Any] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},

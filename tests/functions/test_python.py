@@ -1,0 +1,99 @@
+"""Functions of `math` and `cmath` under a derivative: their own values to the bit, and their own errors."""
+
+import cmath
+import math
+
+import numpy as np
+import pytest
+
+from effgrad import grad, jvp, value_and_grad
+from effgrad.functions.python import RULES
+
+# Arguments within the domain, of functions that do not take one number between 0 and 1.
+ARGUMENTS = {
+    "acosh": (1.7,), "atan2": (0.6, -0.3), "pow": (0.6, 1.3), "copysign": (0.6, -2.0), "fmod": (5.3, 0.7),
+    "nextafter": (0.6, 1.0), "hypot": (0.6, 0.8, 0.1), "fsum": ([0.1, 0.2, 0.7],), "dist": ([0.1, 0.2], [0.4, 0.9]),
+    "sumprod": ([0.1, 0.2], [0.4, 0.9]), "prod": ([0.1, 0.3, 0.7],), "fma": (0.1, 0.3, 0.7), "ldexp": (0.3, 3),
+    "remainder": (5.3, 0.7), "isclose": (0.3, 0.3), "rect": (0.3, 0.7),
+}  # fmt: skip
+MATH = sorted(name for module, name, _ in RULES if module is math)
+CMATH = sorted(name for module, name, _ in RULES if module is cmath)
+MOVED = [1.0, 0.37, 1.9]
+
+
+def results(f, *args):
+    """What a call gives, or the type and the text of its error."""
+    try:
+        return f(*args)
+    except Exception as error:
+        return type(error), str(error).partition(" [E")[0]
+
+
+def under_a_derivative(f, *args):
+    """The same call with its first argument traced."""
+    return jvp(lambda x: f(x, *args[1:]), (args[0],), (args[0],))[0]
+
+
+@pytest.mark.parametrize("name", MATH)
+@pytest.mark.parametrize("scale", MOVED)
+def test_values_are_those_of_math(name, scale):
+    function, args = getattr(math, name), ARGUMENTS.get(name, (0.41,))
+    moved = [value * scale for value in args[0]] if isinstance(args[0], list) else args[0] * scale
+    assert results(under_a_derivative, function, moved, *args[1:]) == results(function, moved, *args[1:])
+
+
+@pytest.mark.parametrize("name", CMATH)
+def test_values_are_those_of_cmath(name):
+    function, args = getattr(cmath, name), ARGUMENTS.get(name, (0.41 - 0.2j,))
+    assert under_a_derivative(function, *args) == function(*args)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.array([0.3, 0.4]), np.ones((1, 2)), 0.3 + 0.1j], ids=["vector", "matrix", "complex"]
+)
+@pytest.mark.parametrize("name", sorted(set(MATH) - {"fsum", "dist", "sumprod", "prod"}))
+def test_what_math_rejects_is_rejected(name, bad):
+    function, args = getattr(math, name), (bad, *ARGUMENTS.get(name, (0.41,))[1:])
+    expected, got = results(function, *args), results(under_a_derivative, function, *args)
+    assert got[0] is expected[0] is TypeError
+
+
+@pytest.mark.parametrize("function, x", [
+    (math.log, 0.0), (math.log, -1.0), (math.sqrt, -1.0), (math.asin, 2.0), (math.acosh, 0.5), (math.exp, 1e3),
+    (math.gamma, -1.0), (math.atanh, 1.0), (math.log1p, -1.0), (math.cosh, 1e3), (lambda x: math.pow(0.0, -x), 1.0),
+    (lambda x: math.sin(x, x), 1.0), (lambda x: math.sin(), 1.0), (math.fsum, 1.0),
+])  # fmt: skip
+def test_errors_are_those_of_math(function, x):
+    """A program may catch them: it would go on elsewhere with an infinity or a NaN."""
+    expected = results(function, x)
+    assert isinstance(expected, tuple)
+    assert results(grad(function), x)[0] is expected[0]
+
+
+def test_a_program_that_catches_an_error_goes_its_own_way():
+    def safe_log(x):
+        try:
+            return math.log(x)
+        except ValueError:
+            return 3.0 * x
+
+    assert value_and_grad(safe_log)(0.0) == (0.0, 3.0)
+    assert value_and_grad(safe_log)(-2.0) == (-6.0, 3.0)
+
+
+@pytest.mark.parametrize("name", MATH)
+def test_derivatives_agree_with_differences(name):
+    function, args = getattr(math, name), ARGUMENTS.get(name, (0.41,))
+    point = np.atleast_1d(np.array(args[0], float))
+
+    def number(x):
+        value = function(list(x) if isinstance(args[0], list) else x[0], *args[1:])
+        return float(value[0]) if isinstance(value, tuple) else float(value)
+
+    def traced(x):
+        value = function(x if isinstance(args[0], list) else x[0], *args[1:])
+        return (value[0] if isinstance(value, tuple) else value) * 1.0
+
+    step = 1e-6 * np.eye(point.size)
+    expected = [(number(point + h) - number(point - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(grad(traced)(point), expected, atol=1e-7, rtol=1e-7)
