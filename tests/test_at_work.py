@@ -162,3 +162,26 @@ def test_staging_is_logged(caplog):
 
 def test_a_graph_draws_itself_in_a_notebook():
     assert stage(grad(loss))(np.ones(2))._repr_svg_().lstrip().startswith("<svg")
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "hessian", "vmap", "compile", "stage"])
+def test_what_is_no_function_is_refused_at_once(name):
+    """`grad(f(x))`, of a result, failed when it was called, with an error about something else."""
+    with pytest.raises(TypeError, match=f"^{name} takes a function; it was given 0.5, a float$"):
+        getattr(effgrad, name)(0.5)
+
+
+@pytest.mark.parametrize("value, kind", [(2.0, "float"), (np.ones(2), "ndarray")])
+def test_a_missing_attribute_is_that_of_the_value(value, kind):
+    with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute 'detach'$"):
+        grad(lambda x: x.detach())(value)
+    with pytest.raises(TypeError, match="not callable"):
+        grad(lambda x: x(2))(value)
+
+
+@pytest.mark.parametrize("bad, advice", [
+    (3, "pass 3.0"), (np.arange(3), "pass x.astype"), ("text", "choose them with argnums"),
+])  # fmt: skip
+def test_an_input_without_derivative_is_refused_with_advice(bad, advice):
+    with pytest.raises(effgrad.NotDifferentiable, match=advice):
+        grad(lambda x: x)(bad)

@@ -19,10 +19,18 @@ def as_input(leaf: Any) -> Any:
     leaf = ordinary(leaf)
     value = plain(leaf)
     if not is_floating(value):
-        dtype = getattr(value, "dtype", None)
-        name = dtype if dtype is not None else type(value).__name__
-        raise NotDifferentiable(f"an input is of type {name}; derivatives need floating point: pass x.astype(float)")
+        raise NotDifferentiable(_not_floating(value))
     return constant(leaf)
+
+
+def _not_floating(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return f"an input is of type {dtype}; derivatives need floating point: pass x.astype(float)"
+    name = type(value).__name__
+    if type(value) in (int, bool):
+        return f"an input is of type {name}; derivatives need floating point: pass {float(value)}"
+    return f"an input is of type {name}; numbers and arrays have derivatives: choose them with argnums"
 
 
 def is_floating(leaf: Any) -> bool:

@@ -8,7 +8,7 @@ from effgrad.api.checks import is_floating
 from effgrad.api.results import beside, flatten_inputs, like, outside
 from effgrad.api.run import read_outputs, run
 from effgrad.api.singular import completed, value_of
-from effgrad.api.tracebacks import boundary
+from effgrad.api.tracebacks import of_function
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.value import ordinary, plain
 from effgrad.errors import NotDifferentiable
@@ -21,7 +21,7 @@ from effgrad.program import read
 from effgrad.trees import flatten
 
 
-@boundary
+@of_function
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
 
@@ -84,7 +84,7 @@ def _function_output(
     )
 
 
-@boundary
+@of_function
 def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[Any, Any, Any]:
     """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
 
@@ -111,7 +111,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
     return _along(FastSecondOrder(), f, x, lambda leaf, u: (leaf, u), direction, lambda shadow: shadow, 2)
 
 
-@boundary
+@of_function
 def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None = None) -> list[Any]:
     """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
 

@@ -9,7 +9,7 @@ from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar
 from effgrad.api.results import beside, flatten_inputs, like, outside, release
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
-from effgrad.api.tracebacks import boundary, derivative
+from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import given_back, taken
@@ -27,6 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@of_function
 def grad(
     f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
@@ -72,6 +73,7 @@ def grad(
     return gradient
 
 
+@of_function
 def value_and_grad(
     f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
@@ -135,7 +137,7 @@ def value_and_grad(
     return value_and_gradient
 
 
-@boundary
+@of_function
 def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 

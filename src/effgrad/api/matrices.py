@@ -21,7 +21,7 @@ from effgrad.api.results import (
 )
 from effgrad.api.run import run, run_batched
 from effgrad.api.singular import completed
-from effgrad.api.tracebacks import boundary, derivative
+from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.value import Smooth, Tracer, plain
@@ -204,7 +204,7 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
     return row
 
 
-@boundary
+@of_function
 def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
     """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`: forward over reverse, for the cost of a few runs of `f`.
 

@@ -8,7 +8,7 @@ import inspect
 import os
 from collections.abc import Callable
 from types import MethodType, TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from effgrad.errors import EffgradError, is_ours
 
@@ -28,6 +28,19 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return called
+
+
+def of_function(transform: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a public function of a function `f`, a `boundary`, which refuses anything else before it begins."""
+
+    @functools.wraps(transform)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        f = args[0] if args else kwargs.get("f", transform)
+        if not callable(f):
+            raise TypeError(f"{transform.__name__} takes a function; it was given {f!r}, a {type(f).__name__}")
+        return transform(*args, **kwargs)
+
+    return cast(Callable[P, R], boundary(checked))
 
 
 class Transformed(Generic[P, R]):

@@ -30,6 +30,9 @@ INSTEAD = {
 }
 
 
+_NOT_CALLABLE = re.compile(r"'\w+' object is not callable")
+
+
 def explain(error: BaseException) -> None:
     """Raise an error of ours in the place of one that other code raised about a traced value."""
     traceback = error.__traceback__
@@ -40,8 +43,8 @@ def explain(error: BaseException) -> None:
     swallowed = said_at(line)
     if swallowed is not None:
         raise swallowed from error
-    if type(error) is AttributeError and isinstance(error.obj, Tracer) and hasattr(example(error.obj), str(error.name)):
-        raise Detached(f"a traced value has no {error.name}; effgrad.stop_gradient(x).{error.name} is a constant", line)
+    if _said_of_a_value(error, text, line):
+        return
     if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
         raise Detached(
             "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
@@ -64,6 +67,20 @@ def explain(error: BaseException) -> None:
         return
     if scipys is not None and any(map(_sees_traced, inside)):
         raise NoRule(refusal(scipys), line) from error
+
+
+def _said_of_a_value(error: BaseException, text: str, line: Any) -> bool:
+    """Whether Python says what a number or an array lacks; then in the words of plain values."""
+    if type(error) is AttributeError and isinstance(error.obj, Tracer):
+        value, name = example(error.obj), str(error.name)
+        if hasattr(value, name):
+            raise Detached(f"a traced value has no {name}; effgrad.stop_gradient(x).{name} is a constant", line)
+        error.args = (f"{type(value).__name__!r} object has no attribute {name!r}",)
+        return True
+    if _NOT_CALLABLE.fullmatch(text) and _names_traced(error, text):
+        error.args = ("a number or an array is not callable",)
+        return True
+    return False
 
 
 def _called_compiled(frame: FrameType) -> bool:

@@ -18,7 +18,7 @@ import optree
 
 from effgrad import forks
 from effgrad.api.singular import undefined
-from effgrad.api.tracebacks import boundary
+from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays.value import any_traced
 from effgrad.effects.collector import count_as_old
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
@@ -296,6 +296,7 @@ class Compiled(Generic[P, R]):
         return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
 
 
+@of_function
 def compile(  # noqa: A001 (the name users look for)
     f: Callable[P, R], backend: str = "native", flush_subnormals: bool = False, memory: str | int | None = None
 ) -> Compiled[P, R]:

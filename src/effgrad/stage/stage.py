@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from effgrad import program
-from effgrad.api.tracebacks import boundary
+from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays import value as traced
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
@@ -215,6 +215,7 @@ def _examples(tree: Any, slots: list[Staged]) -> Any:
     return tree
 
 
+@of_function
 def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False) -> Callable[..., Graph]:
     """The program of `f` as a graph: `stage(f)(*args)` runs `f` on example arguments and records its operations.
 

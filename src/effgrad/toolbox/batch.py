@@ -9,7 +9,7 @@ import optree
 from effgrad import program
 from effgrad.api import vjp
 from effgrad.api.run import run_batched
-from effgrad.api.tracebacks import boundary, derivative
+from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, constant, plain, released
@@ -24,6 +24,7 @@ P = ParamSpec("P")
 Axes = Any
 
 
+@of_function
 def vmap(
     f: Callable[P, Value], in_axes: Axes = 0, out_axes: Axes = 0, *, axis_size: int | None = None
 ) -> Callable[P, Value]:
@@ -163,7 +164,7 @@ class LinearMap:
         return self._push(tangents)[0]
 
 
-@boundary
+@of_function
 def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMap]:
     """The value of `f` at `primals`, and its derivative there as a linear map.
 

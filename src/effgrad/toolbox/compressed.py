@@ -14,7 +14,7 @@ from scipy import sparse
 from effgrad import forks
 from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
-from effgrad.api.tracebacks import Transformed
+from effgrad.api.tracebacks import Transformed, of_function
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
@@ -31,6 +31,7 @@ Function: TypeAlias = Callable[..., Value]
 P = ParamSpec("P")
 
 
+@of_function
 def jacobian(
     f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
@@ -74,6 +75,7 @@ def jacobian(
     return SparseJacobian(f, _one(argnums), mode, compiled)
 
 
+@of_function
 def hessian(
     f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
