@@ -63,11 +63,11 @@ def grad(
     12.0
     """
 
-    both = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
+    both: Any = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
 
     @derivative(grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
     def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
-        result, slopes = both(*args, **kwargs)
+        result, slopes = both.function(*args, **kwargs)
         return (slopes, result[1]) if has_aux else slopes
 
     return gradient
@@ -124,7 +124,7 @@ def value_and_grad(
             turned = pull_scalar(scalar, leaves, tree, 1j, reverse)[1]
             check_holomorphic(pulled, turned)
         else:
-            pulled = [conj(leaf) for leaf in pulled]
+            pulled = [leaf if type(leaf) is float else conj(leaf) for leaf in pulled]
         value = value_of(value, scalar, *chosen)
         parts, inside = outside(tree, pulled), handled(Smooth)
         slopes = parts if isinstance(numbers, list) else parts[0]
@@ -193,7 +193,7 @@ def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Any]:
     """Return what makes the handler of a reverse mode."""
     if memory is None:
         # Looked up at each call: a mode may be entered later.
-        return lambda: _named_mode(mode)()
+        return lambda: (REVERSE.get(mode) or _named_mode(mode))()
     limit = parse_memory(memory)
     if mode != "taped":
         raise ValueError(f"memory= is a limit for the tape of taped mode; leave out mode={mode!r}")

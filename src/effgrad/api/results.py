@@ -37,6 +37,8 @@ def outside(tree: Structure, leaves: Sequence[Any]) -> Any:
 
 def beside(direction: Any, value: Any) -> Any:
     """A tangent or cotangent in the library and the precision of the value that it belongs to."""
+    if type(direction) is float and type(value) is float:
+        return direction
     inner, given = plain(value), taken(direction)
     if type(inner) is LibraryArray:
         return inner.owner.beside(given, inner)
@@ -50,6 +52,10 @@ def is_real_array(leaf: Any) -> bool:
 
 def like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
+    return derivative if type(derivative) is type(primal) is float else _like(derivative, primal, given)
+
+
+def _like(derivative: Any, primal: Any, given: set[int] | None) -> Any:
     value = plain(primal)
     if type(value) is LibraryArray:
         return value.owner.like(derivative, value, given)

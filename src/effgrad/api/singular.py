@@ -70,6 +70,8 @@ def value_of(value: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> An
 
     Derivatives that the program takes give NaN there where they have a limit: it runs again by itself, outside.
     """
+    if type(value) is float and value == value:
+        return value
     if not any(map(undefined, flatten(value)[0])) or handled(Smooth):
         return value
     return f(*args, **kwargs)

@@ -50,14 +50,14 @@ class Transformed(Generic[P, R]):
     """
 
     def __init__(self, function: Callable[P, R], name: str, make: Callable[..., Any], f: Any) -> None:
-        self._function, self._made_of = function, (make, (f,))
+        self.function, self._made_of = function, (make, (f,))
         self.__name__ = self.__qualname__ = f"{name}({getattr(f, '__name__', type(f).__name__)})"
         self.__doc__ = getattr(f, "__doc__", None)
         self.__module__ = getattr(f, "__module__", __name__)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return self._function(*args, **kwargs)
+            return self.function(*args, **kwargs)
         except Exception as error:
             shorten(error)
             raise

@@ -20,6 +20,7 @@ from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype, of_another_library
 from effgrad.arrays.library_places import Places
 from effgrad.arrays.value import (
+    PLAIN_TYPES,
     Evaluation,
     Tracer,
     depends,
@@ -288,7 +289,7 @@ _libraries: dict[Any, Library] = {}
 
 def taken(value: Any) -> Any:
     """An array of another library as a value that programs and rules take; anything else as it is."""
-    if not of_another_library(value):
+    if type(value) in PLAIN_TYPES or isinstance(value, Tracer) or not of_another_library(value):
         return value
     if getattr(value, "requires_grad", False):
         value = _without_graph(value)

@@ -204,20 +204,27 @@ def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any
     NumPy is asked with plain values where the order can be another than the usual one: of results or arguments that are
     not contiguous, and where an order is named. A view has the order of its memory.
     """
-    if type(result) in (tuple, list) and not hasattr(result, "_fields"):
-        parts = [part for part in result if isinstance(part, Tracer)]
-    else:
-        parts = [result] if isinstance(result, Tracer) else []
+    parts = _arrays(result)
+    if not parts:  # most results, for which the rest would take two microseconds
+        return result
     usual = "order" not in kwargs and all(map(contiguous, parts))
     if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
-        return result
-    if not parts or all(part.ndim < 2 for part in parts):
         return result
     given = _examples(args)
     plainly = function(*given, **_examples(kwargs))
     if type(result) not in (tuple, list):
         return _in_order(result, plainly, given)
     return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
+
+
+def _arrays(result: Any) -> list[Tracer]:
+    """The results, if one of them has several axes."""
+    if isinstance(result, Tracer):
+        return [result] if result.ndim > 1 else []
+    if type(result) not in (tuple, list) or hasattr(result, "_fields"):
+        return []
+    parts = [part for part in result if isinstance(part, Tracer)]
+    return parts if any(part.ndim > 1 for part in parts) else []
 
 
 def _examples(tree: Any) -> Any:

@@ -83,7 +83,8 @@ class Traced(TracedArray):
     __slots__ = ()
 
     def plain(self) -> Any:
-        return plain(self.primal)
+        primal = self.primal
+        return primal.plain() if isinstance(primal, Tracer) else primal
 
     # A primal answers itself, or is a number of Python's; NumPy's functions take four times as long.
     shape = property(lambda self: getattr(self.primal, "shape", ()), lambda self, shape: take_shape(self, shape))

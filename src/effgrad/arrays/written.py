@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from effgrad import forks
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
-from effgrad.arrays.value import Tracer, example, plain, plain_tree
+from effgrad.arrays.value import HOLDERS, Tracer, example, plain, plain_tree
 from effgrad.errors import Detached
 
 Array = np.ndarray[Any, Any]
@@ -32,28 +33,54 @@ REAL = Half(np.real, lambda z, part: part + 1j * np.imag(z))
 IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
 
 
-class Session:
-    """The memories of the plain arrays that were written to while a derivative runs, inner derivatives included."""
+class Held(dict[int, "Memory"]):
+    """The memories that one session has opened."""
 
     def __init__(self) -> None:
         # Stands for the session in its memories, which do not keep it: it ends as soon as nobody runs it.
         self.token = object()
-        self.started = next(clock)
-        self.held: dict[int, Memory] = {}
 
     def end(self) -> None:
         """Let the arrays hold the plain numbers that the program has written."""
-        for key, memory in list(getattr(self, "held", {}).items()):
+        for key, memory in list(self.items()):
             memory.write_back()
             memories.pop(key, None)
         marking.discard(self.token)
+        with _opening:
+            if not memories:
+                Tracer.direct.update(HOLDERS)
 
     __del__ = end  # an interrupt may come where nobody else can end it
+
+
+class Session:
+    """A run of a derivative, inner derivatives included, and the memories of the plain arrays that it has written."""
+
+    __slots__ = ("started", "_held")
+
+    def __init__(self) -> None:
+        self.started = next(clock)
+        self._held: Held | None = None  # most derivatives write to no array: making it takes a microsecond
+
+    @property
+    def held(self) -> Held:
+        if self._held is None:
+            self._held = Held()
+        return self._held
+
+    def owns(self, memory: "Memory") -> bool:
+        return self._held is not None and memory.token is self._held.token
+
+    def end(self) -> None:
+        if self._held is not None:
+            self._held.end()
 
 
 _session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)
 # All memories of all sessions; while there are none, operations do what Python's do.
 memories: dict[int, "Memory"] = {}
+# Guards that arrays and containers are among the classes whose operators Python may run only while there are none.
+_opening = forks.lock()
 
 
 class session:  # noqa: N801 (a context)
@@ -84,7 +111,7 @@ class resumed:  # noqa: N801 (a context)
         for key, memory in list(self.session.held.items()) if self.session is not None else ():
             if key not in memories:
                 self.before.append((memory, memory.flat.copy()))
-                memories[key] = memory
+                enter(key, memory)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
         _session.set(self.outside)
@@ -106,7 +133,7 @@ class Memory:
 
     def __init__(self, owner: Array, dtype: Any, session: Session) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
-        self.start, self.dtype, self.token = low, dtype, session.token
+        self.start, self.dtype, self.token = low, dtype, session.held.token
         key, held = id(owner), session.held
         self.owner = weakref.ref(owner, forgetting(memories, key))
         self.dropped = weakref.ref(owner, forgetting(held, key))
@@ -236,7 +263,7 @@ def memory_of(array: Array) -> Memory | None:
     if memory is None:
         return None
     session = _session.get()
-    return memory if session is not None and memory.token is session.token else None
+    return memory if session is not None and session.owns(memory) else None
 
 
 def read(value: Any, within: tuple[object, ...] = ()) -> Any:
@@ -319,8 +346,16 @@ def memory_for(array: Array) -> Memory:
     if owner.dtype.hasobject:
         raise Detached("a traced value was written into a field of an array of objects: make an array of floats")
     memory = Memory(owner, owner.dtype if owner.dtype.kind in "fc" else array.dtype, session)
-    memories[id(owner)] = session.held[id(owner)] = memory
+    session.held[id(owner)] = memory
+    enter(id(owner), memory)
     return memory
+
+
+def enter(key: int, memory: Memory) -> None:
+    """Enter a memory into the table: from now on, operators of arrays and of containers look into it."""
+    with _opening:
+        memories[key] = memory
+        Tracer.direct.difference_update(HOLDERS)
 
 
 def handle(array: Array) -> Any:

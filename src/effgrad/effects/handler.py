@@ -57,7 +57,8 @@ class Handler(Generic[*Effects]):
 
     def _activate(self, instance: Any = None) -> Any:
         activation = object.__new__(type(self))
-        vars(activation).update(vars(self))
+        if vars(self):  # most templates have nothing of their own
+            vars(activation).update(vars(self))
         activation._pending = []
         activation.serial = next(_serial)
         activation.alive = True
@@ -87,6 +88,9 @@ class Handler(Generic[*Effects]):
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         activation = _leave(self)
+        if error is None and not activation._pending:
+            end(activation)
+            return
         reading = None
         if activation.records:  # which the collector has to see while the record is read
             reading = Frame(activation, (), frames.get())

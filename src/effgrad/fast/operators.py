@@ -29,22 +29,24 @@ _OPERATORS = """
 def {dunder}(x, y):
     owner = x.owner
     p = x.primal
-    if type(p) is float and owner.alive:
-        if type(y) is Value:
-            if y.owner is owner and type(q := y.primal) is float:
-                {both}
-        elif type(y) is float or type(y) is int:
-            q = y
-            {left}
-    elif type(p) in ARRAYS and owner.alive:
-        if type(y) is Value:
-            if y.owner is owner and type(q := y.primal) in PLAIN:
+    if not owner.alive:
+        return generic(x, y)
+    if type(y) is Value:
+        if y.owner is owner:
+            q = y.primal
+            if type(p) is float:
+                if type(q) is float:
+                    {both}
+            elif type(p) in ARRAYS and type(q) in PLAIN:
                 {both_arrays}
-        elif type(y) is float or type(y) is int:
-            q = y
+    elif type(y) is float or type(y) is int:
+        q = y
+        if type(p) is float:
+            {left}
+        if type(p) in ARRAYS:
             {left_array}
-        elif type(y) in ARRAYS:
-            return owner.apply(primitive, x, y)
+    elif type(p) in ARRAYS and type(y) in ARRAYS:
+        return owner.apply(primitive, x, y)
     return generic(x, y)
 
 def {reflected}(x, y):
@@ -57,6 +59,16 @@ def {reflected}(x, y):
         if type(q) in ARRAYS:
             {right_array}
     return generic_reflected(x, y)
+"""
+
+_MATMUL = """
+def __matmul__(x, y):
+    owner = x.owner
+    if type(y) is Value and y.owner is owner and owner.alive and type(p := x.primal) is type(q := y.primal) is ndarray:
+        s = p @ q
+        m = s if type(s) is ndarray and s.nbytes > p.nbytes + q.nbytes else p if p.nbytes > q.nbytes else q
+        {both_arrays}
+    return generic(x, y)
 """
 
 _NEGATIVE = """
@@ -160,6 +172,9 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
         _define(value, text, primitive=primitive, **clauses, **names)
+    both = _result("s", arrays.format(primals="(p, q)", shadows="(x.shadow, y.shadow)", params="NONE", largest="m"))
+    clauses = {"primitive": UFUNCS[np.matmul], "generic": generic.__matmul__, "ndarray": np.ndarray}
+    _define(value, _MATMUL.format(both_arrays=both), **clauses, **names)
     alone = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
     array = alone(params="NONE", largest="r")
     number = _result("-p", unary.format(*_partials(negative)))

@@ -149,7 +149,7 @@ def _pull_entry(collected: Any, entry: Any, cotangent: Any) -> None:
         return
     for source, pull, primal in zip(names, pulls, primals, strict=False):  # a table of any length has no end
         if source is not None and pull is not None:
-            part = pull(cotangent, result, *primals, **params)
+            part = pull(cotangent, result, *primals, **params) if params else pull(cotangent, result, *primals)
             if not (type(part) is type(primal) is ndarray and part.dtype is primal.dtype):  # `typed` without its call
                 part = typed(part, primal)
             if collected[source] is None:

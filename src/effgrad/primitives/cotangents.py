@@ -11,6 +11,8 @@ import math
 from sys import getrefcount
 from typing import Any
 
+import numpy
+
 from effgrad.arrays.layout import LARGE
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
@@ -193,6 +195,11 @@ NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
 
 def accumulate(cells: list[Any], name: int, part: Any) -> None:
     """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
+    before = cells[name]
+    if type(before) is type(part) is np.ndarray and before.nbytes < LARGE:
+        cells[name] = before + part
+        return
+    del before  # `own_array` counts who refers to it
     own = own_array(cells, name)
     before = cells[name]
     if type(before) is np.ndarray:
@@ -272,7 +279,7 @@ def _product_where(mask: Any, a: Any, b: Any) -> Any:
 
 
 # Functions of NumPy itself, without rules.
-_zeros, _ones, _array = np.zeros, np.ones, np.array
+_zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
 
 
 def select(g: Any, weight: Any) -> Any:

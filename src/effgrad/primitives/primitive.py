@@ -259,13 +259,19 @@ def _array_pull(index: int, *partials: Any) -> Any:
             return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 
         return pull_of_two
+    if not callable(partial):
+
+        def pull_constant(g: Any, y: Any, *args: Any) -> Any:
+            arg = args[index]
+            alike = type(arg) is np.ndarray and g.shape == arg.shape
+            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
+            return total if partial == 1 else total * partial
+
+        return pull_constant
 
     def pull(g: Any, y: Any, *args: Any) -> Any:
         arg = args[index]
         alike = type(arg) is np.ndarray and g.shape == arg.shape
-        if not callable(partial):
-            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
-            return total if partial == 1 else total * partial
         part = g * partial(y, *args)
         return part if alike and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 

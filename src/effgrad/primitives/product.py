@@ -148,7 +148,7 @@ def _rows(x: Any) -> Any:
 
 
 def _matmul_left(g: Any, a: Any, b: Any) -> Any:
-    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    na, nb = a.ndim, b.ndim
     if na == 1 and nb == 1:
         return g * b
     if nb == 1:
@@ -162,9 +162,11 @@ def _matmul_left(g: Any, a: Any, b: Any) -> Any:
 
 
 def _matmul_right(g: Any, a: Any, b: Any) -> Any:
-    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    na, nb = a.ndim, b.ndim
     if na == 1 and nb == 1:
         return g * a
+    if na == 2 and nb == 1 and type(g) is type(a) is np.ndarray:
+        return np.matmul(g, a)
     if na == 1:
         return cotangents.unbroadcast(a[:, None] * g[..., None, :], b)
     if nb == 1:

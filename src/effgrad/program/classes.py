@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import numpy as np
+from effgrad.arrays.value import HOLDERS, Tracer
 
-from effgrad.arrays.value import Tracer
-
-# Those that hold no memory that a program writes to, and the others.
-OPERANDS = Tracer.operands
-HOLDERS = frozenset((np.ndarray, list, tuple, dict, set, range, type(None)))
+# Those that hold no memory that a program writes to, and those that hold none with traced numbers at this moment.
+OPERANDS, DIRECT = Tracer.operands, Tracer.direct
 
 
 def is_builtin(value: Any) -> bool:

@@ -17,128 +17,64 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.ndarray import decides
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
-from effgrad.program.classes import OPERANDS, is_builtin
+from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
+from effgrad.program.infix import (
+    AUGMENTED,
+    add,
+    and_,
+    eq,
+    floordiv,
+    ge,
+    gt,
+    invert,
+    le,
+    lshift,
+    lt,
+    matmul,
+    mod,
+    mul,
+    ne,
+    neg,
+    or_,
+    pos,
+    pow,
+    rshift,
+    sub,
+    truediv,
+    written_out,
+    xor,
+)
 from effgrad.program.managers import awaited, context, context_async, iterate_async, method_of
-from effgrad.program.resolve import call, call_inside
+from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 
 __all__ = [
-    "awaited", "call", "call_inside", "context", "context_async", "globals", "iterate_async", "locals", "loops", "read",
-    "slice",
+    "DIRECT", "OPERANDS", "add", "and_", "awaited", "call", "call_inside", "class_of", "context", "context_async", "eq",
+    "floordiv", "ge", "globals", "gt", "identity", "invert", "iterate_async", "known", "le", "locals", "loops",
+    "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift", "slice", "sub",
+    "truediv", "xor",
 ]  # fmt: skip
-slice, locals, globals = builtins.slice, builtins.locals, builtins.globals
-
-
-COMPARED = {
-    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!=",
-}  # fmt: skip
-SYMBOLS = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-    operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
-    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
-}  # fmt: skip
-
-
-def _declines(one: Any, other: Any) -> Any:
-    return NotImplemented
-
-
-def _binary(name: str, other_way: str = "") -> Any:
-    """An operator of two operands; `other_way` names the method of the second, where it is not the reflected one."""
-    operate, method = getattr(operator, name), f"__{name.strip('_')}__"
-    reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
-
-    def operation(a: Any, b: Any) -> Any:
-        if type(a) in OPERANDS and type(b) in OPERANDS:
-            return operate(a, b)
-        if memories:
-            a, b = read(a), read(b)
-        if is_builtin(a) and is_builtin(b):
-            return operate(a, b)
-        return by_methods(operate, a, b, method, reflected)
-
-    return operation
-
-
-def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
-    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
-    called = False
-    for one, other, name in asked(operate, a, b, method, reflected):
-        if isinstance(one, Tracer) and not decides(other):
-            break  # a traced value knows what it does with most others
-        if is_builtin(one):
-            continue
-        found = method_of(type(one), name)
-        if found is None:
-            if not called:
-                break
-            found = getattr(type(one), name, _declines)
-        result, called = found(one, other), True
-        if result is not NotImplemented:
-            return result
-    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # methods of ours may be asked twice
-    return operate(a, b) if known else unanswered(operate, a, b)
-
-
-def asked(operate: Any, a: Any, b: Any, method: str, reflected: str) -> list[tuple[Any, Any, str]]:
-    """Return the operands to ask, the others, and the methods, in the order in which Python asks them.
-
-    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
-    operator if both are of one type (the Python Language Reference, 3.3.8).
-    """
-    compares = operate in COMPARED
-    steps = [(a, b, method), (b, a, reflected)]
-    if type(b) is type(a):
-        return steps if compares else steps[:1]
-    if not isinstance(a, Tracer) and issubclass(type(b), type(a)):
-        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
-            steps.reverse()
-    return steps
-
-
-def unanswered(operate: Any, a: Any, b: Any) -> Any:
-    """Return or raise what Python does where no method has answered."""
-    if operate in (operator.eq, operator.ne):
-        return (a is b) == (operate is operator.eq)
-    names = f"'{type(a).__name__}' and '{type(b).__name__}'"
-    if operate in COMPARED:
-        raise TypeError(f"'{COMPARED[operate]}' not supported between instances of {names}")
-    raise TypeError(f"unsupported operand type(s) for {SYMBOLS[operate]}: {names}")
-
-
-def _unary(name: str) -> Any:
-    operate, method = getattr(operator, name), f"__{name}__"
-
-    def operation(a: Any) -> Any:
-        if memories:
-            a = read(a)
-        found = None if is_builtin(a) else method_of(type(a), method)
-        return operate(a) if found is None else found(a)
-
-    return operation
-
-
-add, sub, mul, truediv = map(_binary, ("add", "sub", "mul", "truediv"))
-floordiv, mod, pow, matmul = map(_binary, ("floordiv", "mod", "pow", "matmul"))
-and_, or_, xor, lshift, rshift = map(_binary, ("and_", "or_", "xor", "lshift", "rshift"))
-neg, pos, invert = map(_unary, ("neg", "pos", "invert"))
-
-
-lt, gt = _binary("lt", "gt"), _binary("gt", "lt")
-le, ge = _binary("le", "ge"), _binary("ge", "le")
-eq, ne = _binary("eq", "eq"), _binary("ne", "ne")
+slice, locals, globals, class_of, identity = builtins.slice, builtins.locals, builtins.globals, type, id
+known = KNOWN.targets.get
 
 
 # Items
 
 
+# The classes of the commonest keys, in which no traced value is.
+KEYS = frozenset((int, str, np.int64, type(None), type(...)))
+
+
 def getitem(a: Any, key: Any) -> Any:
+    return a[key] if type(a) in DIRECT and type(key) in KEYS else item(a, key)
+
+
+def item(a: Any, key: Any) -> Any:
     kind = type(a)
     if not is_builtin(a):
         found = method_of(kind, "__getitem__")
@@ -233,11 +169,10 @@ def is_same(array: Any, key: Any, value: Any, memory: Any) -> bool:
 
 def _augmented(name: str) -> tuple[Any, Any, Any]:
     operate, method = getattr(operator, name), f"__{name}__"
-    otherwise = globals()[name[1:] if name[1:] in globals() else f"{name[1:]}_"]
+    plainly = f"{name[1:]}_" if name in ("iand", "ior") else name[1:]
+    otherwise = globals()[plainly]
 
-    def inplace(a: Any, b: Any) -> Any:
-        if type(a) in OPERANDS and type(b) in OPERANDS:
-            return operate(a, b)
+    def carefully(a: Any, b: Any) -> Any:
         if memories:
             b = read(b)
         if type(a) is np.ndarray:
@@ -258,6 +193,8 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
         if result is not NotImplemented:
             return result
         return operate(a, b) if hasattr(type(a), method) else otherwise(a, b)
+
+    inplace = written_out(AUGMENTED, getattr(operator, plainly), carefully)
 
     def item(holder: Any, key: Any, value: Any) -> None:
         setitem(inplace(getitem(holder, key), value), holder, key)

@@ -187,12 +187,17 @@ def _method(original: Any, rule: Any, holds: Any) -> Any:
 def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], inputs: int | None) -> object:
     """A rule for calls without keywords, lists, or arrays that hold traced values; another function for all others."""
 
+    def of_one(*args: object, **kwargs: object) -> object:
+        if len(args) == 1 and not kwargs and (kind := type(args[0])) in Tracer.direct and kind not in LISTS:
+            return rule(args[0])
+        return careful(*args, **kwargs)
+
     def given(*args: object, **kwargs: object) -> object:
         if kwargs or memories or not LISTS.isdisjoint(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
         return rule(*args)
 
-    return given
+    return of_one if inputs == 1 else given
 
 
 def with_lists(f: Any, target: Any) -> Any:

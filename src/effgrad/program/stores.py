@@ -5,8 +5,10 @@ first, which begins with @ as no name of the program does.
 """
 
 import ast
+import copy
 from typing import Any
 
+from effgrad.program.direct import asked, both, names_of, on_one_line
 from effgrad.program.syntax import BINARY, Reader, iterated, key, placed, rewrites, statements, tested
 
 
@@ -136,6 +138,10 @@ def store(reader: Reader, place: Any, value: ast.expr, at: ast.AST) -> ast.stmt:
 @rewrites(ast.AugAssign)
 def augmented(reader: Reader, node: ast.AugAssign) -> Any:
     plain = reader.is_number(node.target) and reader.is_number(node.value)
+    if isinstance(node.target, ast.Name) and not plain and on_one_line(node):
+        names = names_of(node.value, reader.numbers)
+        if names is not None:
+            return directly(reader, node, names)
     reader.generic_visit(node)
     name, place = "i" + BINARY[type(node.op)].strip("_"), node.target
     if plain:
@@ -150,6 +156,20 @@ def augmented(reader: Reader, node: ast.AugAssign) -> Any:
     if isinstance(node.value, ast.Name | ast.Constant):
         return _updated_at_once(reader, name, node)
     return _updated_in_steps(reader, name, node)
+
+
+def directly(reader: Reader, node: ast.AugAssign, names: list[ast.Name]) -> ast.stmt:
+    """`s += a * x` as it stands if `s` holds a number or a traced value: an array would be written to."""
+    target: Any = node.target
+    before, place = copy.deepcopy(node), ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    questions = asked([place], "OPERANDS", reader.named)
+    questions += asked([name for name in names if name.id != target.id], "DIRECT", reader.named)
+    reader.stays = True
+    value = reader.visit(node.value)
+    reader.stays = False
+    name = "i" + BINARY[type(node.op)].strip("_")
+    read = placed(ast.Assign([target], reader.operation(name, node, copy.copy(place), value)), node)
+    return placed(ast.If(both(questions), [before], [read]), node)
 
 
 def _updated_at_once(reader: Reader, name: str, node: Any) -> ast.stmt:

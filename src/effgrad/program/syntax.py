@@ -9,10 +9,12 @@ To add a form of syntax, write a function of the reader and the node, and enter 
 """
 
 import ast
+import copy
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from effgrad.program.direct import asked, both, is_key, names_of, on_one_line
 from effgrad.program.numerals import is_number, lists_in, numbers_in
 
 # The constant that stands for the module of operations until the code is linked; no program has it as a text.
@@ -59,6 +61,8 @@ class Reader(ast.NodeTransformer):
         self.numbers: frozenset[str] = frozenset()
         self.lists: frozenset[str] = frozenset()
         self.asks = False
+        # Whether an expression is read that also stays as it stands (`effgrad.program.direct`).
+        self.stays = False
         self.names = 0
         # What stands in the code for a text that no program has.
         self.constants: dict[str, Any] = {}
@@ -78,6 +82,21 @@ class Reader(ast.NodeTransformer):
         place = {"lineno": line, "col_offset": column, "end_lineno": line, "end_col_offset": column}
         function = ast.Attribute(ast.Constant(OPERATIONS, **place), name, ast.Load(), **place)
         return placed(ast.Call(function, list(args), []), at)
+
+    def directly(self, node: Any, otherwise: Callable[[], ast.expr]) -> ast.expr:
+        """An expression as it stands if the values of its names are of classes with Python's own operators."""
+        names = None if self.stays or not on_one_line(node) else names_of(node, self.numbers)
+        if not names:
+            return otherwise()
+        before = copy.deepcopy(node)
+        self.stays = True
+        read = otherwise()
+        self.stays = False
+        return placed(ast.IfExp(both(asked(names, "DIRECT", self.named)), before, read), node)
+
+    def named(self, name: str) -> ast.expr:
+        """An operation itself, or another constant of their module."""
+        return ast.Attribute(ast.Constant(OPERATIONS), name, ast.Load())
 
     def read_now(self, node: ast.expr) -> ast.expr:
         """An expression, read: the array is what its memory holds at this moment."""
@@ -134,8 +153,24 @@ def call(reader: Reader, node: ast.Call) -> Any:
     # A library asks for a type to follow a protocol, which a traced value has (copy, Dask, pandas).
     asks_protocol = name == "type" and (reader.call != "call" or any(place in reader.file for place in LIBRARIES))
     if name not in PLAIN_CALLS and not asks_protocol:
-        node.func = reader.operation(reader.call, node.func, node.func)
+        node.func = resolved(reader, node.func)
     return node
+
+
+def resolved(reader: Reader, function: ast.expr) -> ast.expr:
+    """The expression for what is called in the place of a function: it is known, or `call` finds it."""
+    target = reader.operation(reader.call, function, function)
+    root: ast.AST = function
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if reader.call != "call" or not (isinstance(function, ast.Name) or is_module(reader, root)):
+        return target
+    identity = ast.Call(reader.named("identity"), [copy.deepcopy(function)], [])
+    return placed(ast.BoolOp(ast.Or(), [ast.Call(reader.named("known"), [identity], []), target]), function)
+
+
+def is_module(reader: Reader, root: ast.AST) -> bool:
+    return isinstance(root, ast.Name) and root.id in reader.imported
 
 
 @rewrites(ast.Attribute)
@@ -144,17 +179,22 @@ def attribute(reader: Reader, node: ast.Attribute) -> Any:
     while isinstance(root, ast.Attribute):
         root = root.value
     reader.generic_visit(node)
-    of_a_module = isinstance(root, ast.Name) and root.id in reader.imported
-    if of_a_module or not isinstance(node.ctx, ast.Load) or node.attr.startswith("__") or node.attr in OUTLINE:
+    stored = not isinstance(node.ctx, ast.Load)
+    if is_module(reader, root) or stored or node.attr.startswith("__") or node.attr in OUTLINE:
         return node
     return reader.operation("attribute", node, node.value, ast.Constant(node.attr))
 
 
 @rewrites(ast.BinOp)
 def binary(reader: Reader, node: ast.BinOp) -> Any:
-    plain = reader.is_number(node)
-    reader.generic_visit(node)
-    return node if plain else reader.operation(BINARY[type(node.op)], node, node.left, node.right)
+    if reader.is_number(node):
+        return reader.generic_visit(node)
+
+    def read() -> ast.expr:
+        reader.generic_visit(node)
+        return reader.operation(BINARY[type(node.op)], node, node.left, node.right)
+
+    return reader.directly(node, read)
 
 
 @rewrites(ast.UnaryOp)
@@ -163,16 +203,25 @@ def unary(reader: Reader, node: ast.UnaryOp) -> Any:
     if isinstance(node.op, ast.Not):
         node.operand = truth(reader, node.operand)
         return node
-    reader.generic_visit(node)
-    return node if plain else reader.operation(UNARY[type(node.op)], node, node.operand)
+    if plain:
+        return reader.generic_visit(node)
+
+    def read() -> ast.expr:
+        reader.generic_visit(node)
+        return reader.operation(UNARY[type(node.op)], node, node.operand)
+
+    return reader.directly(node, read)
 
 
 @rewrites(ast.Compare)
 def compare(reader: Reader, node: ast.Compare) -> Any:
-    plain = reader.is_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+    if reader.is_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+        return reader.generic_visit(node)
+    return reader.directly(node, lambda: compared(reader, node))
+
+
+def compared(reader: Reader, node: ast.Compare) -> ast.expr:
     reader.generic_visit(node)
-    if plain:
-        return node
     if len(node.ops) == 1 and type(node.ops[0]) in COMPARE:
         return reader.operation(COMPARE[type(node.ops[0])], node, node.left, node.comparators[0])
     # A chain, or a membership: Python's own, of what the operands hold.
@@ -228,11 +277,18 @@ def assertion(reader: Reader, node: ast.Assert) -> Any:
 
 @rewrites(ast.Subscript)
 def subscript(reader: Reader, node: ast.Subscript) -> Any:
-    reader.generic_visit(node)
     starred = isinstance(node.slice, ast.Tuple) and any(isinstance(e, ast.Starred) for e in node.slice.elts)
     if not isinstance(node.ctx, ast.Load) or starred:
-        return node
-    return reader.operation("getitem", node, node.value, key(reader, node.slice))
+        return reader.generic_visit(node)
+    names: dict[str, ast.Name] = {}
+    direct = isinstance(node.value, ast.Name) and on_one_line(node) and is_key(node.slice, reader.numbers, names)
+    before = copy.deepcopy(node)
+    reader.generic_visit(node)
+    read = reader.operation("getitem", node, node.value, key(reader, node.slice))
+    if not direct or not isinstance(before.value, ast.Name):
+        return read
+    questions = [*asked([before.value], "DIRECT", reader.named), *asked([*names.values()], "KEYS", reader.named)]
+    return placed(ast.IfExp(both(questions), before, read), node)
 
 
 def key(reader: Reader, index: ast.expr) -> ast.expr:

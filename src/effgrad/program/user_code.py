@@ -115,7 +115,8 @@ class user_code(session):  # noqa: N801 (a context)
     """The block in which a derivative runs the user's function."""
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        super().__exit__(kind, error, traceback)
+        if self.outermost is not None:
+            super().__exit__(kind, error, traceback)
         try:
             if error is not None:
                 explain(error)

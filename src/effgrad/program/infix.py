@@ -1,0 +1,136 @@
+"""The operators of rewritten code: Python's own for numbers, arrays and traced values, else methods of the program's.
+
+Python's own operator is right for the classes in `DIRECT`, which are asked first: arrays are among them until one
+holds traced numbers. Other operands are read, and what a class of the program defines in Python is called, rewritten.
+"""
+
+import operator
+from typing import Any
+
+from effgrad.arrays.ndarray import decides
+from effgrad.arrays.value import Tracer
+from effgrad.arrays.written import memories, read
+from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.managers import method_of
+
+COMPARED = {
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!=",
+}  # fmt: skip
+SYMBOLS = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
+}  # fmt: skip
+
+
+def _declines(one: Any, other: Any) -> Any:
+    return NotImplemented
+
+
+# Written out, as `operate(a, b)` would be one more call for every operator of a program.
+_BINARY = """
+def {name}(a, b):
+    if type(a) in DIRECT and type(b) in DIRECT:
+        return a {symbol} b
+    return carefully(a, b)
+"""
+AUGMENTED = """
+def {name}(a, b):
+    if type(a) in OPERANDS and type(b) in DIRECT:
+        a {symbol}= b
+        return a
+    return carefully(a, b)
+"""
+
+
+def written_out(text: str, operate: Any, carefully: Any) -> Any:
+    """An operator for operands that Python's own is right for; `carefully` is the one for all others."""
+    name = operate.__name__
+    symbol = COMPARED.get(operate) or SYMBOLS[operate].partition(" ")[0]
+    scope = {"DIRECT": DIRECT, "OPERANDS": OPERANDS, "carefully": carefully}
+    exec(compile(text.format(name=name, symbol=symbol), "<operators of programs>", "exec"), scope)
+    return scope[name]
+
+
+def _binary(name: str, other_way: str = "") -> Any:
+    """An operator of two operands; `other_way` names the method of the second, where it is not the reflected one."""
+    operate, method = getattr(operator, name), f"__{name.strip('_')}__"
+    reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
+
+    def carefully(a: Any, b: Any) -> Any:
+        if memories:
+            a, b = read(a), read(b)
+        if is_builtin(a) and is_builtin(b):
+            return operate(a, b)
+        return by_methods(operate, a, b, method, reflected)
+
+    return written_out(_BINARY, operate, carefully)
+
+
+def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
+    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
+    called = False
+    for one, other, name in asked(operate, a, b, method, reflected):
+        if isinstance(one, Tracer) and not decides(other):
+            break  # a traced value knows what it does with most others
+        if is_builtin(one):
+            continue
+        found = method_of(type(one), name)
+        if found is None:
+            if not called:
+                break
+            found = getattr(type(one), name, _declines)
+        result, called = found(one, other), True
+        if result is not NotImplemented:
+            return result
+    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # methods of ours may be asked twice
+    return operate(a, b) if known else unanswered(operate, a, b)
+
+
+def asked(operate: Any, a: Any, b: Any, method: str, reflected: str) -> list[tuple[Any, Any, str]]:
+    """Return the operands to ask, the others, and the methods, in the order in which Python asks them.
+
+    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
+    operator if both are of one type (the Python Language Reference, 3.3.8).
+    """
+    compares = operate in COMPARED
+    steps = [(a, b, method), (b, a, reflected)]
+    if type(b) is type(a):
+        return steps if compares else steps[:1]
+    if not isinstance(a, Tracer) and issubclass(type(b), type(a)):
+        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
+            steps.reverse()
+    return steps
+
+
+def unanswered(operate: Any, a: Any, b: Any) -> Any:
+    """Return or raise what Python does where no method has answered."""
+    if operate in (operator.eq, operator.ne):
+        return (a is b) == (operate is operator.eq)
+    names = f"'{type(a).__name__}' and '{type(b).__name__}'"
+    if operate in COMPARED:
+        raise TypeError(f"'{COMPARED[operate]}' not supported between instances of {names}")
+    raise TypeError(f"unsupported operand type(s) for {SYMBOLS[operate]}: {names}")
+
+
+def _unary(name: str) -> Any:
+    operate, method = getattr(operator, name), f"__{name}__"
+
+    def operation(a: Any) -> Any:
+        if memories:
+            a = read(a)
+        found = None if is_builtin(a) else method_of(type(a), method)
+        return operate(a) if found is None else found(a)
+
+    return operation
+
+
+add, sub, mul, truediv = map(_binary, ("add", "sub", "mul", "truediv"))
+floordiv, mod, pow, matmul = map(_binary, ("floordiv", "mod", "pow", "matmul"))
+and_, or_, xor, lshift, rshift = map(_binary, ("and_", "or_", "xor", "lshift", "rshift"))
+neg, pos, invert = map(_unary, ("neg", "pos", "invert"))
+
+
+lt, gt = _binary("lt", "gt"), _binary("gt", "lt")
+le, ge = _binary("le", "ge"), _binary("ge", "le")
+eq, ne = _binary("eq", "eq"), _binary("ne", "ne")
