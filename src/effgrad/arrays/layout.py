@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+# The parts of a basic index.
+BASIC = {int, slice, type(None), type(...)}
 # The bytes of an array from which memory is what counts.
 LARGE = 1 << 15
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.layout import BASIC, dtype_of, shape_of
 from effgrad.arrays.memory import PARTS, Half, Handle, Storage, rewind
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.value import (
@@ -25,6 +25,7 @@ from effgrad.arrays.value import (
     outline,
     plain,
     plain_tree,
+    staging,
 )
 from effgrad.errors import Detached
 
@@ -154,6 +155,8 @@ class Mutable(TracedArray):
     def __getitem__(self, index: Any) -> Any:
         index = as_index(index)
         handle = self.handle
+        if _listed(index):
+            return getitem(self.__copy__(), index)
         addresses = handle.located()[index]
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
             result: Any = Mutable(None, None, None)
@@ -179,6 +182,13 @@ class Mutable(TracedArray):
     def __copy__(self) -> Any:
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
+
+
+def _listed(index: Any) -> bool:
+    """Whether an index is one list of places that a staged program computes: what it chooses is a copy."""
+    if not isinstance(index, Tracer) or staging((index,)) is None:
+        return False
+    return index.dtype.kind in "iu" and index.ndim > 0
 
 
 def held(owner: Any, primal: Any, shadow: Any) -> Any:
@@ -284,6 +294,9 @@ def _write(array: Tracer, index: Any, value: Any) -> None:
         value = np.array(value)
     handle = _handle(array)
     index = plain_tree(index)
+    if staging((index,)) is not None and (whole := _written(array, index, value)) is not None:
+        handle.write(handle.located(), whole)
+        return
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
     value = _spread(value, np.shape(addresses))
     if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
@@ -292,6 +305,36 @@ def _write(array: Tracer, index: Any, value: Any) -> None:
         # It may be written to later, as a view without axes, too, or be this array itself (`a[...] += b`).
         value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
     handle.write(addresses, value)
+
+
+def _written(array: Tracer, index: Any, value: Any) -> Any:
+    """The array after a write to places that a staged program computes; None where Python has to know the places."""
+    if dtype_of(value).kind == "c":
+        return None
+    whole: Any = array.__copy__() if type(array) is Mutable else array
+    if isinstance(index, Tracer) and index.dtype.kind == "b":
+        whole = _where(index, value, whole)
+    else:
+        whole = operations.setitem(whole, value, index=index) if _tells_places(index) else None
+    return whole if whole is None or dtype_of(whole) == array.dtype else whole.astype(array.dtype)
+
+
+def _tells_places(index: Any) -> bool:
+    """Whether an index is of computed integers, or one list of computed rows, beside slices and integers."""
+    parts = index if type(index) is tuple else (index,)
+    places = [part for part in parts if isinstance(part, Tracer)]
+    if not BASIC.issuperset(type(part) for part in parts if not isinstance(part, Tracer)):
+        return False
+    one_list = len(places) == 1 and parts[0] is places[0]
+    return all(part.dtype.kind in "iu" and (one_list or not part.ndim) for part in places)
+
+
+def _where(mask: Any, value: Any, array: Any) -> Any:
+    """The array with a value where a mask is, if the value goes to each place in the same way; else None."""
+    inner = np.ndim(array) - mask.ndim
+    if not mask.ndim or len(shape_of(value)) > inner:
+        return None
+    return np.where(np.reshape(mask, (*mask.shape, *(1,) * inner)), value, array)
 
 
 def _spread(value: Any, shape: tuple[int, ...]) -> Any:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import BASIC
 from effgrad.arrays.protocols import OPERATORS
 from effgrad.arrays.traced import Traced, alias
 from effgrad.arrays.value import UFUNCS, getitem, operations
-from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
 from effgrad.primitives.primitive import Primitive
 

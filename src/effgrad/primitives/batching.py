@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from effgrad.arrays.layout import BASIC
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, outline, plain
-from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.index_map import numbered
 from effgrad.primitives.primitive import Primitive
 

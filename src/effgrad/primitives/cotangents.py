@@ -17,8 +17,6 @@ from effgrad.arrays.layout import LARGE
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 
-# The parts of a basic index.
-BASIC = {int, slice, type(None), type(...)}
 # A number, an array, a traced value, or one of the forms below; and what a cotangent belongs to.
 Cotangent = Any
 

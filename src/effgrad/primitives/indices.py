@@ -1,10 +1,12 @@
 """Indices and axes, which programs write in many ways, in one form."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.cotangents import BASIC
+from effgrad.arrays.layout import BASIC
+from effgrad.arrays.value import Tracer, operations, plain, staging
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
@@ -73,7 +75,17 @@ def distinct(index: Any) -> bool:
 
 def winners(index: Any, shape: Any) -> Any:
     """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
-    order = np.arange(np.zeros(shape)[index].size).reshape(np.zeros(shape)[index].shape)
+    computed = staging((index,)) is not None
+    empty = np.zeros(shape)
+    given = np.shape(plain(operations.getitem(empty, index=index) if computed else empty[index]))
+    order = np.arange(math.prod(given)).reshape(given)
     last = np.full(shape, -1)
-    last[index] = order
-    return last[index] == order
+    if not computed:
+        last[index] = order
+        return last[index] == order
+    return operations.getitem(operations.setitem(last, order, index=index), index=index) == order
+
+
+def lists_places(part: Any) -> bool:
+    """Whether a part of an index lists places, of which some may be the same."""
+    return isinstance(part, np.ndarray | list) or isinstance(part, Tracer) and part.ndim > 0

@@ -6,16 +6,15 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import memory_like
+from effgrad.arrays.layout import BASIC, memory_like
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
 from effgrad.errors import Detached
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import stacked
-from effgrad.primitives.cotangents import BASIC
 from effgrad.primitives.index_map import join, move
-from effgrad.primitives.indices import distinct, part, winners
+from effgrad.primitives.indices import distinct, lists_places, part, winners
 
 PLAIN = frozenset((float, np.float64, np.ndarray))
 
@@ -43,7 +42,7 @@ def _set(array: Any, value: Any, index: Any) -> Any:
 
 def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
     g = g[index]
-    if any(isinstance(i, np.ndarray | list) for i in (index if isinstance(index, tuple) else (index,))):
+    if any(lists_places(i) for i in (index if isinstance(index, tuple) else (index,))):
         g = g * winners(index, np.shape(plain(array)))
     return cotangents.unbroadcast(g, value)
 

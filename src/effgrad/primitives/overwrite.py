@@ -20,11 +20,17 @@ def _overwrite(base: Any, *values: Any, places: Any) -> Any:
     return result
 
 
+def _joined(places: Any) -> tuple[Any, ...]:
+    """The places of numbers as one array, beside those of arrays, which keep their order."""
+    numbers = [at for at in places if np.ndim(at) == 0]
+    return *[at for at in places if np.ndim(at)], *([np.array(numbers)] if numbers else [])
+
+
 def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> Any:
     for index in wanted:
         if index == 0:
-            written = np.concatenate([np.atleast_1d(at) for at in places])
-            yield operations.overwrite(g, 0.0, places=(written,))
+            regions = _joined(places)
+            yield operations.overwrite(g, *[0.0] * len(regions), places=regions)
         else:
             at = np.unravel_index(places[index - 1], np.shape(plain(g)))
             yield cotangents.unbroadcast(g[at], values[index - 1])

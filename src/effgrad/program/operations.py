@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, traced_inside
+from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, staging, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
@@ -112,6 +112,10 @@ def read_key(key: Any) -> Any:
     return tuple(map(read, key)) if type(key) is tuple else read(key)
 
 
+# Of the indices that are most usual.
+PLACES = frozenset((int, builtins.slice, type(...)))
+
+
 def takes(array: Any, value: Any) -> bool:
     """Whether a write to a plain array goes to the table: of traced values, of any once there is one, and of any in a
     part of the program that will run again."""
@@ -122,12 +126,17 @@ def takes(array: Any, value: Any) -> bool:
     return logs_all() and bool(array.dtype.kind in "fc" and array.flags.writeable)
 
 
+def has_computed_place(array: Any, key: Any) -> bool:
+    """Whether a staged program computes where a write goes, and so what the array holds."""
+    return type(key) not in PLACES and array.dtype.kind in "fc" and staging((key,)) is not None
+
+
 def setitem(value: Any, holder: Any, key: Any) -> None:
     kind = type(holder)
     if kind is np.ndarray:
         if memories:
             value, key = read(value), read_key(key)
-        if takes(holder, value):
+        if takes(holder, value) or has_computed_place(holder, key):
             write(holder, key, value)
         else:
             preserve(holder)

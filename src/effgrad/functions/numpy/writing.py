@@ -26,6 +26,9 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
+    if np.size(plain(values)) == 1 and np.shape(plain(mask)) == np.shape(plain(a)) != ():
+        _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
+        return
     places = np.flatnonzero(plain(mask))
     _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
 

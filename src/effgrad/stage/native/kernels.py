@@ -21,7 +21,7 @@ BLOCK = 1024
 WIDE = '"prefer-vector-width"="512"'
 
 # Operations that leave the value as it is, but for its type and shape.
-MOVES = {"copy", "astype", "float", "broadcast_to"}
+MOVES = {"copy", "laid_out", "astype", "float", "broadcast_to"}
 
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
@@ -48,8 +48,8 @@ class Kernel:
 
     `reads` and `writes` are pairs of a node and its operand; `nodes` run in order at each point. A write with a
     reduction combines all values that meet in one place; "accumulate" and "scatter" add to what is there. A node of
-    `gathers` reads an array, of which the kernel has the whole, at the places that another gives; a scatter writes to
-    the place that `places` gives. A node of `expected` is a guard: its number and the value that it must have.
+    `gathers` reads an array, of which the kernel has the whole, at the places that another gives; "scatter" and "put"
+    write to the place that `places` gives. A node of `expected` is a guard: its number and the value that it must have.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -358,18 +358,24 @@ class _Writer:
             if node in kernel.expected:
                 self.guard(node, values[id(node)])
         for number, (node, operand) in enumerate(kernel.writes):
-            at = self.first_write + number
-            value = operand_in(node, TYPES[operand.dtype])
-            if number in running:
-                running[number] = self.combined(operand.reduction, operand.dtype, running[number], value)
-            elif operand.reduction == "scatter":
-                place = self.address(at, values[id(kernel.places[number])], operand.dtype)
-                self.store(self.combined("sum", operand.dtype, self.load(place, operand.dtype), value), place,
-                           operand.dtype)  # fmt: skip
-            elif operand.reduction:
-                self.combine_in_memory(number, value, offsets)
-            else:
-                self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
+            self.write_out(number, operand_in(node, TYPES[operand.dtype]), values, offsets, running)
+
+    def write_out(
+        self, number: int, value: str, values: dict[int, str], offsets: dict[int, str], running: dict[int, str]
+    ) -> None:
+        """Write a value of a point to memory, or combine it with what is there or with what a loop carries."""
+        operand, at = self.kernel.writes[number][1], self.first_write + number
+        if number in running:
+            running[number] = self.combined(operand.reduction, operand.dtype, running[number], value)
+        elif operand.reduction in ("put", "scatter"):
+            place = self.address(at, values[id(self.kernel.places[number])], operand.dtype)
+            if operand.reduction == "scatter":
+                value = self.combined("sum", operand.dtype, self.load(place, operand.dtype), value)
+            self.store(value, place, operand.dtype)
+        elif operand.reduction:
+            self.combine_in_memory(number, value, offsets)
+        else:
+            self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
 
     def guard(self, node: Node, value: str) -> None:
         """Leave the function, with the value in memory, where it is not the expected one."""

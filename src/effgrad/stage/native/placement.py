@@ -22,6 +22,7 @@ from effgrad.stage.native.scalars import TYPES, supported, typed
 from effgrad.stage.native.scatters import scatter
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Storage
+from effgrad.stage.native.writes import Writes, strided_gather
 from effgrad.stage.nodes import GUARD, Node
 
 # The types that machine code reduces.
@@ -35,9 +36,10 @@ class Placement(Fusion):
         super().__init__(graph)
         self.checked: list[Storage] = []
         joins, gathers = Joins(self), Gathers(self, self.place)
+        writes = Writes(self, gathers)
         self.ways: tuple[Callable[[Node], bool], ...] = (
-            self.view, self.compute, self.reduce, gathers.gather, joins.join, functools.partial(scatter, self),
-            self.product,
+            self.view, self.compute, self.reduce, functools.partial(strided_gather, self), gathers.gather, joins.join,
+            functools.partial(scatter, self), writes.write, self.product,
         )  # fmt: skip
         self.inputs = [self.memory(node, source=i) for i, node in enumerate(graph.inputs)]
         for node, storage in zip(graph.inputs, self.inputs, strict=True):

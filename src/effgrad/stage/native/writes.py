@@ -1,0 +1,224 @@
+"""Writes: an array after values were written to places of it, in the array's own memory where nobody reads it again.
+
+A value is written by the kernel that computes it, wherever that is possible. Places in steps are walked by strides.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from effgrad.primitives import move
+from effgrad.primitives.elementwise import add, multiply
+from effgrad.primitives.indices import as_tuple
+from effgrad.primitives.overwrite import overwrite
+from effgrad.stage.graph import Graph
+from effgrad.stage.moves import keeps_order, reshaped
+from effgrad.stage.native.fusion import COPY, Fusion
+from effgrad.stage.native.gathers import Gathers
+from effgrad.stage.native.kernels import operand
+from effgrad.stage.native.scalars import typed
+from effgrad.stage.native.storage import Storage, numbered, viewable
+from effgrad.stage.native.strided import disjoint, gaps, strided
+from effgrad.stage.nodes import Node, Slot, shape_of
+
+
+class Writes:
+    """The writes of a program."""
+
+    def __init__(self, plan: Fusion, gathers: Gathers) -> None:
+        self.plan, self.place, self.checked_rows = plan, gathers.place, gathers.checked_rows
+
+    def write(self, node: Node) -> bool:
+        """Values written over a base, each to its places."""
+        if node.primitive not in (overwrite, move.setitem) or not node.size or not typed(node, *node.args):
+            return False
+        places = self.places(node)
+        if places is None:
+            return False
+        found = self.in_place(node)
+        if found is None:
+            total = self.plan.memory(node)
+            after, end = self.fill(node, total, places)
+        else:
+            (total, after), end = found, 0
+        written = zip(node.args[1:], places, strict=True)
+        ends = [end, *[self.put(value, at, total, after) for value, at in written if at.size]]
+        self.plan.settle(node, total, max(ends))
+        return True
+
+    @functools.cached_property
+    def reads(self) -> "Reads":
+        """The reads of each value; only programs with writes ask."""
+        return Reads(self.plan.graph)
+
+    def places(self, node: Node) -> list[Any] | None:
+        """The places of each value in the order of memory: constants that are all different, or one computed array."""
+        if node.primitive is overwrite:
+            places = [np.atleast_1d(at) for at in node.params["places"]]
+        elif node.slots:
+            computed = self.computed(node)
+            return None if computed is None else [computed]
+        else:
+            places = [np.arange(node.size).reshape(node.shape)[node.params["index"]]]
+        return places if disjoint(places, node.size) else None
+
+    def computed(self, node: Node) -> Node | None:
+        """The places that an index of computed integers means: one list of rows, or one element or part."""
+        parts = list(as_tuple(node.params["index"]))
+        lists = [slot for slot in node.slots if slot.shape]
+        if not all(type(part) in (Slot, int, slice) for part in parts) or len(parts) > len(node.shape):
+            return None
+        if lists and (type(parts[0]) is not Slot or len(node.slots) > 1 or len(lists[0].shape) > 1):
+            return None
+        steps = [math.prod(node.shape[axis + 1 :]) for axis in range(len(node.shape))]
+        fixed = tuple(0 if type(part) is Slot else part for part in parts)
+        places: Any = np.asarray(np.arange(node.size).reshape(node.shape)[fixed])
+        for axis, part in enumerate(parts):
+            if type(part) is Slot:
+                places = self.advanced(places, node.slots[part.number], node.shape[axis], steps[axis])
+        return places if places.size else None
+
+    def advanced(self, places: Any, index: Node, size: int, step: int) -> Node:
+        """Places moved by the rows that an index means, each as far as a step."""
+        rows = self.checked_rows(index, size)
+        shape = (*index.shape, *(1,) * len(places.shape)) if index.shape else ()
+        parts = [reshaped(rows, rows, shape)]
+        parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=shape))
+        whole = np.broadcast_shapes(shape, places.shape)
+        parts.append(rows.changed(primitive=add, args=(parts[-1], places), shape=whole))
+        self.plan.kept += parts
+        for part in parts:
+            self.place(part)
+        return parts[-1]
+
+    def in_place(self, node: Node) -> tuple[Storage, int] | None:
+        """The memory of the base, if it is read for the last time here, and the step from which it may be written."""
+        plan, root = self.plan, node.args[0]
+        while type(root) is Node and root.primitive.view:
+            root = root.args[0]
+        if type(root) is not Node or root.dtype != node.dtype or not self.reads.is_last(root, node):
+            return None
+        storage = plan.stored(node.args[0])
+        buffer, view = storage.buffer, storage.view
+        own = buffer.array is None and buffer.source is None
+        if not own or not view.flags.c_contiguous or view.nbytes != buffer.size:
+            return None
+        before = [reader for reader in self.reads.readers[root] if reader is not node]
+        steps = [plan.available.get(value, len(plan.steps) - 1) for value in (root, node.args[0], *before)]
+        return storage, max(steps) + 1
+
+    def fill(self, node: Node, total: Storage, places: list[Any]) -> tuple[int, int]:
+        """Put the base into new memory, where it stays: the step from which values are written, and the last one."""
+        plan, base = self.plan, node.args[0]
+        constant = all(type(at) is not Node for at in places)
+        if constant and sum(at.size for at in places) == node.size:
+            return 0, 0
+        number = _one_number(base)
+        stretches = gaps(places, node.size) if constant and number is not None else None
+        flat = total.view.reshape(-1)
+        ends = []
+        for view in [total.view] if stretches is None else [flat[stretch] for stretch in stretches]:
+            part = node.changed(primitive=COPY, args=(base if number is None else number,), params={}, slots=(),
+                                shape=view.shape, kind=np.ndarray)  # fmt: skip
+            plan.kept.append(part)
+            group = plan.group(part.args, view.shape)
+            plan.add(part, group)
+            group.stored[part] = plan.storage[id(part)] = Storage(total.buffer, view)
+            ends.append(group.number)
+        return (max(ends) + 1 if stretches is None else 0), max(ends)
+
+    def put(self, value: Any, at: Any, total: Storage, after: int) -> int:
+        """Write a value to its places, in a step from `after` on; the number of that step."""
+        plan, dtype = self.plan, total.view.dtype
+        if type(value) is not Node:
+            value = np.asarray(value).astype(dtype)
+        target = strided(total, at) if type(at) is not Node else None
+        fitted = None if target is None else self.fitted(value, at.shape, target)
+        if fitted is None:
+            where = at if type(at) is Node else np.ascontiguousarray(at, np.int64)
+            group = plan.group((value, where), at.shape, after)
+            to = operand(dtype, (0,) * len(at.shape), "put")
+            group.collected.append((value, total, to, where))
+            plan.kept += [value, where]
+            return group.number
+        value, target = fitted
+        group = plan.group((value,), target.view.shape, after)
+        group.collected.append((value, target, operand(dtype, target.strides(target.view.shape)), None))
+        plan.kept.append(value)
+        return group.number
+
+    def fitted(self, value: Any, shape: tuple[int, ...], target: Storage) -> tuple[Any, Storage] | None:
+        """A value of a shape, and the places where it goes in steps, in one shape: that in which it is computed."""
+        source, view = value, target.view
+        if shape_of(value) not in ((), shape):
+            return None
+        if shape_of(value) == ():
+            return value, target
+        while type(source) is Node and keeps_order(source):
+            source = source.args[0]
+        for one in (source, value):
+            if viewable(view, shape_of(one)):
+                return one, Storage(target.buffer, view.reshape(shape_of(one), copy=False), target.offset)
+        if type(value) is not Node:
+            return value.reshape(view.shape), target
+        like = reshaped(value, value, view.shape)
+        self.place(like)
+        return like, target
+
+
+def strided_gather(plan: Fusion, node: Node) -> bool:
+    """A move that reads places in steps: another way of looking at memory, or a copy of it."""
+    if not node.primitive.view or node.slots or not node.size:
+        return False
+    (source,) = node.args
+    if type(source) is not Node or not typed(source):
+        return False
+    storage = plan.stored(source)
+    if not storage.view.flags.c_contiguous:
+        return False
+    found = strided(storage, node.primitive.function(numbered(storage.view), **node.params))
+    if found is None:
+        return False
+    if found.view.shape == node.shape:
+        plan.settle(node, found, plan.available[source])
+        return True
+    seen = node.changed(shape=found.view.shape)
+    plan.settle(seen, found, plan.available[source])
+    copied = plan.copied(seen)
+    whole = plan.stored(copied)
+    plan.settle(node, Storage(whole.buffer, whole.view.reshape(node.shape)), plan.available[copied])
+    plan.kept.append(seen)
+    return True
+
+
+class Reads:
+    """The operations that read the memory of each value of a graph, and which of them is the last."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.numbers = {node: number for number, node in enumerate(graph)}
+        self.last: dict[Node, int] = {node: len(self.numbers) for node in graph.outputs if type(node) is Node}
+        self.readers: dict[Node, list[Node]] = {}
+        for node in reversed(graph.nodes):
+            # Views, and joins, whose pieces are read when the join is.
+            shares = bool(node.primitive.view or node.primitive.places)
+            for arg in node.inputs:
+                later = self.last.get(node, -1) if shares else -1
+                self.last[arg] = max(self.last.get(arg, -1), self.numbers[node], later)
+                self.readers.setdefault(arg, []).append(node)
+                if shares:
+                    self.readers[arg] += self.readers.get(node, [])
+
+    def is_last(self, value: Node, reader: Node) -> bool:
+        """Whether nothing after an operation reads a value."""
+        return self.last.get(value, -1) <= self.numbers[reader]
+
+
+def _one_number(value: Any) -> Any:
+    """The number that all elements of a constant are, or None."""
+    if type(value) is Node or not np.size(value):
+        return None
+    first = np.ravel(value)[0]
+    bits = np.ravel(value).view(f"u{first.itemsize}")
+    return first.item() if (bits == bits[0]).all() else None
