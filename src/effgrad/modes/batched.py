@@ -13,8 +13,9 @@ from effgrad.arrays.value import plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
 from effgrad.primitives import batching
-from effgrad.primitives.batching import Arguments, Function, Value
+from effgrad.primitives.batching import Arguments
 from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Function, Value
 
 
 def _is_integer(part: Value) -> bool:

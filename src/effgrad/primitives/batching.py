@@ -14,18 +14,14 @@ members the vector mode of Griewank and Walther 2008, section 3.2.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from effgrad.arrays.layout import BASIC
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, outline, plain
 from effgrad.primitives.index_map import numbered
 from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Function, Index, Params, Shape, Value
 
-# A number or an array, plain or traced; a parameter, an index or a nest of them.
-Value = Any
-Function = Callable[..., Value]
-Params = dict[str, Value]
 
 class Arguments:
     """The arguments of one operation: values with a first axis for the members, where `flags` says so."""
@@ -122,7 +118,7 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     return primitive(*values, **shifted)
 
 
-def _fitted(value: Value, shape: Value, index: Value, batch: Arguments) -> Value:
+def _fitted(value: Value, shape: Shape, index: Index, batch: Arguments) -> Value:
     """A batch that is written to an index of arrays of a shape, with the axes of its place."""
     rank, given = np.ndim(np.empty(shape, bool)[index]), np.shape(plain(value))[1:]
     if len(given) > rank:  # NumPy takes away axes of length one in front
@@ -130,7 +126,7 @@ def _fitted(value: Value, shape: Value, index: Value, batch: Arguments) -> Value
     return Arguments([value], [True], batch.count).aligned(rank)[0]
 
 
-def _as_tuple(shape: Value) -> tuple[int, ...]:
+def _as_tuple(shape: Shape | int) -> Shape:
     return tuple(shape) if isinstance(shape, tuple | list) else (shape,)
 
 
@@ -148,14 +144,14 @@ def _axes(axes: Value, batch: Arguments) -> Value:
     return (0, *(range(rank, 0, -1) if axes is None else [a % rank + 1 for a in axes]))
 
 
-def _shape(shape: Value, batch: Arguments) -> Value:
+def _shape(shape: Shape | int, batch: Arguments) -> Shape:
     shape = _as_tuple(shape)
     if -1 in shape:
         shape = np.empty(batch.shapes[0], bool).reshape(shape).shape
     return (batch.count, *shape)
 
 
-def index_along(index: Value) -> Value:
+def index_along(index: Index) -> Value:
     """An index of each member, or None if NumPy would move its axes to the front."""
     parts = index if type(index) is tuple else (index,)
     chosen = [place for place, part in enumerate(parts) if not isinstance(part, slice | None | type(...))]
@@ -164,7 +160,7 @@ def index_along(index: Value) -> Value:
     return slice(None), *parts
 
 
-def _indices(indices: Value, batch: Arguments) -> Value:
+def _indices(indices: Sequence[Index], batch: Arguments) -> Value:
     along = tuple(map(index_along, indices))
     return None if None in along else along
 

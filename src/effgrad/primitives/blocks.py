@@ -4,6 +4,7 @@ The Jacobian of an elementwise operation is diagonal, and its curvature too. Tha
 found by moving their numbers. Those of other primitives are taken column by column from their rules.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.index_map import numbered
 from effgrad.primitives.move import scatter_add
+from effgrad.vocabulary import Cotangent, Function, Shape, Tangent, Value
 
 
 class LocalBlocks:
@@ -21,7 +23,7 @@ class LocalBlocks:
     They are left out where the cotangent of the result is structurally zero, which excludes infinite ones there.
     """
 
-    def __init__(self, forward: Any, operation: Any, cotangent: Any) -> None:
+    def __init__(self, forward: Any, operation: Any, cotangent: Cotangent) -> None:
         self.forward = forward
         self.primitive, self.params, self.primals, self.names, self.result = operation
         self.cotangent = cotangent
@@ -37,7 +39,7 @@ class LocalBlocks:
             self._jacobians = [(source, block) for source, block in blocks if block is not None]
         return self._jacobians
 
-    def _jacobian(self, index: int) -> Any:
+    def _jacobian(self, index: int) -> Value:
         if self.primitive.kind == "elementwise":
             return self._diagonal(index, self._slope(index))
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
@@ -57,7 +59,7 @@ class LocalBlocks:
         pushed = [self._push(index, basis, self.primals, self.result) for basis in _basis(shape)]
         return _matrix([_flat(column, count) for column in pushed], (count, size))
 
-    def _slope(self, index: int) -> Any:
+    def _slope(self, index: int) -> Value:
         """The partial of an elementwise operation, NaN at a kink: there it is a convention for first derivatives."""
         values = self._push(index, _ones(self.primals[index]), self.primals, self.result)
         partial = self.primitive.partials[index]
@@ -66,14 +68,14 @@ class LocalBlocks:
         bent = self._moved(index, _ones(self.primals[index]), lambda y, xs: partial(y, *xs))
         return values if bent is None else values + 0.0 * bent
 
-    def _pull(self, index: int, cotangent: Any, primals: Any, result: Any) -> Any:
+    def _pull(self, index: int, cotangent: Cotangent, primals: Sequence[Value], result: Value) -> Value:
         return self.primitive.pull_all([index], cotangent, result, primals, self.params)[0]
 
-    def _push(self, index: int, tangent: Any, primals: Any, result: Any) -> Any:
+    def _push(self, index: int, tangent: Tangent, primals: Sequence[Value], result: Value) -> Value:
         tangents = [tangent if i == index else None for i in range(len(primals))]
         return self.primitive.push_all(tangents, result, primals, self.params)
 
-    def _diagonal(self, index: int, values: Any) -> Any:
+    def _diagonal(self, index: int, values: Value) -> Value:
         """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
         if values is None:
             return None
@@ -84,11 +86,11 @@ class LocalBlocks:
         size, places = np.size(self.primals[index]), self._places(index)
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
-    def _places(self, index: int) -> Any:
+    def _places(self, index: int) -> Value:
         primal = self.primals[index]
         return np.broadcast_to(np.arange(np.size(primal)).reshape(np.shape(primal)), np.shape(self.result)).ravel()
 
-    def curvature(self) -> Any:
+    def curvature(self) -> Iterator[tuple[int, int, Value]]:
         """Triples of two names and the second derivatives of the result with respect to them, times the cotangent.
 
         A pair of one name with itself is halved, since it is added with its transpose.
@@ -103,7 +105,7 @@ class LocalBlocks:
                     a, b = self.names[first], self.names[second]
                     yield a, b, halved(block) if first == second else block
 
-    def _second(self, first: int, second: int) -> Any:
+    def _second(self, first: int, second: int) -> Value:
         """The derivative with respect to argument `second` of the cotangent that argument `first` receives."""
         if self.primitive.kind == "elementwise":
             partial = self.primitive.partials[first]
@@ -124,7 +126,7 @@ class LocalBlocks:
             columns.append(_flat(moved, np.size(self.primals[first])))
         return _matrix(columns, (np.size(self.primals[first]), np.size(self.primals[second])))
 
-    def _moved(self, index: int, tangent: Any, expression: Any) -> Any:
+    def _moved(self, index: int, tangent: Tangent, expression: Function) -> Value:
         """The tangent of an expression in the result and the arguments when one argument moves; None for zero."""
         with self.forward() as forward:
             xs = list(self.primals)
@@ -133,22 +135,22 @@ class LocalBlocks:
             return value.shadow if forward.owns(value) else None
 
 
-def _ones(like: Any) -> Any:
+def _ones(like: Value) -> Value:
     return np.ones(np.shape(like)) if np.shape(like) else 1.0
 
 
-def _basis(shape: tuple[int, ...]) -> Any:
+def _basis(shape: Shape) -> Any:
     for place in np.ndindex(shape):
         basis = np.zeros(shape)
         basis[place] = 1.0
         yield basis if shape else 1.0
 
 
-def _flat(value: Any, size: int) -> Any:
+def _flat(value: Value, size: int) -> Value:
     return np.zeros(size) if value is None else np.ravel(cotangents.dense(value))
 
 
-def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False) -> Any:
+def _matrix(columns: list[Value], shape: tuple[int, int], transposed: bool = False) -> Value:
     if shape == (1, 1):
         return columns[0][0]
     matrix = np.stack(columns, axis=1) if columns else np.zeros(shape)
@@ -156,7 +158,7 @@ def _matrix(columns: list[Any], shape: tuple[int, int], transposed: bool = False
     return matrix if isinstance(matrix, Tracer) else scipy.sparse.csr_array(matrix)
 
 
-def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Any:
+def _scattered(values: Value, rows: Value, columns: Value, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Value:
     """A matrix with the values at places, those at one place added."""
     if shape == (1, 1):
         return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
@@ -169,30 +171,30 @@ def _scattered(values: Any, rows: Any, columns: Any, shape: tuple[int, int], bro
 # Blocks: numbers, sparse matrices, and under another derivative traced matrices, which are dense.
 
 
-def is_number(block: Any) -> bool:
+def is_number(block: Value) -> bool:
     return np.ndim(plain(block)) == 0 if isinstance(block, Tracer) else not scipy.sparse.issparse(block)
 
 
-def is_undefined(block: Any) -> bool:
+def is_undefined(block: Value) -> bool:
     """Whether an element of a block is NaN: of second derivatives, at a point where there are none."""
     if isinstance(block, Tracer):  # a run beside the point, or under another derivative, has its own answer
         return False
     return bool(np.any(np.isnan(block.data if scipy.sparse.issparse(block) else block)))
 
 
-def transpose_block(block: Any) -> Any:
+def transpose_block(block: Value) -> Value:
     return block.T.tocsr() if scipy.sparse.issparse(block) else block if is_number(block) else np.transpose(block)
 
 
-def halved(block: Any) -> Any:
+def halved(block: Value) -> Value:
     return block * 0.5
 
 
-def plus(a: Any, b: Any) -> Any:
+def plus(a: Value, b: Value) -> Value:
     return a + b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) + _dense(b)
 
 
-def pushed(jacobian: Any, block: Any) -> Any:
+def pushed(jacobian: Value, block: Value) -> Value:
     """The product of a transposed Jacobian and a block.
 
     SciPy drops the zeros of a product, which an infinite entry of the Jacobian would turn to NaN: in a Jacobian itself,
@@ -208,12 +210,12 @@ def pushed(jacobian: Any, block: Any) -> Any:
     return scipy.sparse.csr_array(total)
 
 
-def _times(a: Any, b: Any) -> Any:
+def _times(a: Value, b: Value) -> Value:
     if is_number(a) or is_number(b):
         return a * b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) * _dense(b)
     product = a @ b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) @ _dense(b)
     return product if product.shape != (1, 1) else _dense(product)[0, 0]
 
 
-def _dense(block: Any) -> Any:
+def _dense(block: Value) -> Value:
     return block.toarray() if scipy.sparse.issparse(block) else block

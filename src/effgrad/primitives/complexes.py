@@ -18,9 +18,10 @@ from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
 from effgrad.primitives.given import given
 from effgrad.primitives.primitive import linear
+from effgrad.vocabulary import Value
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Value) -> bool:
     value = plain(x)
     if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
         return bool(value.dtype.kind == "c")
@@ -38,37 +39,37 @@ _REAL = Half(real, lambda z, part: part + 1j * imag(z))
 _IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
 
 
-def _real(val: Any) -> Any:
+def _real(val: Any) -> Value:
     return always_view(real(val), val, _REAL) if is_complex(val) else val
 
 
-def _imag(val: Any) -> Any:
+def _imag(val: Any) -> Value:
     return always_view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
 
 
-def conj(x: Any) -> Any:
+def conj(x: Value) -> Value:
     """The complex conjugate; of a real value, the value itself."""
     return conjugate(x) if is_complex(x) else x
 
 
-def _conjugated(x: Any) -> Any:
+def _conjugated(x: Value) -> Value:
     """`np.conjugate`, which gives a new array also of a real one."""
     return conjugate(x) if is_complex(x) else x.copy("K")
 
 
-def squared(x: Any) -> Any:
+def squared(x: Value) -> Value:
     """The square of the absolute value."""
     return np.real(x) ** 2 + np.imag(x) ** 2 if is_complex(x) else x * x
 
 
-def _absolute(x: Any) -> Any:
+def _absolute(x: Value) -> Value:
     if not is_complex(x):
         return absolute(x)
     size, value = np.hypot(real(x), imag(x)), plain(x)
     return size if isinstance(value, Tracer) else given(size, np.abs(value))  # which NumPy rounds in another way
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Value) -> Value:
     if not is_complex(x):
         return evaluated(np.sign, x)
     size = np.abs(x)
@@ -78,21 +79,21 @@ def _sign(x: Any) -> Any:
     return np.where(zero, 0.0, x / np.where(zero, 1.0, size))
 
 
-def _angle(z: Any, deg: bool = False) -> Any:
+def _angle(z: Value, deg: bool = False) -> Value:
     angle = np.arctan2(np.imag(z), np.real(z)) if is_complex(z) else evaluated(_angle_of_real, z)
     return angle * (180 / np.pi) if deg else angle
 
 
-def _angle_of_real(x: Any) -> Any:
+def _angle_of_real(x: Value) -> Value:
     return np.arctan2(0, x)
 
 
-def _real_if_close(a: Any, tol: float = 100) -> Any:
+def _real_if_close(a: Value, tol: float = 100) -> Value:
     small = tol * np.finfo(np.result_type(plain(a))).eps if tol > 1 else tol
     return np.real(a) if np.all(np.abs(np.imag(plain(a))) < small) else a
 
 
-def require_real(x: Any, name: str) -> Any:
+def require_real(x: Value, name: str) -> Value:
     """The argument of a function whose rule holds for real arrays alone."""
     if is_complex(x):
         raise NoRule(f"{name} of a complex array has no derivative rule; of a real array it has one")

@@ -16,9 +16,7 @@ import numpy
 from effgrad.arrays.layout import LARGE
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
-
-# A number, an array, a traced value, or one of the forms below; and what a cotangent belongs to.
-Cotangent = Any
+from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Tangent, Value
 
 
 class Masked:
@@ -26,11 +24,11 @@ class Masked:
 
     __slots__ = ("value", "mask")
 
-    def __init__(self, value: Any, mask: Any) -> None:
+    def __init__(self, value: Value, mask: Value) -> None:
         self.value, self.mask = value, mask
 
 
-def masked(value: Any, mask: Any) -> Any:
+def masked(value: Value, mask: Value) -> Value:
     """A cotangent with a mask; that of a number is zero as a whole (None), or not at all."""
     if np.ndim(mask) == 0 and not (isinstance(mask, Tracer) and mask.by_outline):
         return value if mask else None
@@ -42,26 +40,26 @@ class Block:
 
     __slots__ = ("shape", "index", "value")
 
-    def __init__(self, shape: tuple[int, ...], index: Any, value: Any) -> None:
+    def __init__(self, shape: Shape, index: Index, value: Value) -> None:
         self.shape, self.index, self.value = shape, index, value
 
-    def total(self) -> Any:
+    def total(self) -> Value:
         total = _zeros(self.shape, np.result_type(self.value))
         total[self.index] = self.value
         return total
 
-    def known(self) -> Any:
+    def known(self) -> Value:
         """The mask of the places that are not zero by construction."""
         mask = _zeros(self.shape, bool)
         mask[self.index] = True
         return mask
 
-    def times(self, partial: Any) -> "Block":
+    def times(self, partial: Value) -> "Block":
         """The product with a finite number, or with a plain array of the shape."""
         factor = partial[self.index] if type(partial) is np.ndarray else partial
         return Block(self.shape, self.index, self.value * factor)
 
-    def onto(self, array: Any, own: bool = False) -> Any:
+    def onto(self, array: Value, own: bool = False) -> Value:
         """The sum with a plain array of the shape, in its memory if it is our own."""
         dtype = np.result_type(array, self.value)
         total = array.astype(dtype, copy=not own)
@@ -75,13 +73,13 @@ class Block:
             mask[self.index] = True
         return Masked(self.onto(other.value), mask)
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: Value) -> Value:
         """The sum with another block or pieces."""
         pieces = other.pieces if type(other) is Scattered else [(other.index, other.value)]
         return Scattered(self.shape, [(self.index, self.value), *pieces])
 
 
-def block(shape: tuple[int, ...], index: Any, value: Any) -> Any:
+def block(shape: Shape, index: Index, value: Value) -> Value:
     """A plain value at a basic index of zeros; as an array, if that is all of it."""
     if type(value) is np.ndarray and value.size == math.prod(shape):
         steps = [part.step for part in (index if type(index) is tuple else (index,)) if type(part) is slice]
@@ -95,16 +93,16 @@ class Scattered:
 
     __slots__ = ("shape", "pieces")
 
-    def __init__(self, shape: tuple[int, ...], pieces: list[tuple[Any, Any]]) -> None:
+    def __init__(self, shape: Shape, pieces: list[tuple[Value, Value]]) -> None:
         self.shape, self.pieces = shape, pieces
 
-    def total(self) -> Any:
+    def total(self) -> Value:
         pieces = [dense(piece) for _, piece in self.pieces]
         indices = tuple([index for index, _ in self.pieces])
         return operations.scatter_add(*pieces, shape=self.shape, indices=indices)
 
-    def known(self) -> Any:
-        mask: Any = _zeros(self.shape, bool)
+    def known(self) -> Value:
+        mask: Value = _zeros(self.shape, bool)
         for index, _ in self.pieces:
             if staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
@@ -113,14 +111,14 @@ class Scattered:
         return mask
 
 
-def dense(g: Any) -> Any:
+def dense(g: Cotangent) -> Value:
     """The cotangent as a plain or traced value."""
     if type(g) is Masked:
         return g.value
     return g.total() if type(g) in FORMS else g
 
 
-def typed(part: Cotangent, value: Cotangent) -> Cotangent:
+def typed(part: Cotangent, value: Value) -> Cotangent:
     """A tangent or cotangent in the precision of the value that it belongs to, and real if that is real.
 
     Constants of double precision, and functions that compute in it, would else make all that is before them double.
@@ -138,7 +136,7 @@ def typed(part: Cotangent, value: Cotangent) -> Cotangent:
     return _in_dtype(part, dtype) if getattr(dtype, "kind", "") in ("f", "c") else part
 
 
-def _in_dtype(part: Cotangent, wanted: Cotangent) -> Cotangent:
+def _in_dtype(part: Cotangent, wanted: Value) -> Cotangent:
     given = getattr(plain(part), "dtype", None)
     if given is None:  # a number of Python's, which takes the precision of what it meets
         return part.real if wanted.kind == "f" and isinstance(part, complex) else part
@@ -151,7 +149,7 @@ def _in_dtype(part: Cotangent, wanted: Cotangent) -> Cotangent:
     return part if given == wanted else part.astype(wanted)
 
 
-def _typed_form(g: Cotangent, value: Cotangent) -> Cotangent:
+def _typed_form(g: Cotangent, value: Value) -> Cotangent:
     if type(g) is Scattered:
         pieces = [(index, typed(piece, value)) for index, piece in g.pieces]
         same = all(new is old for (_, new), (_, old) in zip(pieces, g.pieces, strict=True))
@@ -162,7 +160,7 @@ def _typed_form(g: Cotangent, value: Cotangent) -> Cotangent:
     return Masked(inner, g.mask) if type(g) is Masked else Block(g.shape, g.index, inner)
 
 
-def add(a: Any, b: Any) -> Any:
+def add(a: Value, b: Value) -> Value:
     """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
     if a is None:
         return b
@@ -191,7 +189,7 @@ FORMS = frozenset((Masked, Block, Scattered))
 NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
 
 
-def accumulate(cells: list[Any], name: int, part: Any) -> None:
+def accumulate(cells: list[Value], name: int, part: Value) -> None:
     """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
     before = cells[name]
     if type(before) is type(part) is np.ndarray and before.nbytes < LARGE:
@@ -213,14 +211,14 @@ def accumulate(cells: list[Any], name: int, part: Any) -> None:
     cells[name] = add(before, part)
 
 
-def own_array(cells: list[Any], name: int) -> bool:
+def own_array(cells: list[Value], name: int) -> bool:
     """Whether a large array in a list has memory of its own, and nothing but the list refers to it."""
     array = cells[name]
     large = type(array) is np.ndarray and array.nbytes >= LARGE
     return large and getrefcount(array) == ALONE and array.base is None and array.flags.writeable
 
 
-def _references(cells: list[Any], name: int) -> int:
+def _references(cells: list[Value], name: int) -> int:
     array = cells[name]
     return getrefcount(array)
 
@@ -231,27 +229,27 @@ ALONE = _references([object()], 0)
 SHORT, NARROW, LONG = 64, 256, 1000
 
 
-def settled(g: Any) -> Any:
+def settled(g: Cotangent) -> Value:
     return g if type(g) is Masked or type(g) not in FORMS else Masked(g.total(), g.known())
 
 
-def strong(g: Any, weight: Any) -> Any:
+def strong(g: Cotangent, weight: Value) -> Value:
     """`g * weight`, zero wherever the weight is."""
     if decided(weight) and np.ndim(g) == 0:
         return g * weight if weight else None
     return chosen(g, weight, nonzero(weight))
 
 
-def nonzero(weight: Any) -> Any:
+def nonzero(weight: Value) -> Value:
     return weight if getattr(weight, "dtype", None) == np.dtype(bool) else weight != 0
 
 
-def chosen(g: Any, weight: Any, mask: Any) -> Any:
+def chosen(g: Cotangent, weight: Value, mask: Value) -> Value:
     """`g * weight` where the mask is, and zero elsewhere; a truth value as a weight chooses, and no more."""
     return np.where(mask, g if nonzero(weight) is weight else g * weight, 0.0)
 
 
-def scale(g: Any, partial: Any) -> Any:
+def scale(g: Cotangent, partial: Value) -> Value:
     """`g * partial`, keeping structural zeros."""
     if type(g) not in FORMS:
         return g * partial
@@ -271,7 +269,7 @@ def scale(g: Any, partial: Any) -> Any:
     return Masked(value, g.mask if np.shape(value) == np.shape(g.mask) else np.broadcast_to(g.mask, np.shape(value)))
 
 
-def _product_where(mask: Any, a: Any, b: Any) -> Any:
+def _product_where(mask: Value, a: Value, b: Value) -> Value:
     """The product of plain arrays, zero outside a mask, where nothing is multiplied."""
     return np.multiply(a, b, where=mask, out=_zeros(a.shape, np.result_type(a, b)))
 
@@ -280,7 +278,7 @@ def _product_where(mask: Any, a: Any, b: Any) -> Any:
 _zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
 
 
-def select(g: Any, weight: Any) -> Any:
+def select(g: Cotangent, weight: Value) -> Value:
     """The part of `g` that goes to an argument chosen with `weight`, structurally zero where the weight is zero."""
     g = settled(g) if type(g) in FORMS else g
     value = dense(g)
@@ -295,7 +293,7 @@ def select(g: Any, weight: Any) -> Any:
     return Masked(_product_where(mask, value, weight) if alike else chosen(value, weight, mask), mask)
 
 
-def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -> Any:
+def transposed(transpose: Any, moves: bool, g: Cotangent, *args: Value, **params: Option) -> Value:
     """`transpose` of a cotangent; a mask goes along where the function only moves elements."""
     if type(g) not in FORMS:
         return transpose(g, *args, **params)
@@ -306,18 +304,18 @@ def transposed(transpose: Any, moves: bool, g: Any, *args: Any, **params: Any) -
     return masked(value, as_mask(transpose(movable(mask), *args, **params)))
 
 
-def movable(mask: Any) -> Any:
+def movable(mask: Value) -> Value:
     """A mask as the transpose of a function that moves elements takes it: truth values, or staged numbers."""
     return mask if type(mask) is np.ndarray else mask * 1.0
 
 
-def as_mask(moved: Any) -> Any:
+def as_mask(moved: Any) -> Value:
     """Return the mask that a transpose has made of one that `movable` gave."""
     moved = dense(moved)
     return moved if type(moved) is np.ndarray and moved.dtype == bool else moved != 0
 
 
-def unbroadcast(g: Any, target: Any) -> Any:
+def unbroadcast(g: Cotangent, target: Value) -> Value:
     """Sum a cotangent over the axes along which its argument was broadcast."""
     if type(g) is float or g is None:
         return g
@@ -332,7 +330,7 @@ def unbroadcast(g: Any, target: Any) -> Any:
     return g if getattr(g, "shape", ()) == shape else sum_to(g, shape)
 
 
-def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+def sum_to(g: Cotangent, shape: Shape) -> Value:
     given = np.shape(g)
     extra = len(given) - len(shape)
     axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
@@ -340,7 +338,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     return total.reshape(shape) if shape else total
 
 
-def total_over(x: Any, axes: Any) -> Any:
+def total_over(x: Value, axes: Axis) -> Value:
     """The sum of a plain array over some axes, in order, or over all (None).
 
     NumPy sums many short rows, or few columns, up to ten times slower than a matrix multiplies a vector of ones.
@@ -359,7 +357,7 @@ def total_over(x: Any, axes: Any) -> Any:
     return np.add.reduce(x, axis=axes)
 
 
-def spread(g: Any, shape: tuple[int, ...]) -> Any:
+def spread(g: Cotangent, shape: Shape) -> Value:
     """`np.broadcast_to`, at a third of its price for plain arrays."""
     kind = type(g)
     if kind in (float, np.float64):
@@ -372,7 +370,7 @@ def spread(g: Any, shape: tuple[int, ...]) -> Any:
     )
 
 
-def broadcast_like(t: Any, result: Any) -> Any:
+def broadcast_like(t: Tangent, result: Value) -> Value:
     """A tangent with the shape of the result it belongs to."""
     if type(t) is float or t is None:
         return t if t is None or not getattr(result, "shape", ()) else spread(t, result.shape)

@@ -32,9 +32,10 @@ from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive, elementwise, general
 from effgrad.primitives.product import mT
+from effgrad.vocabulary import Cotangent, Option, Shape, Tangent, Value
 
 
-def _over_differences(product: Any, w: Any) -> Any:
+def _over_differences(product: Any, w: Value) -> Value:
     """`product` over w_j - w_i.
 
     Where the two are equal to rounding it is 0 if the product is 0 too, and otherwise NaN: what is asked for depends on
@@ -57,46 +58,46 @@ undefined_where: Primitive = elementwise(
 )  # fmt: skip
 
 
-def _equal(w: Any) -> Any:
+def _equal(w: Value) -> Value:
     if w.size == 0:
         return np.ones((*w.shape, w.shape[-1]), bool)
     tolerance = 4 * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1)[..., None, None]
     return np.abs(w[..., None, :] - w[..., :, None]) <= tolerance
 
 
-def _undefined(equal: Any, product: Any) -> Any:
+def _undefined(equal: Any, product: Any) -> Value:
     return equal & ~np.eye(equal.shape[-1], dtype=bool) & _more_than_rounding(product)
 
 
-def _more_than_rounding(x: Any) -> Any:
+def _more_than_rounding(x: Value) -> Value:
     size = np.abs(x)
     return size > 100 * np.finfo(size.dtype).eps * np.max(size, axis=(-2, -1), keepdims=True, initial=0.0)
 
 
-def _diagonal(x: Any) -> Any:
+def _diagonal(x: Value) -> Value:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
 # Eigenvalues of Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
 
 
-def _triangle(lower: bool) -> Any:
+def _triangle(lower: bool) -> Value:
     return "L" if lower else "U"
 
 
-def _eigh_value(a: Any, lower: bool) -> Any:
+def _eigh_value(a: Value, lower: bool) -> Value:
     w, v = np.linalg.eigh(a, _triangle(lower))
     return np.concatenate([w[..., None, :], v], axis=-2)
 
 
-def _eigh_jvp(t: Any, y: Any, a: Any, lower: bool) -> Any:
+def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     inner = np.matmul(np.matmul(adjoint(v), hermitian(t, lower)), v)
     turned = np.matmul(v, _over_differences(inner, w))
     return np.concatenate([np.real(_diagonal(inner))[..., None, :], turned], axis=-2)
 
 
-def _eigh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
+def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv = np.real(g[..., 0, :]), conj(g[..., 1:, :])
     middle = _over_differences(np.matmul(adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
@@ -109,12 +110,12 @@ EighResult, EigResult, SVDResult = (
 )
 
 
-def _eigvalsh_jvp(t: Any, y: Any, a: Any, lower: bool) -> Any:
+def _eigvalsh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     v = _eigh(a, _triangle(lower))[1]
     return np.real(np.sum(conj(v) * np.matmul(hermitian(t, lower), v), axis=-2))
 
 
-def _eigvalsh_vjp(g: Any, y: Any, a: Any, lower: bool) -> Any:
+def _eigvalsh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     v = _eigh(a, _triangle(lower))[1]
     return into_triangle(conj(np.matmul(v * np.real(g)[..., None, :], adjoint(v))), lower)
 
@@ -131,24 +132,24 @@ def _reads_lower(triangle: str) -> bool:
     return triangle.upper() == "L"
 
 
-def _eigh(a: Any, UPLO: str = "L") -> Any:
+def _eigh(a: Value, UPLO: str = "L") -> Value:
     y = eigh_packed(a, lower=_reads_lower(UPLO))
     return EighResult(np.real(y[..., 0, :]), y[..., 1:, :])
 
 
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def _eigvalsh(a: Value, UPLO: str = "L") -> Value:
     return eigvalsh(a, lower=_reads_lower(UPLO))
 
 
 # General square matrices: eigenvalues and eigenvectors are complex, even where they happen to be real.
 
 
-def _eig_value(a: Any) -> Any:
+def _eig_value(a: Value) -> Value:
     w, v = np.linalg.eig(a)
     return np.concatenate([w[..., None, :], v], axis=-2).astype(np.result_type(w, 1j))
 
 
-def _eig_jvp(t: Any, y: Any, a: Any) -> Any:
+def _eig_jvp(t: Tangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
     inner = np.linalg.solve(v, np.matmul(t, v))
     turned = np.matmul(v, _over_differences(inner, w))
@@ -159,19 +160,19 @@ def _eig_jvp(t: Any, y: Any, a: Any) -> Any:
     return np.concatenate([_diagonal(inner)[..., None, :], turned], axis=-2)
 
 
-def _largest(v: Any) -> Any:
+def _largest(v: Value) -> Value:
     """Weights that choose the largest element of each column."""
     size = np.abs(v)
     first = np.argmax(size, axis=-2)[..., None, :] if size.size else np.zeros(size.shape, int)[..., :1, :]
     return (np.arange(v.shape[-2])[:, None] == first) * 1.0
 
 
-def _over_largest(v: Any) -> Any:
+def _over_largest(v: Value) -> Value:
     at = evaluated(_largest, v)
     return at / np.where(at == 0, 1.0, v)
 
 
-def _eig_vjp(g: Any, y: Any, a: Any) -> Any:
+def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
     gw, gv = g[..., 0, :], g[..., 1:, :]
     along = np.sum(v * gv, axis=-2, keepdims=True)
@@ -183,7 +184,7 @@ def _eig_vjp(g: Any, y: Any, a: Any) -> Any:
 eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", batch=stacked, counterpart=BY_NUMPY)
 
 
-def _eig(a: Any) -> Any:
+def _eig(a: Value) -> Value:
     y = eig_packed(a)
     w, v = y[..., 0, :], y[..., 1:, :]
     if evaluated(_all_real, w) and not is_complex(a):
@@ -191,11 +192,11 @@ def _eig(a: Any) -> Any:
     return EigResult(w, v)
 
 
-def _all_real(w: Any) -> bool:
+def _all_real(w: Value) -> bool:
     return bool(np.all(np.imag(w) == 0))
 
 
-def _eigvals(a: Any) -> Any:
+def _eigvals(a: Value) -> Value:
     """The eigenvalues of `eig` in the order of `np.linalg.eigvals`, which may be another one."""
     w = _eig(a)[0]
     value = plain(a)
@@ -204,7 +205,7 @@ def _eigvals(a: Any) -> Any:
     return np.take_along_axis(w, evaluated(_eigvals_order, a, w), axis=-1)
 
 
-def _eigvals_order(a: Any, w: Any) -> Any:
+def _eigvals_order(a: Value, w: Value) -> Value:
     order = np.zeros(w.shape, int)
     wanted = np.linalg.eigvals(a)
     for place in np.ndindex(w.shape[:-1]):
@@ -218,44 +219,44 @@ def _eigvals_order(a: Any, w: Any) -> Any:
 # Singular values: u, s and the transpose of v, raveled one after the other.
 
 
-def _svd_value(a: Any) -> Any:
+def _svd_value(a: Value) -> Value:
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     return _pack(u, s, vt)
 
 
-def _pack(u: Any, s: Any, vt: Any) -> Any:
+def _pack(u: Value, s: Value, vt: Any) -> Value:
     batch = np.shape(plain(s))[:-1]
     return np.concatenate([np.reshape(u, (*batch, -1)), s, np.reshape(vt, (*batch, -1))], axis=-1)
 
 
-def _unpack(y: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
     *batch, m, n = shape
     k = min(m, n)
     u, s, vt = y[..., : m * k], y[..., m * k : m * k + k], y[..., m * k + k :]
     return np.reshape(u, (*batch, m, k)), np.real(s), np.reshape(vt, (*batch, k, n))
 
 
-def _over_squares(product: Any, s: Any) -> Any:
+def _over_squares(product: Any, s: Value) -> Value:
     """`product` over the differences of squares."""
     total = s[..., None, :] + s[..., :, None]
     return _over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
 
 
-def _over_values(outside: Any, s: Any) -> Any:
+def _over_values(outside: Any, s: Value) -> Value:
     """The part outside the singular vectors over the singular values; 0 over 0 is 0."""
     zero = plain(s)[..., None, :] == 0
     quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
     return undefined_where(quotient, zero & evaluated(_more_than_rounding, outside))
 
 
-def _half_phase(inner: Any, s: Any) -> Any:
+def _half_phase(inner: Any, s: Value) -> Value:
     """The phases of a left and a right singular vector turn against each other, and each by half."""
     row = s[..., None, :]
     zero = plain(row) == 0
     return imaginary_diagonal(inner) * np.where(zero, 0.0, 0.5 / np.where(zero, 1.0, row))
 
 
-def _svd_jvp(t: Any, y: Any, a: Any) -> Any:
+def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
     u, s, vt = _unpack(y, np.shape(plain(a)))
     v, row = adjoint(vt), s[..., None, :]
     inner = np.matmul(np.matmul(adjoint(u), t), v)
@@ -268,7 +269,7 @@ def _svd_jvp(t: Any, y: Any, a: Any) -> Any:
     return _pack(du, np.real(_diagonal(inner)), adjoint(dv))
 
 
-def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
+def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     shape = np.shape(plain(a))
     u, s, vt = _unpack(y, shape)
     gu, gs, gvt = _unpack(g, shape)
@@ -287,17 +288,17 @@ def _svd_vjp(g: Any, y: Any, a: Any) -> Any:
 svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", batch=stacked, counterpart=BY_NUMPY)
 
 
-def thin_svd(a: Any) -> Any:
+def thin_svd(a: Value) -> Value:
     """Singular values with as many vectors as there are values."""
     return SVDResult(*_unpack(svd_packed(a), np.shape(plain(a))))
 
 
-def _svdvals_jvp(t: Any, y: Any, a: Any) -> Any:
+def _svdvals_jvp(t: Tangent, y: Value, a: Value) -> Value:
     u, _, vt = thin_svd(a)
     return np.real(np.sum(conj(u) * np.matmul(t, adjoint(vt)), axis=-2))
 
 
-def _svdvals_vjp(g: Any, y: Any, a: Any) -> Any:
+def _svdvals_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     u, _, vt = thin_svd(a)
     return conj(np.matmul(u * np.real(g)[..., None, :], vt))
 
@@ -308,7 +309,7 @@ svdvals = general(
 )
 
 
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Value:
     if hermitian:
         return _svd_by_eigh(a, compute_uv)
     if not compute_uv:
@@ -322,7 +323,7 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
     return thin_svd(a)
 
 
-def _svd_by_eigh(a: Any, compute_uv: bool) -> Any:
+def _svd_by_eigh(a: Value, compute_uv: bool) -> Value:
     """The singular values of a Hermitian matrix of which the lower triangle is read, as NumPy has them."""
     if not compute_uv:
         return np.flip(np.sort(np.abs(np.linalg.eigvalsh(a))), -1)
@@ -332,7 +333,7 @@ def _svd_by_eigh(a: Any, compute_uv: bool) -> Any:
     return SVDResult(u, np.abs(s), adjoint(u * np.sign(plain(s))[..., None, :]))
 
 
-def _by_size(w: Any) -> Any:
+def _by_size(w: Value) -> Value:
     return np.argsort(np.abs(w))[..., ::-1]
 
 
@@ -340,7 +341,7 @@ def _by_size(w: Any) -> Any:
 # keep the rank.
 
 
-def _pinv_jvp(t: Any, y: Any, a: Any, rcond: Any) -> Any:
+def _pinv_jvp(t: Tangent, y: Value, a: Value, rcond: Option) -> Value:
     yt, tt = adjoint(y), adjoint(t)
     left = np.matmul(y, np.matmul(yt, tt))
     right = np.matmul(np.matmul(tt, yt), y)
@@ -350,7 +351,7 @@ def _pinv_jvp(t: Any, y: Any, a: Any, rcond: Any) -> Any:
     )  # fmt: skip
 
 
-def _pinv_vjp(g: Any, y: Any, a: Any, rcond: Any) -> Any:
+def _pinv_vjp(g: Cotangent, y: Value, a: Value, rcond: Option) -> Value:
     g = conj(g)
     yt, gt = adjoint(y), adjoint(g)
     left = np.matmul(np.matmul(gt, y), yt)
@@ -370,11 +371,11 @@ for _primitive in (eig_packed, pinv_of):
     _primitive.series = laurent.unknown
 
 
-def _series_of_svd(a: laurent.Laurent) -> Any:
+def _series_of_svd(a: laurent.Laurent) -> Value:
     return eigenseries.packed_svd(a) or laurent.unknown(a)
 
 
-def _series_of_svdvals(a: laurent.Laurent) -> Any:
+def _series_of_svdvals(a: laurent.Laurent) -> Value:
     *_, m, n = a.coefficients.shape
     k, packed = min(m, n), eigenseries.packed_svd(a)
     return packed and laurent.linear(lambda y: y[..., m * k : m * k + k], packed)
@@ -383,7 +384,7 @@ def _series_of_svdvals(a: laurent.Laurent) -> Any:
 svd_packed.series, svdvals.series = _series_of_svd, _series_of_svdvals
 
 
-def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Any:
+def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Value:
     return eigenseries.packed(laurent.linear(lambda c: hermitian(c, lower), a)) or laurent.unknown(a)
 
 

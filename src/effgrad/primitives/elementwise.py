@@ -18,24 +18,25 @@ from effgrad.primitives import machine_code
 from effgrad.primitives.kinks import bounded, differentiated, direction, kink, nested, reciprocal_root, step, stepped
 from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
+from effgrad.vocabulary import Option, Value
 
 NUMBERS = frozenset((int, float))
 MOST_EXPONENTS = 50  # a power with more different ones has no series
 
 
-def _one_over(b: Any) -> Any:
+def _one_over(b: Value) -> Value:
     try:
         return 1 / b
     except ZeroDivisionError:  # of a Python number that an array is divided by, where NumPy has an infinity
         return np.divide(1.0, b)
 
 
-def _minus_over(y: Any, b: Any) -> Any:
+def _minus_over(y: Value, b: Value) -> Value:
     # A further derivative of `y / b` divides by b twice more, and b**3 leaves the range of floats long before b**2.
     return -(y * _one_over(b)) if differentiated(y) or differentiated(b) else -y / b
 
 
-def _power_base(y: Any, a: Any, n: Any) -> Any:
+def _power_base(y: Value, a: Value, n: Value) -> Value:
     # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
     flat = plain(n) == 0
     if decided(flat):
@@ -48,7 +49,7 @@ def _power_base(y: Any, a: Any, n: Any) -> Any:
     return n * a ** np.where(flat, 1.0, n - 1)
 
 
-def _power_exponent(y: Any, a: Any, n: Any) -> Any:
+def _power_exponent(y: Value, a: Value, n: Value) -> Value:
     # 0**n is 0 for every n > 0: flat in n. A negative base has no derivative in n: NaN, for this argument alone.
     zero = plain(a) == 0
     safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
@@ -56,7 +57,7 @@ def _power_exponent(y: Any, a: Any, n: Any) -> Any:
         return y * np.log(safe)
 
 
-def _weight(name: str, chosen: Any, tied: Any, left: float, ahead: Any, behind: Any) -> Any:
+def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, behind: Value) -> Value:
     """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left.
 
     It is chosen where `ahead` is the larger of two values, one of which is the argument.
@@ -70,7 +71,7 @@ def _weight(name: str, chosen: Any, tied: Any, left: float, ahead: Any, behind: 
     return kink(name, lambda: tied, left, 1.0 - left, default)
 
 
-def _extreme(name: str, left: float, own: Any, other: Any, larger: bool) -> Any:
+def _extreme(name: str, left: float, own: Value, other: Value, larger: bool) -> Value:
     """The weight of an argument in `maximum` or `minimum`; NaN stays with the argument that it belongs to."""
     x, z = plain(own), plain(other)
     ahead, behind = (own, other) if larger else (other, own)
@@ -86,14 +87,14 @@ def _extreme(name: str, left: float, own: Any, other: Any, larger: bool) -> Any:
 _sum = np.add.reduce
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Value) -> Value:
     value = plain(x)
     if differentiated(x) and nested(x, value == 0):
         return 2.0 * step(x, 0.5) - 1.0
     return kink("absolute", lambda: value == 0, -1.0, 1.0, np.sign(value))
 
 
-def _inside(x: Any, low: Any, high: Any) -> Any:
+def _inside(x: Value, low: Value, high: Value) -> Value:
     value, least, most = plain(x), plain(low), plain(high)
     at_low, at_high = value == least, value == most
     weight = ((value >= least) & (value <= most)) * 1.0
@@ -159,16 +160,14 @@ power = elementwise(
     operator.pow, _power_base, _power_exponent, name="power", series=_power_series,
     code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
 )  # fmt: skip
-negative = elementwise(
-    operator.neg, -1, name="negative", code=machine_code.NEGATIVE, counterpart=any_type("negative")
-)
+negative = elementwise(operator.neg, -1, name="negative", code=machine_code.NEGATIVE, counterpart=any_type("negative"))
 absolute = elementwise(
     operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series,
     code=intrinsic("fabs"), counterpart=any_type("abs"),
 )  # fmt: skip
 
 
-def _minus_quotient(y: Any, a: Any, b: Any) -> Any:
+def _minus_quotient(y: Value, a: Value, b: Value) -> Value:
     # From the remainder, which is exact: the rounded quotient of numbers like 3 and 0.3 may be the next integer.
     return -np.rint((plain(a) - plain(y)) / plain(b))
 
@@ -234,11 +233,11 @@ clip = elementwise(
 )
 
 
-def _half_over(y: Any) -> Any:
+def _half_over(y: Value) -> Value:
     return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else _unless_infinite(0.5 / y)
 
 
-def _unless_infinite(reciprocal: Any) -> Any:
+def _unless_infinite(reciprocal: Any) -> Value:
     """A reciprocal, NaN where it is 0: there its argument is infinite, which may be an overflow far from infinity."""
     zero = plain(reciprocal) == 0
     if not decided(zero) and isinstance(zero, Tracer):
@@ -248,7 +247,7 @@ def _unless_infinite(reciprocal: Any) -> Any:
     return bounded(reciprocal)
 
 
-def _sinc_partial(y: Any, x: Any) -> Any:
+def _sinc_partial(y: Value, x: Value) -> Value:
     # The series near 0 has every derivative there; the quotient loses all its digits.
     near = np.abs(plain(x)) < 1e-2
     t = np.where(near, 1.0, x) * np.pi
@@ -257,22 +256,22 @@ def _sinc_partial(y: Any, x: Any) -> Any:
     return np.where(near, series, np.pi * (t * np.cos(t) - np.sin(t)) / t**2)
 
 
-def _logaddexp_partial(y: Any, a: Any, b: Any) -> Any:
+def _logaddexp_partial(y: Value, a: Value, b: Value) -> Value:
     # y is -inf only where both arguments are: no weight to either.
     finite = plain(y) != -np.inf
     return np.where(finite, sp.expit(np.where(finite, a, 0.0) - np.where(finite, b, 0.0)), 0.0)
 
 
-def _one_minus_square(x: Any) -> Any:
+def _one_minus_square(x: Value) -> Value:
     # The product has all digits near 1, and the derivative of the difference has them near 0.
     return np.where(np.abs(plain(x)) < 0.5, 1 - x * x, (1 - x) * (1 + x))
 
 
-def _root_of_one_plus_square(x: Any) -> Any:
+def _root_of_one_plus_square(x: Value) -> Value:
     return np.sqrt(1 + x * x) if np.iscomplexobj(plain(x)) else np.hypot(1.0, x)
 
 
-def _over_square(c: Any, a: Any, b: Any) -> Any:
+def _over_square(c: Value, a: Value, b: Value) -> Value:
     """`c / (a**2 + b**2)`, whose square may overflow or underflow where the quotient does not."""
     size = np.hypot(a, b)
     return np.divide(np.divide(c, size), size)
@@ -367,13 +366,15 @@ ARITHMETIC = {
 UFUNCS.update(UNARY | BINARY | ARITHMETIC)
 
 
-def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def _where(condition: Value, x: Value = None, y: Value = None) -> Value:
     if x is None:
         return np.nonzero(condition)
     return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(
+    a: Value, a_min: Value = None, a_max: Value = None, out: Option = None, *, min: Value = None, max: Value = None
+) -> Value:
     low = a_min if a_min is not None else min if min is not None else -np.inf
     high = a_max if a_max is not None else max if max is not None else np.inf
     return clip(ordinary(a), ordinary(low), ordinary(high))

@@ -23,32 +23,33 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.triangular import solved
+from effgrad.vocabulary import Cotangent, Tangent, Value
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Value) -> Value:
     """The conjugate transposes of matrices."""
     return conj(mT(x))
 
 
-def diagonal_matrix(x: Any) -> Any:
+def diagonal_matrix(x: Value) -> Value:
     """The matrices with their diagonals alone; what is beside them is not looked at."""
     return np.triu(np.tril(x))
 
 
-def imaginary_diagonal(x: Any) -> Any:
+def imaginary_diagonal(x: Value) -> Value:
     return 1j * np.imag(diagonal_matrix(x)) if is_complex(x) else 0.0
 
 
 # Hermitian matrices, of which one triangle is read.
 
 
-def hermitian(a: Any, lower: bool) -> Any:
+def hermitian(a: Value, lower: bool) -> Value:
     """The Hermitian matrix whose one triangle `a` has."""
     half = np.tril(a, -1) if lower else np.triu(a, 1)
     return half + adjoint(half) + np.real(diagonal_matrix(a))
 
 
-def into_triangle(g: Any, lower: bool) -> Any:
+def into_triangle(g: Cotangent, lower: bool) -> Value:
     """The transpose of `hermitian`, of cotangents."""
     both = g + adjoint(g)
     return (np.tril(both, -1) if lower else np.triu(both, 1)) + np.real(diagonal_matrix(g))
@@ -57,19 +58,19 @@ def into_triangle(g: Any, lower: bool) -> Any:
 # Cholesky factors: a = L L^H. An upper factor is L^H.
 
 
-def _phi(x: Any) -> Any:
+def _phi(x: Value) -> Value:
     """The lower triangle with half the diagonal."""
     return np.tril(x) - 0.5 * diagonal_matrix(x)
 
 
-def _cholesky_jvp(t: Any, y: Any, a: Any, upper: bool) -> Any:
+def _cholesky_jvp(t: Tangent, y: Value, a: Value, upper: bool) -> Value:
     factor, t = (adjoint(y) if upper else y), hermitian(t, not upper)
     inner = adjoint(solved(factor, adjoint(solved(factor, t, True)), True))
     change = np.matmul(factor, _phi(inner))
     return adjoint(change) if upper else change
 
 
-def _cholesky_vjp(g: Any, y: Any, a: Any, upper: bool) -> Any:
+def _cholesky_vjp(g: Cotangent, y: Value, a: Value, upper: bool) -> Value:
     factor, received = (adjoint(y), mT(g)) if upper else (y, conj(g))
     inner = solved(adjoint(factor), _phi(np.matmul(adjoint(factor), np.tril(received))), False)
     return into_triangle(conj(adjoint(solved(adjoint(factor), adjoint(inner), False))), not upper)
@@ -84,16 +85,16 @@ cholesky = general(
 # QR of matrices with at least as many rows as columns: q over r. A wide matrix is q times r and the rest.
 
 
-def _qr_value(a: Any) -> Any:
+def _qr_value(a: Value) -> Value:
     q, r = np.linalg.qr(a)
     return np.concatenate([q, r], axis=-2)
 
 
-def _below(x: Any) -> Any:
+def _below(x: Value) -> Value:
     return np.tril(x, -1)
 
 
-def _qr_jvp(t: Any, y: Any, a: Any) -> Any:
+def _qr_jvp(t: Tangent, y: Value, a: Value) -> Value:
     m = np.shape(plain(a))[-2]
     q, r = y[..., :m, :], y[..., m:, :]
     scaled = mT(np.linalg.solve(mT(r), mT(t)))
@@ -103,7 +104,7 @@ def _qr_jvp(t: Any, y: Any, a: Any) -> Any:
     return np.concatenate([scaled + np.matmul(q, skew - inner), np.matmul(inner - skew, r)], axis=-2)
 
 
-def _qr_vjp(g: Any, y: Any, a: Any) -> Any:
+def _qr_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     m, g = np.shape(plain(a))[-2], conj(g)
     q, r, gq, gr = y[..., :m, :], y[..., m:, :], g[..., :m, :], g[..., m:, :]
     # Transposing the rule going forward: what `inner` receives, then `scaled`.
@@ -116,7 +117,7 @@ QRResult = cast(Any, type(np.linalg.qr(np.eye(1))))
 qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr", batch=stacked, counterpart=BY_NUMPY)
 
 
-def _qr(a: Any, mode: str = "reduced") -> Any:
+def _qr(a: Value, mode: str = "reduced") -> Value:
     m, n = np.shape(plain(a))[-2:]
     if mode == "raw" or (mode == "complete" and m > n):
         reflectors, tau, q = householder(a)
@@ -129,10 +130,10 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def householder(a: Any) -> tuple[Any, Any, Any]:
+def householder(a: Value) -> tuple[Value, Value, Value]:
     """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q."""
     m, n = np.shape(plain(a))[-2:]
-    q: Any = np.broadcast_to(np.eye(m, dtype=np.result_type(plain(a))), (*np.shape(plain(a))[:-1], m))
+    q: Value = np.broadcast_to(np.eye(m, dtype=np.result_type(plain(a))), (*np.shape(plain(a))[:-1], m))
     columns, scales, rest = [], [], a
     for j in range(min(m, n)):
         x, above = rest[..., j:, 0], rest[..., :j, 0]
@@ -149,7 +150,7 @@ def householder(a: Any) -> tuple[Any, Any, Any]:
     return whole, np.stack(scales, axis=-1), q
 
 
-def _reflector(x: Any) -> tuple[Any, Any, Any]:
+def _reflector(x: Value) -> tuple[Value, Value, Value]:
     """beta, tau and v of the reflection that takes a vector to its first axis."""
     alpha = x[..., 0]
     size = np.linalg.vector_norm(x, axis=-1)
@@ -161,7 +162,7 @@ def _reflector(x: Any) -> tuple[Any, Any, Any]:
     return beta, np.where(still, 0.0, (beta - alpha) / np.where(still, 1.0, beta)), v
 
 
-def _on_axis(x: Any) -> Any:
+def _on_axis(x: Value) -> Value:
     return np.all(x[..., 1:] == 0, axis=-1) & (np.imag(x[..., 0]) == 0)
 
 

@@ -3,7 +3,8 @@
 The matrix of the transform is symmetric, so `fft` is its own transpose, and so is `ifft`.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.move import _moved
 from effgrad.primitives.primitive import linear
+from effgrad.vocabulary import Function, Option, Value
 
 fft: Any = linear(
     lambda a, axis, norm: np.fft.fft(a, None, axis, norm), lambda g, a, axis, norm: fft(g, axis=axis, norm=norm),
@@ -24,7 +26,7 @@ ifft: Any = linear(
 )  # fmt: skip
 
 
-def _resized(a: Any, n: int | None, axis: int) -> Any:
+def _resized(a: Value, n: int | None, axis: int) -> Value:
     """Cut or filled with zeros to length `n`."""
     length = np.shape(plain(a))[axis]
     if n is None or n == length:
@@ -37,22 +39,22 @@ def _resized(a: Any, n: int | None, axis: int) -> Any:
     return np.pad(a, [(0, n - length) if i == axis else (0, 0) for i in range(np.ndim(plain(a)))])
 
 
-def _fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+def _fft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     return fft(_resized(a, n, axis), axis=axis, norm=norm)
 
 
-def _ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+def _ifft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     return ifft(_resized(a, n, axis), axis=axis, norm=norm)
 
 
-def _rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+def _rfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     if is_complex(a):
         raise TypeError("numpy.fft.rfft takes real input: use numpy.fft.fft")
     full = np.moveaxis(_fft(a, n, axis, norm), axis, -1)
     return np.moveaxis(full[..., : full.shape[-1] // 2 + 1], -1, axis)
 
 
-def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+def _irfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     """The inverse transform of the whole spectrum, which is Hermitian: its other half is the conjugate."""
     n = 2 * (np.shape(plain(a))[axis] - 1) if n is None else n
     half = np.moveaxis(_resized(a, n // 2 + 1, axis), axis, -1)
@@ -64,10 +66,12 @@ def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: 
     return np.moveaxis(np.real(_ifft(spectrum, None, -1, norm)), -1, axis)
 
 
+# The axes of a transform over several.
+Axes: TypeAlias = Sequence[int] | None
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _over(axes: Any, s: Any, a: Any) -> tuple[list[int], list[Any]]:
+def _over(axes: Axes, s: Value, a: Value) -> tuple[list[int], list[Value]]:
     """The axes of a transform over several, and their lengths, also where an axis comes twice."""
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(np.ndim(plain(a)))
@@ -76,8 +80,8 @@ def _over(axes: Any, s: Any, a: Any) -> tuple[list[int], list[Any]]:
     return axes, [shape[axis] if n == -1 else n for axis, n in zip(axes, s or [-1] * len(axes), strict=True)]
 
 
-def _several(one: Any, default: Any = None) -> Any:
-    def rule(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+def _several(one: Value, default: Value = None) -> Function:
+    def rule(a: Value, s: Value = None, axes: Axes = default, norm: Option = None, out: Option = None) -> Value:
         chosen, lengths = _over(axes, s, a)
         for axis, n in zip(reversed(chosen), reversed(lengths), strict=True):
             a = one(a, n, axis, norm)
@@ -86,7 +90,7 @@ def _several(one: Any, default: Any = None) -> Any:
     return rule
 
 
-def _rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+def _rfftn(a: Value, s: Value = None, axes: Axes = None, norm: Option = None, out: Option = None) -> Value:
     chosen, lengths = _over(axes, s, a)
     a = _rfft(a, lengths[-1], chosen[-1], norm)
     for axis, n in zip(reversed(chosen[:-1]), reversed(lengths[:-1]), strict=True):
@@ -94,7 +98,7 @@ def _rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any =
     return a
 
 
-def _irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+def _irfftn(a: Value, s: Value = None, axes: Axes = None, norm: Option = None, out: Option = None) -> Value:
     chosen, lengths = _over(axes, s, a)
     last = 2 * (lengths[-1] - 1) if s is None or s[-1] == -1 else lengths[-1]
     for axis, n in zip(chosen[:-1], lengths[:-1], strict=True):
@@ -102,11 +106,11 @@ def _irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any 
     return _irfft(a, last, chosen[-1], norm)
 
 
-def _last_two(function: Any) -> Any:
+def _last_two(function: Function) -> Function:
     return lambda a, s=None, axes=(-2, -1), norm=None, out=None: function(a, s, axes, norm)
 
 
-def _ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+def _ihfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     return np.conj(_rfft(a, n, axis, _OPPOSITE[norm]))
 
 

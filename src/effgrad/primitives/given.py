@@ -16,6 +16,7 @@ from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_
 from effgrad.effects import handled, mask
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import elementwise
+from effgrad.vocabulary import Function, Option, Value
 
 # Nested lists, tuples and dictionaries of values, or one.
 Tree = Any
@@ -23,11 +24,11 @@ Tree = Any
 given = elementwise(lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived)
 
 
-def as_computed(original: Callable[..., Any], definition: Callable[..., Any]) -> Callable[..., Any]:
+def as_computed(original: Function, definition: Function) -> Function:
     """A rule that has the value of `original` and the derivative of `definition`."""
 
     @functools.wraps(definition)
-    def rule(*args: Any, **kwargs: Any) -> Any:
+    def rule(*args: Value, **kwargs: Option) -> Value:
         if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
             derived = definition(*args, **kwargs)
             return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
@@ -45,7 +46,7 @@ def all_as_computed(definitions: dict[Any, Any]) -> dict[Any, Any]:
     return {original: as_computed(original, definition) for original, definition in definitions.items()}
 
 
-def outside(program: Callable[[], Any]) -> Any:
+def outside(program: Callable[[], Value]) -> Value:
     """Run a program of plain values as it runs where there is no derivative."""
     return mask(Smooth, outside, program) if handled(Smooth) else program()
 
@@ -77,7 +78,7 @@ def _with_dtypes(derived: Tree, value: Tree) -> Tree:
     return derived
 
 
-def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
+def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
     """The results of a definition with the values that the function itself has computed."""
     if isinstance(derived, Tracer):
         if np.shape(plain(derived)) != np.shape(value):
@@ -98,7 +99,7 @@ def with_value(derived: Any, value: Any, name: str = "a function") -> Any:
     return value
 
 
-def agree(derived: Any, value: Any) -> bool:
+def agree(derived: Value, value: Value) -> bool:
     """Whether a definition has the value of the function, but for what rounding may do to either."""
     derived, value = np.asarray(derived), np.asarray(value)
     both = np.isfinite(derived) & np.isfinite(value)
@@ -108,7 +109,7 @@ def agree(derived: Any, value: Any) -> bool:
     return bool(np.all(np.abs(derived - value) <= eps**0.25 * scale + 1e3 * eps))
 
 
-def leaves(tree: Any) -> Iterator[Any]:
+def leaves(tree: Tree) -> Iterator[Value]:
     """The leaves of nested lists, tuples and dictionaries."""
     if type(tree) in (list, tuple):
         for item in tree:
@@ -135,7 +136,7 @@ def copied(tree: Tree) -> Tree:
 
 
 @functools.cache
-def _overwrites(function: Any) -> bool:
+def _overwrites(function: Function) -> bool:
     """Whether a function may be told to write to its arguments."""
     try:
         return any(name.startswith("overwrite") for name in inspect.signature(function).parameters)

@@ -11,17 +11,17 @@ rows say more, where numbers would take time or memory:
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.primitive import Function, Primitive, linear, zeros_like
+from effgrad.primitives.primitive import Primitive, linear, zeros_like
+from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Value
 
 
 def move(
-    function: Function, *transposes: Function, name: str = "", view: Any = None, batch: Any = None,
+    function: Function, *transposes: Function, name: str = "", view: Function | None = None, batch: Function | None = None,
     counterpart: Function | None = None,
 ) -> Primitive:  # fmt: skip
     """A primitive that only moves elements: each element of its result is an element of an argument, or zero.
@@ -37,7 +37,7 @@ def move(
     return primitive
 
 
-def numbered(shapes: Iterable[tuple[int, ...]], known: Iterable[bool] | None = None) -> list[Any]:
+def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> list[Value]:
     """The numbers of the elements of arrays of some shapes, counted from 1 on; those that are not `known` are 0."""
     arrays, start = [], 1
     for shape, counted in zip(shapes, itertools.repeat(True) if known is None else known, strict=False):
@@ -56,7 +56,7 @@ def join(
     zero. The transpose is to read there.
     """
 
-    def transpose(wanted: list[int], g: Any, *args: Any, **params: Any) -> list[Any]:
+    def transpose(wanted: list[int], g: Cotangent, *args: Value, **params: Option) -> list[Value]:
         indices = places([np.shape(plain(a)) for a in args], **params)[1]
         return [g[indices[i]] for i in wanted]
 
@@ -73,10 +73,10 @@ def moving(function: Function, transpose: Function, name: str, counterpart: Func
     """
     primitive = Primitive(name, function, "linear", None, None)
 
-    def push(tangents: list[Any], args: list[Any], params: dict[str, Any]) -> Any:
+    def push(tangents: list[Value], args: list[Value], params: Params) -> Value:
         return primitive(*[zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
 
-    def pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
+    def pull(wanted: list[int], g: Cotangent, args: list[Value], params: Params) -> list[Value]:
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
         g = cotangents.settled(g)

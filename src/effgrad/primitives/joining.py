@@ -6,22 +6,23 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, plain
 from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
+from effgrad.vocabulary import DTypeLike, Option, Shape, Value
 
 
-def shape_of(x: Any) -> tuple[int, ...]:
+def shape_of(x: Value) -> Shape:
     return np.shape(plain(x))
 
 
 # Joining and placing.
 
 
-def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def _append(arr: Value, values: Value, axis: int | None = None) -> Value:
     if axis is None:
         return np.concatenate([np.ravel(arr), np.ravel(values)])
     return np.concatenate([arr, values], axis=axis)
 
 
-def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
     """NumPy places the numbers of the old elements, and negative numbers for the new ones; the elements follow them."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
@@ -37,7 +38,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return everything[np.where(places < 0, old.size - 1 - places, places)]
 
 
-def _kron(a: Any, b: Any) -> Any:
+def _kron(a: Value, b: Value) -> Value:
     n = max(np.ndim(plain(a)), np.ndim(plain(b)))
     sa, sb = ((1,) * (n - len(s)) + s for s in (shape_of(a), shape_of(b)))
     left = np.reshape(a, tuple(k for s in sa for k in (s, 1)))
@@ -45,23 +46,23 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(left * right, tuple(i * j for i, j in zip(sa, sb, strict=True)))
 
 
-def _block(arrays: Any) -> Any:
-    def depth(x: Any) -> int:
+def _block(arrays: Any) -> Value:
+    def depth(x: Value) -> int:
         return 1 + max(map(depth, x)) if isinstance(x, list) else 0
 
-    def join(x: Any, levels: int, ndim: int) -> Any:
+    def join(x: Value, levels: int, ndim: int) -> Value:
         if not isinstance(x, list):
             return np.reshape(x, (1,) * (ndim - np.ndim(plain(x))) + shape_of(x))
         return np.concatenate([join(item, levels - 1, ndim) for item in x], axis=-levels)
 
-    def largest(x: Any) -> int:
+    def largest(x: Value) -> int:
         return max(map(largest, x)) if isinstance(x, list) else np.ndim(plain(x))
 
     levels = depth(arrays)
     return join(arrays, levels, max(levels, largest(arrays)))
 
 
-def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Value:
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
     shape = [np.size(plain(xi[i])) for i in order]
@@ -74,12 +75,12 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     return tuple(result)
 
 
-def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+def _broadcast_arrays(*args: Value, subok: bool = False) -> Value:
     shape = np.broadcast_shapes(*map(shape_of, args))
     return tuple(np.broadcast_to(a, shape) for a in args)
 
 
-def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def _choose(a: Value, choices: Value, out: Option = None, mode: str = "raise") -> Value:
     index = np.asarray(a) if isinstance(a, list | tuple) else plain(a)
     stacked = np.stack(np.broadcast_arrays(*choices))
     shape = shape_of(stacked)
@@ -90,14 +91,14 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return np.take_along_axis(stacked, index[None], axis=0)[0]
 
 
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def _select(condlist: Value, choicelist: Value, default: Value = 0) -> Value:
     result = default
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = np.where(condition, choice, result)
     return result
 
 
-def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def _piecewise(x: Value, condlist: Value, funclist: Any, *args: Value, **kw: Option) -> Value:
     listed = condlist if isinstance(condlist, list) else [condlist]
     conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
     if len(funclist) == len(conditions) + 1:
@@ -106,7 +107,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
         return np.reshape(
             _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
         )
-    result: Any = np.zeros_like(plain(x))
+    result: Value = np.zeros_like(plain(x))
     for condition, f in zip(conditions, funclist, strict=True):
         if np.any(condition):
             value = f(x[condition], *args, **kw) if callable(f) else f
@@ -114,25 +115,25 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     return result
 
 
-def _resize(a: Any, new_shape: Any) -> Any:
+def _resize(a: Value, new_shape: Any) -> Value:
     if not np.size(plain(a)):
         return np.zeros(new_shape, np.result_type(plain(a)))
     return np.ravel(a)[np.resize(np.arange(np.size(plain(a))), new_shape)]
 
 
-def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+def _compress(condition: Value, a: Value, axis: int | None = None, out: Option = None) -> Value:
     return np.take(a, np.flatnonzero(plain(condition)), axis=axis)
 
 
-def _extract(condition: Any, arr: Any) -> Any:
+def _extract(condition: Value, arr: Value) -> Value:
     return np.ravel(arr)[np.flatnonzero(plain(condition))]
 
 
-def _diagflat(v: Any, k: int = 0) -> Any:
+def _diagflat(v: Value, k: int = 0) -> Value:
     return np.diag(np.ravel(v), k)
 
 
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def _vander(x: Value, N: int | None = None, increasing: bool = False) -> Value:
     if not depends(x):
         return np.vander(plain(x), N, increasing)
     n = x.size if N is None else N
@@ -141,8 +142,14 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def _linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Value,
+    stop: Value,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+) -> Value:
     parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
     gaps = num - endpoint
     step = (stop - start) / gaps if gaps > 0 else np.nan
@@ -154,7 +161,9 @@ def _linspace(
     return (values, step) if retstep else values
 
 
-def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def _geomspace(
+    start: Value, stop: Value, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
+) -> Value:
     start, stop = np.broadcast_arrays(start, stop)
     values = np.moveaxis(start * np.exp(np.linspace(0.0, np.log(stop / start), num, endpoint)), 0, axis)
     return values if dtype is None else values.astype(dtype)

@@ -23,17 +23,18 @@ from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
 from effgrad.primitives import machine_code
 from effgrad.primitives.primitive import Primitive, elementwise
+from effgrad.vocabulary import Axis, Value
 
 
 class Kink(Effect):
     """The effect of meeting points where a function is not smooth."""
 
     @operation
-    def take(self, name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
+    def take(self, name: str, at: Value, left: Value, right: Value, default: Value) -> Any:
         """The partial of `name` where `at` holds, given its limits from the left and from the right there."""
 
 
-def kink(name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
+def kink(name: str, at: Value, left: Value, right: Value, default: Value) -> Value:
     """`default`, with the values that a handler of `Kink` takes where the function is not smooth.
 
     `at` gives the mask of these points, and `left` and `right` may be functions too: without a handler none is called.
@@ -47,7 +48,7 @@ def kink(name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
     return Kink.take(name, points, left, right, default)
 
 
-def _spike(distance: Any) -> Any:
+def _spike(distance: Value) -> Value:
     return np.where(distance == 0, np.nan, 0.0)[()]
 
 
@@ -62,7 +63,7 @@ def _step_series(distance: laurent.Laurent, at_zero: laurent.Laurent) -> laurent
     return laurent.constant(np.heaviside(laurent.sign(distance), at_zero.plain()))
 
 
-def _inverse(y: Any) -> Any:
+def _inverse(y: Value) -> Value:
     with np.errstate(divide="ignore"):
         return np.where(y == 0, 0.0, np.reciprocal(y, dtype=np.result_type(y, np.float16)))[()]
 
@@ -103,17 +104,17 @@ bounded = elementwise(
 )  # fmt: skip
 
 
-def differentiated(value: Any) -> bool:
+def differentiated(value: Value) -> bool:
     """Whether a derivative looks at the value that a rule is given."""
     return isinstance(value, Traced)
 
 
-def nested(distance: Any, at: Any) -> bool:
+def nested(distance: Value, at: Value) -> bool:
     """Whether a weight at a kink is itself differentiated, at a place where `at` holds: then it is an operation."""
     return differentiated(distance) and (isinstance(at, Tracer) or bool(np.any(at))) and not handled(Kink)
 
 
-def stepped(weight: Any, at: Any, distance: Any, at_zero: Any) -> Any:
+def stepped(weight: Value, at: Value, distance: Value, at_zero: Value) -> Value:
     """A weight as it is, or, where it is differentiated too, as a step of a distance where `at` holds.
 
     `distance` is a function without arguments, which is called if the weight is differentiated.
@@ -121,7 +122,7 @@ def stepped(weight: Any, at: Any, distance: Any, at_zero: Any) -> Any:
     return np.where(at, step(distance(), at_zero), weight)
 
 
-def over(a: Any, y: Any) -> Any:
+def over(a: Value, y: Value) -> Value:
     """`a / y`, and 0 where y is 0; NaN where y has overflowed.
 
     Its own derivative is that of a quotient, `-(a / y) / y`: the square of `1 / y` may underflow where that does not.
@@ -134,7 +135,7 @@ def over(a: Any, y: Any) -> Any:
     return quotient
 
 
-def direction(y: Any, a: Any, b: Any) -> Any:
+def direction(y: Value, a: Value, b: Value) -> Value:
     """`a / hypot(a, b)`; under a further derivative by the smaller of a/b and b/a, for nothing cancels there."""
     if not differentiated(y) or np.iscomplexobj(plain(y)):
         return over(a, y)
@@ -160,7 +161,7 @@ class Kinks(Handler[Kink]):
     def enter(self) -> None:
         self.counts: Counter[str] = Counter()
 
-    def take(self, name: str, at: Any, left: Any, right: Any, default: Any) -> Any:
+    def take(self, name: str, at: Value, left: Value, right: Value, default: Value) -> Value:
         if self.choice == "raise":
             place = tuple(int(i[0]) for i in np.nonzero(at)) if np.ndim(at) else ()
             raise NotSmooth(
@@ -174,7 +175,7 @@ class Kinks(Handler[Kink]):
         return np.where(at, side, default) if np.ndim(at) else side
 
 
-def first_of_ties(chosen: Any, axis: Any, last: bool) -> Any:
+def first_of_ties(chosen: Value, axis: Axis, last: bool) -> Value:
     """For each group along `axis`, the weight 1 for its first (or last) chosen element alone."""
     moved = chosen.reshape(-1) if axis is None else chosen
     if isinstance(axis, tuple):

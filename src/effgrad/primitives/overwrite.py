@@ -8,9 +8,10 @@ from effgrad.arrays import counterparts
 from effgrad.arrays.value import operations, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.index_map import moving
+from effgrad.vocabulary import Cotangent, Value
 
 
-def _overwrite(base: Any, *values: Any, places: Any) -> Any:
+def _overwrite(base: Value, *values: Value, places: Any) -> Value:
     # A derivative that is real may be written to with complex parts.
     kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
     result = np.array(base, kind, order="C")  # whose flat view is a view
@@ -20,13 +21,13 @@ def _overwrite(base: Any, *values: Any, places: Any) -> Any:
     return result
 
 
-def _joined(places: Any) -> tuple[Any, ...]:
+def _joined(places: Any) -> tuple[Value, ...]:
     """The places of numbers as one array, beside those of arrays, which keep their order."""
     numbers = [at for at in places if np.ndim(at) == 0]
     return *[at for at in places if np.ndim(at)], *([np.array(numbers)] if numbers else [])
 
 
-def _parts(wanted: list[int], g: Any, base: Any, *values: Any, places: Any) -> Any:
+def _parts(wanted: list[int], g: Cotangent, base: Value, *values: Value, places: Any) -> Any:
     for index in wanted:
         if index == 0:
             regions = _joined(places)

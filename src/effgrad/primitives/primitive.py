@@ -15,16 +15,20 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from effgrad.arrays.value import perform, plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import NUMBERS, Cotangent, typed
+from effgrad.primitives.cotangents import NUMBERS, typed
 from effgrad.primitives.machine_code import Code
+from effgrad.vocabulary import Cotangent, Function, Option, Params, Partial, Tangent, Value
 
-Function = Callable[..., Any]
+# A rule that carries a derivative through one argument, or None; and those of all arguments.
+Rule = Callable[..., Value] | None
+# Those of all arguments, by their numbers: a tuple, or a table without an end.
+Rules: TypeAlias = Any
 
 
 class Primitive:
@@ -41,23 +45,23 @@ class Primitive:
         "native",
     )  # fmt: skip
 
-    def __init__(self, name: str, function: Function, kind: str, pushes: Any, pulls: Any) -> None:
+    def __init__(self, name: str, function: Function, kind: str, pushes: Rules, pulls: Rules) -> None:
         self.name, self.function, self.kind = name, function, kind
         self.pushes, self.pulls = pushes, pulls
         self.number_pulls = self.array_pulls = pulls
-        self.partials: tuple[Any, ...] = ()
+        self.partials: tuple[Value, ...] = ()
         self.selects = False
         # Whether each element of the result is an element of an argument, or zero; how a move looks at the memory of
         # its argument, and where a join puts its arguments (see `move`).
         self.moves = False
         self.view: Any = None
         self.places: Any = None
-        self.push_jointly: Any = None
-        self.pull_jointly: Any = None
+        self.push_jointly: Callable[[list[Tangent], Any, Params], Tangent] | None = None
+        self.pull_jointly: Callable[[list[int], Cotangent, Any, Params], list[Cotangent]] | None = None
         # The result's Laurent series from those of the arguments; None where no singular point has one.
-        self.series: Any = None
+        self.series: Function | None = None
         # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
-        self.batch: Any = None
+        self.batch: Function | None = None
         # Its machine code, of numbers.
         self.code: Code | None = None
         # Its function over another library's arrays, `counterpart(library, *args, **params)`.
@@ -69,7 +73,7 @@ class Primitive:
 
     __call__ = perform
 
-    def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+    def push(self, index: int, tangent: Tangent, result: Value, /, *args: Value, **params: Option) -> Tangent:
         """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
         if self.push_jointly is not None:
             tangents = [tangent if i == index else None for i in range(len(args))]
@@ -77,20 +81,20 @@ class Primitive:
         rule = self.pushes[index]
         return None if rule is None else rule(tangent, result, *args, **params)
 
-    def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+    def pull(self, index: int, cotangent: Cotangent, result: Value, /, *args: Value, **params: Option) -> Cotangent:
         """The cotangent that argument `index` receives, or None for a structural zero."""
         if self.pull_jointly is not None:
             return self.pull_jointly([index], cotangent, args, params)[0]
         rule = self.pulls[index]
         return None if rule is None else rule(cotangent, result, *args, **params)
 
-    def push_all(self, tangents: list[Any], result: Any, args: list[Any], params: dict[str, Any]) -> Any:
+    def push_all(self, tangents: list[Tangent], result: Value, args: list[Value], params: Params) -> Tangent:
         """The tangent of the result from those of the arguments (None: a structural zero), or None."""
         return typed(self.pushed(tangents, result, args, params), result)
 
     def pushed(
-        self, tangents: list[Cotangent], result: Cotangent, args: list[Cotangent], params: dict[str, Any]
-    ) -> Cotangent:
+        self, tangents: list[Tangent], result: Value, args: list[Value], params: Params
+    ) -> Tangent:
         """The tangent of the result as the rules give it, in whatever precision."""
         if self.push_jointly is not None:
             return self.push_jointly(tangents, args, params)
@@ -103,14 +107,14 @@ class Primitive:
         return total
 
     def pull_all(
-        self, wanted: list[int], cotangent: Any, result: Any, args: list[Any], params: dict[str, Any]
-    ) -> list[Any]:
+        self, wanted: list[int], cotangent: Cotangent, result: Value, args: list[Value], params: Params
+    ) -> list[Cotangent]:
         """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
         parts = self.pulled(wanted, cotangent, result, args, params)
         return [typed(part, args[index]) for part, index in zip(parts, wanted, strict=True)]
 
     def pulled(
-        self, wanted: list[int], cotangent: Cotangent, result: Cotangent, args: list[Cotangent], params: dict[str, Any]
+        self, wanted: list[int], cotangent: Cotangent, result: Value, args: list[Value], params: Params
     ) -> list[Cotangent]:
         """Those cotangents as the rules give them, in whatever precision."""
         if self.pull_jointly is not None:
@@ -120,7 +124,7 @@ class Primitive:
             return [(rule := pulls[index]) and rule(cotangent, result, *args) for index in wanted]
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
 
-    def pulls_of(self, cotangent: Any) -> Any:
+    def pulls_of(self, cotangent: Cotangent) -> Value:
         """The pulls to use for a cotangent."""
         kind = type(cotangent)
         return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
@@ -155,7 +159,7 @@ class Primitive:
 
 
 def elementwise(
-    function: Function, *partials: Any, name: str = "", selects: bool = False, series: Any = None,
+    function: Function, *partials: Partial, name: str = "", selects: bool = False, series: Function | None = None,
     code: Code | None = None, counterpart: Function | None = None,
 ) -> Primitive:  # fmt: skip
     """A primitive that acts element by element with broadcasting, from its partials.
@@ -179,45 +183,45 @@ def elementwise(
     return primitive
 
 
-def _selecting(index: int, partial: Any) -> tuple[Any, Any]:
+def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
     """The push and the pull through an argument that a weight chooses."""
     if not callable(partial):
         return _weighing(index, partial)
 
-    def push(t: Any, y: Any, *args: Any) -> Any:
+    def push(t: Tangent, y: Value, *args: Value) -> Tangent:
         return cotangents.broadcast_like(cotangents.strong(t, partial(y, *args)), y)
 
-    def pull(g: Any, y: Any, *args: Any) -> Any:
+    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
 
     return push, pull
 
 
-def _weighing(index: int, partial: Any) -> tuple[Any, Any]:
+def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
     """The push and the pull through an argument with a partial: a function, a number, or None."""
     if partial is None:
         return None, None
     if not callable(partial):
 
-        def push_constant(t: Any, y: Any, *args: Any) -> Any:
+        def push_constant(t: Tangent, y: Value, *args: Value) -> Tangent:
             return cotangents.broadcast_like(t if partial == 1 else t * partial, y)
 
-        def pull_constant(g: Any, y: Any, *args: Any) -> Any:
+        def pull_constant(g: Cotangent, y: Value, *args: Value) -> Cotangent:
             return cotangents.unbroadcast(g if partial == 1 else cotangents.scale(g, partial), args[index])
 
         return push_constant, pull_constant
 
-    def push(t: Any, y: Any, *args: Any) -> Any:
+    def push(t: Tangent, y: Value, *args: Value) -> Tangent:
         return cotangents.broadcast_like(partial(y, *args) * t, y)
 
-    def pull(g: Any, y: Any, *args: Any) -> Any:
+    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
 
     return push, pull
 
 
 @functools.cache
-def _places_read(partial: Any, count: int) -> tuple[int, ...]:
+def _places_read(partial: Partial, count: int) -> tuple[int, ...]:
     """The places of the arguments `(y, *args)` whose names the code of a partial mentions.
 
     Taking code apart is slow, so it waits until a derivative asks: 260 partials took 30 ms of the import.
@@ -232,19 +236,19 @@ def _places_read(partial: Any, count: int) -> tuple[int, ...]:
     return tuple(place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned)
 
 
-def _number_pull(partial: Any) -> Any:
+def _number_pull(partial: Partial) -> Rule:
     """The pull of a float to an argument of an elementwise primitive."""
     if not callable(partial):
-        return (lambda g, y, *args: g) if partial == 1 else partial and (lambda g, y, *args: g * partial)
+        return (lambda g, y, *args: g) if partial == 1 else (lambda g, y, *args: g * partial) if partial else None
 
-    def pull(g: float, y: Any, *args: Any) -> Any:
+    def pull(g: float, y: Value, *args: Value) -> Value:
         factor = partial(y, *args)
         return g * (float(factor) if type(factor) in NUMBERS else factor)
 
     return pull
 
 
-def _array_pull(index: int, *partials: Any) -> Any:
+def _array_pull(index: int, *partials: Partial) -> Rule:
     """The pull of a plain array to an argument of an elementwise primitive."""
     partial = partials[index]
     if partial is None:
@@ -253,7 +257,7 @@ def _array_pull(index: int, *partials: Any) -> Any:
         return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
     if len(partials) == 2 and callable(partial):
 
-        def pull_of_two(g: Any, y: Any, a: Any, b: Any) -> Any:
+        def pull_of_two(g: Cotangent, y: Value, a: Value, b: Value) -> Cotangent:
             part = g * partial(y, a, b)
             arg = b if index else a
             return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
@@ -261,7 +265,7 @@ def _array_pull(index: int, *partials: Any) -> Any:
         return pull_of_two
     if not callable(partial):
 
-        def pull_constant(g: Any, y: Any, *args: Any) -> Any:
+        def pull_constant(g: Cotangent, y: Value, *args: Value) -> Value:
             arg = args[index]
             alike = type(arg) is np.ndarray and g.shape == arg.shape
             total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
@@ -269,7 +273,7 @@ def _array_pull(index: int, *partials: Any) -> Any:
 
         return pull_constant
 
-    def pull(g: Any, y: Any, *args: Any) -> Any:
+    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         arg = args[index]
         alike = type(arg) is np.ndarray and g.shape == arg.shape
         part = g * partial(y, *args)
@@ -298,7 +302,8 @@ def constant(
 
 
 def linear(
-    function: Function, *transposes: Any, name: str = "", moves: bool = False, each: Any = None, batch: Any = None,
+    function: Function, *transposes: Rule, name: str = "", moves: bool = False,
+    each: Callable[[int], Function] | None = None, batch: Function | None = None,
     counterpart: Function | None = None,
 ) -> Primitive:  # fmt: skip
     """A primitive linear in each argument separately, from its transposes.
@@ -310,7 +315,7 @@ def linear(
     primitive = Primitive(name or function.__name__, function, "linear", None, None)
 
     def make_push(index: int) -> Function:
-        def push(t: Any, y: Any, *args: Any, **params: Any) -> Any:
+        def push(t: Tangent, y: Value, *args: Value, **params: Option) -> Tangent:
             if moves:
                 args = tuple(zeros_like(a) for a in args)
             return primitive(*args[:index], t, *args[index + 1 :], **params)
@@ -318,7 +323,7 @@ def linear(
         return push
 
     def make_pull(transpose: Function) -> Function:
-        def pull(g: Any, y: Any, *args: Any, **params: Any) -> Any:
+        def pull(g: Cotangent, y: Value, *args: Value, **params: Option) -> Cotangent:
             return cotangents.transposed(transpose, moves, g, *args, **params)
 
         return pull
@@ -337,20 +342,21 @@ def linear(
     return primitive
 
 
-def zeros_like(value: Any) -> Any:
+def zeros_like(value: Value) -> Value:
     value = plain(value)
     return np.zeros(np.shape(value), np.result_type(value))
 
 
 def general(
-    function: Function, jvp: Any, vjp: Any, name: str = "", series: Any = None, batch: Any = None,
+    function: Function, jvp: Rule | tuple[Rule, ...], vjp: Rule | tuple[Rule, ...], name: str = "",
+    series: Function | None = None, batch: Function | None = None,
     counterpart: Function | None = None,
 ) -> Primitive:  # fmt: skip
     """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     vjps = vjp if isinstance(vjp, tuple) else (vjp,)
 
-    def make_pull(rule: Any) -> Any:
+    def make_pull(rule: Rule) -> Rule:
         return rule and (lambda g, y, *args, **params: rule(cotangents.dense(g), y, *args, **params))
 
     pulls = tuple(make_pull(rule) for rule in vjps)

@@ -19,9 +19,10 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.move import setitem, transpose
 from effgrad.primitives.primitive import Primitive, general, linear
+from effgrad.vocabulary import Cotangent, Function, Option, Params, Tangent, Value
 
 
-def mT(x: Any) -> Any:
+def mT(x: Value) -> Value:
     """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
     if not isinstance(x, Tracer):
         return np.swapaxes(x, -1, -2)
@@ -29,10 +30,10 @@ def mT(x: Any) -> Any:
     return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
 
 
-def _einsum_transpose(index: int) -> Any:
+def _einsum_transpose(index: int) -> Function:
     """The transpose of an einsum in one operand is another einsum: the result's subscripts take its place."""
 
-    def transposed(g: Any, *operands: Any, subscripts: str) -> Any:
+    def transposed(g: Cotangent, *operands: Value, subscripts: str) -> Value:
         inputs, output = subscripts.split("->")
         terms = inputs.split(",")
         target, shape = terms[index], np.shape(plain(operands[index]))
@@ -65,14 +66,14 @@ einsum = linear(
 )
 
 
-def _einsum_of_batch(batch: Arguments, subscripts: str) -> Any:
+def _einsum_of_batch(batch: Arguments, subscripts: str) -> Value:
     inputs, output = subscripts.split("->")
     letter = min(set(string.ascii_letters) - set(subscripts))
     terms = [letter + t if flag else t for t, flag in zip(inputs.split(","), batch.flags, strict=True)]
     return einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
 
 
-def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **_: Any) -> Any:
+def _einsum(subscripts: Any, *operands: Value, optimize: Option = False, **_: Option) -> Value:
     """Any form of einsum's arguments, brought to explicit letters: an ellipsis becomes letters of its own."""
     if not isinstance(subscripts, str):
         letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -136,18 +137,18 @@ def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]
     return kept, tuple(x[place] if 0 in place else x for x, place in zip(operands, places, strict=True))
 
 
-def _single(g: Any, a: Any, b: Any) -> Any:
+def _single(g: Cotangent, a: Value, b: Value) -> Value:
     """The cotangent of a product of matrices in float32 in that type: in float64, neither product is one for BLAS."""
     kinds = [np.result_type(plain(x)).char for x in (g, a, b)]
     return np.astype(g, np.float32) if kinds == ["d", "f", "f"] else g
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Value) -> Value:
     """The rows of all matrices of a batch as those of one matrix."""
     return np.reshape(x, (-1, np.shape(plain(x))[-1]))
 
 
-def _matmul_left(g: Any, a: Any, b: Any) -> Any:
+def _matmul_left(g: Cotangent, a: Value, b: Value) -> Value:
     na, nb = a.ndim, b.ndim
     if na == 1 and nb == 1:
         return g * b
@@ -161,7 +162,7 @@ def _matmul_left(g: Any, a: Any, b: Any) -> Any:
     return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
 
 
-def _matmul_right(g: Any, a: Any, b: Any) -> Any:
+def _matmul_right(g: Cotangent, a: Value, b: Value) -> Value:
     na, nb = a.ndim, b.ndim
     if na == 1 and nb == 1:
         return g * a
@@ -177,7 +178,7 @@ def _matmul_right(g: Any, a: Any, b: Any) -> Any:
     return cotangents.unbroadcast(np.matmul(mT(a), g), b)
 
 
-def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Any) -> Any:
+def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     (a, b), (left, right) = batch.values, map(len, batch.shapes)
     if not batch.flags[1] and right <= 2:
         return matmul(a, b)  # a vector for each member is a row of a matrix
@@ -196,7 +197,7 @@ matmul = linear(
 )
 
 
-def _dot(a: Any, b: Any) -> Any:
+def _dot(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if na == 0 or nb == 0:
@@ -204,7 +205,7 @@ def _dot(a: Any, b: Any) -> Any:
     return _dot_of_matrices(a, b) if nb <= 2 and na <= 2 else _DOT_OF_OTHERS(a, b)
 
 
-def _dot_of_matrices(a: Any, b: Any) -> Any:
+def _dot_of_matrices(a: Value, b: Value) -> Value:
     # What lies in memory with gaps, `np.dot` copies before it multiplies, and `np.matmul` does not; one complex row or
     # column it multiplies by other instructions.
     arrays = [x for x in (plain(a), plain(b)) if type(x) is np.ndarray]
@@ -212,7 +213,7 @@ def _dot_of_matrices(a: Any, b: Any) -> Any:
     return matmul(a, b) if alike else _DOT_OF_ODD(a, b)
 
 
-def _inner(a: Any, b: Any) -> Any:
+def _inner(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
     return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else _INNER(a, b)
 
@@ -223,7 +224,7 @@ _DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
 
 
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value:
     a, b = ordinary(a), ordinary(b)
     na, nb = np.ndim(plain(a)), np.ndim(plain(b))
     if isinstance(axes, int) and not 0 <= axes <= min(na, nb):
@@ -241,7 +242,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return _einsum(a, names_a, b, names_b, kept)
 
 
-def _tensordot_by_matrices(a: Any, b: Any, left: list[int], right: list[int]) -> Any:
+def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]) -> Value:
     """NumPy's own steps, which have its value to the bit."""
     shape_a, shape_b = np.shape(plain(a)), np.shape(plain(b))
     kept_a = [i for i in range(len(shape_a)) if i not in left]
@@ -270,12 +271,12 @@ det = general(
 )
 
 
-def _log_change(t: Any, x: Any) -> Any:
+def _log_change(t: Tangent, x: Value) -> Value:
     """The derivative of log(det(x)) along `t`."""
     return np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2))
 
 
-def _against_inverse(g: Any, x: Any) -> Any:
+def _against_inverse(g: Cotangent, x: Value) -> Value:
     return (g[..., None, None] if np.ndim(plain(g)) else g) * mT(np.linalg.inv(x))
 
 
@@ -298,11 +299,11 @@ phase_of_det = general(
 )
 
 
-def _full_rank(x: Any) -> bool:
+def _full_rank(x: Value) -> bool:
     return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
 
 
-def cofactors(x: Any) -> Any:
+def cofactors(x: Value) -> Value:
     """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
     if evaluated(_full_rank, x):
         d = np.linalg.det(x)
@@ -316,30 +317,30 @@ def cofactors(x: Any) -> Any:
     return np.stack([np.stack(row, axis=-1) for row in minors], axis=-2)
 
 
-def columns(x: Any, b: Any) -> Any:
+def columns(x: Value, b: Value) -> Value:
     """Solutions or right-hand sides as matrices: of a right-hand side `b` with one axis they are vectors."""
     return x[..., None] if np.ndim(plain(b)) == 1 else x
 
 
-def uncolumned(x: Any, b: Any) -> Any:
+def uncolumned(x: Value, b: Value) -> Value:
     """Solutions in the form that a right-hand side `b` gives them."""
     return x[..., 0] if np.ndim(plain(b)) == 1 else x
 
 
-def _solve_matrix(g: Any, y: Any, a: Any, b: Any) -> Any:
+def _solve_matrix(g: Cotangent, y: Value, a: Value, b: Value) -> Value:
     w = np.linalg.solve(mT(a), columns(g, b))
     return cotangents.unbroadcast(-np.matmul(w, mT(columns(y, b))), a)
 
 
-def _solve_right(g: Any, y: Any, a: Any, b: Any) -> Any:
+def _solve_right(g: Cotangent, y: Value, a: Value, b: Value) -> Value:
     return cotangents.unbroadcast(uncolumned(np.linalg.solve(mT(a), columns(g, b)), b), b)
 
 
-def _solve_tangent(t: Any, y: Any, a: Any, b: Any) -> Any:
+def _solve_tangent(t: Tangent, y: Value, a: Value, b: Value) -> Value:
     return -uncolumned(np.linalg.solve(a, np.matmul(t, columns(y, b))), b)
 
 
-def _solve_of_batch(primitive: Primitive, batch: Arguments, params: Any) -> Any:
+def _solve_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     """A vector on the right becomes a matrix of one column, as a stack of vectors is not one of systems."""
     if len(batch.shapes[0]) != 2:
         return None
@@ -359,11 +360,11 @@ solve = general(
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 
 
-def _sign_of_det(a: Any) -> Any:
+def _sign_of_det(a: Value) -> Value:
     return np.linalg.slogdet(a)[0]
 
 
-def _slogdet(a: Any) -> Any:
+def _slogdet(a: Value) -> Value:
     return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(_sign_of_det, a), logabsdet(a))
 
 

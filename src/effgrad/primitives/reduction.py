@@ -11,9 +11,10 @@ from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
 from effgrad.primitives.move import PLAIN, reshape
 from effgrad.primitives.primitive import elementwise, general, linear
+from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tangent, Value
 
 
-def _expand(g: Any, x: Any, axis: Any) -> Any:
+def _expand(g: Cotangent, x: Value, axis: Axis) -> Value:
     """A reduced value with its axes put back, at length one."""
     shape = np.shape(plain(x))
     if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
@@ -22,12 +23,12 @@ def _expand(g: Any, x: Any, axis: Any) -> Any:
     return reshape(g, shape=tuple([1 if i in axes else n for i, n in enumerate(shape)]))
 
 
-def _against(g: Any, x: Any, axis: Any) -> Any:
+def _against(g: Cotangent, x: Value, axis: Axis) -> Value:
     """A reduced value in a shape that broadcasts against that of `x`."""
     return g if axis is None or np.ndim(plain(x)) == 0 else _expand(g, x, axis)
 
 
-def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
+def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
     """The weight of each element in a maximum or minimum: equal among ties."""
     top, y = y, plain(y)
     chosen = plain(x) == _against(y, x, axis)
@@ -48,14 +49,14 @@ def _share(name: str, x: Any, y: Any, axis: Any) -> Any:
     )
 
 
-def _others(x: Any, axis: Any) -> Any:
+def _others(x: Value, axis: Value) -> Value:
     """The product of all other elements along `axis`, without division, so that zeros are right to every order."""
     n = np.shape(plain(x))[axis]
     rest = [np.take(x, np.delete(np.arange(n), i), axis=axis) for i in range(n)]
     return np.stack([np.prod(r, axis=axis) for r in rest], axis=axis)
 
 
-def _prod_partial(y: Any, x: Any, axis: Any) -> Any:
+def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
     if not np.size(plain(x)):
         return x
     size = np.abs(plain(y))
@@ -84,7 +85,7 @@ prod = general(
 )  # fmt: skip
 
 
-def _extremum(function: Any, name: str) -> Any:
+def _extremum(function: Function, name: str) -> Value:
     return general(
         lambda x, axis: function(x, axis=axis),
         jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
@@ -95,7 +96,7 @@ def _extremum(function: Any, name: str) -> Any:
     )
 
 
-def _lines(coefficients: Any, axis: Any) -> Any:
+def _lines(coefficients: Value, axis: Axis) -> Value:
     """The coefficients of series, with the axes that a reduction takes made one, the last."""
     count = coefficients.ndim - 1
     axes = [a % count for a in (range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
@@ -104,7 +105,7 @@ def _lines(coefficients: Any, axis: Any) -> Any:
     return groups.reshape(*groups.shape[: 1 + len(kept)], -1)
 
 
-def _extremum_series(x: laurent.Laurent, axis: Any, ahead: int) -> laurent.Laurent:
+def _extremum_series(x: laurent.Laurent, axis: Axis, ahead: int) -> laurent.Laurent:
     """The series that is the largest (smallest) just beside the point: the first in the order of its coefficients."""
     groups = _lines(x.coefficients, axis)
     rank = np.empty(groups[0].size, int)
@@ -113,7 +114,7 @@ def _extremum_series(x: laurent.Laurent, axis: Any, ahead: int) -> laurent.Laure
     return laurent.Laurent(x.start, np.take_along_axis(groups, place[None, ..., None], -1)[..., 0])
 
 
-def _prod_series(x: laurent.Laurent, axis: Any) -> laurent.Laurent:
+def _prod_series(x: laurent.Laurent, axis: Axis) -> laurent.Laurent:
     groups = _lines(x.coefficients, axis)
     result = laurent.constant(np.ones(groups.shape[1:-1]))
     for factor in np.moveaxis(groups, -1, 0):
@@ -121,7 +122,7 @@ def _prod_series(x: laurent.Laurent, axis: Any) -> laurent.Laurent:
     return result
 
 
-def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
+def _gathered(t: Tangent, share: Any, axis: Axis, y: Value) -> Value:
     """The tangent of a maximum from the weights of its elements."""
     last = axis is None or axis in (-1, np.ndim(share) - 1)
     if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
@@ -129,7 +130,7 @@ def _gathered(t: Any, share: Any, axis: Any, y: Any) -> Any:
     return np.sum(t * share, axis=axis)
 
 
-def _placed(g: Any, share: Any) -> Any:
+def _placed(g: Cotangent, share: Any) -> Value:
     """The cotangents of elements, from their weights in a maximum and its cotangent."""
     if type(share) is not np.ndarray or share.dtype != bool or type(g) not in PLAIN:
         return g * share
@@ -144,10 +145,16 @@ def _placed(g: Any, share: Any) -> Any:
 maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")
 
 
-def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
+def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
     def rule(
-        a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
-    ) -> Any:
+        a: Value,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        *,
+        keepdims: Option = False,
+        initial: Value = None,
+        where: Value = True,
+    ) -> Value:
         if axis is not None and not np.ndim(plain(a)):
             np.sum(0.0, axis=axis)  # NumPy lets a number be reduced along an axis 0, and no other
             axis = None
@@ -175,7 +182,7 @@ def _reduction(primitive: Any, neutral: Any, combine: Any) -> Any:
     return rule
 
 
-def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
+def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
     """How many elements went into each total; unlike a sum, a mean of a number is not along an axis 0."""
     if where is True:
         if axis is not None and not np.ndim(plain(a)):
@@ -185,18 +192,20 @@ def _count(a: Any, total: Any, axis: Any, where: Any) -> Any:
     return np.reshape(count, np.shape(plain(total)))
 
 
-def _of(total: Any, mean: Any, dtype: Any) -> Any:
+def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
     """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
     kind = np.result_type(plain(total))
     return mean.astype(kind, copy=False) if kind.kind in "fc" or dtype is not None else mean
 
 
-def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+def _mean(
+    a: Value, axis: Axis = None, dtype: DTypeLike = None, *, keepdims: Option = False, where: Value = True
+) -> Value:
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     return _of(total, divided(total, _count(a, total, axis, where)), dtype)
 
 
-def divided(total: Any, count: Any) -> Any:
+def divided(total: Value, count: Any) -> Value:
     """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
     if np.ndim(count) == 0 and not is_lazy(count):
         return total / count if count > 0 else total * np.inf
@@ -204,9 +213,9 @@ def divided(total: Any, count: Any) -> Any:
 
 
 def _var(
-    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: Any = False, where: Any = True,
-    mean: Any = None, correction: float | None = None, rooted: bool = False,
-) -> Any:  # fmt: skip
+    a: Value, axis: Axis = None, dtype: DTypeLike = None, *, ddof: float = 0, keepdims: Option = False,
+    where: Value = True, mean: Value = None, correction: float | None = None, rooted: bool = False,
+) -> Value:  # fmt: skip
     """The variance; if it is `rooted`, its derivative says where the squares have underflowed."""
     deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
@@ -218,21 +227,21 @@ def _var(
     return _of(total, divided(total, count), dtype)
 
 
-def _std(a: Any, *args: Any, **options: Any) -> Any:
+def _std(a: Value, *args: Value, **options: Option) -> Value:
     return root(_var(a, *args, **options, rooted=True))
 
 
-def _of_some(original: Any, definition: Any) -> Any:
+def _of_some(original: Any, definition: Function) -> Function:
     """A definition, with the function's own value where it is of some elements: they are added up in another order."""
     computed = as_computed(original, definition)
 
-    def rule(a: Any, *args: Any, **options: Any) -> Any:
+    def rule(a: Value, *args: Value, **options: Option) -> Value:
         return (computed if "where" in options else definition)(a, *args, **options)
 
     return rule
 
 
-def _half_over(y: Any) -> Any:
+def _half_over(y: Value) -> Value:
     value = plain(y)
     zero = value == 0
     kink("norm or std", lambda: zero, 0.0, 0.0, 0.0)
@@ -243,7 +252,7 @@ def _half_over(y: Any) -> Any:
     return np.where(value < np.inf, 0.5 * ~zero, np.nan) / np.where(zero, 1.0, value)
 
 
-def seen(total: Any, *terms: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def seen(total: Value, *terms: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """A total of powers of `terms` along `axis`, whose derivative is NaN where it is 0 and a term is not.
 
     There the powers have underflowed, and the total no longer tells the terms from zeros.
@@ -269,7 +278,7 @@ root = elementwise(
 )  # fmt: skip
 
 
-def root_of(total: Any, power: float) -> Any:
+def root_of(total: Value, power: float) -> Value:
     """The sum of powers that a norm is a root of, to that power, with derivative 0 where it is 0."""
     return root(total) if power == 0.5 else power_root(total, power)
 
@@ -285,13 +294,13 @@ power_root = elementwise(
 )
 
 
-def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def _cumsum(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
     if dtype is not None:
         a = a.astype(dtype)
     return cumsum(np.ravel(a), axis=0) if axis is None or np.ndim(plain(a)) == 0 else cumsum(a, axis=axis)
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = False, return_sign: bool = False) -> Value:
     """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero.
 
     An element whose weight `b` is 0 has no part in it, whatever its size, and infinite ones share the whole.
@@ -305,13 +314,13 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     empty = plain(total) == 0
     magnitude = np.where(empty, 1.0, np.abs(total) if return_sign else total)
     result = np.where(empty, -np.inf, np.log(magnitude)) + np.where(plain(top) == -np.inf, 0.0, top)
-    parts: tuple[Any, ...] = (result, np.sign(plain(total))) if return_sign else (result,)
+    parts: tuple[Value, ...] = (result, np.sign(plain(total))) if return_sign else (result,)
     if not keepdims:
         parts = tuple(np.reshape(part, np.shape(np.sum(plain(a) * used, axis=axis))) for part in parts)
     return parts if return_sign else parts[0]
 
 
-def _below(a: Any, top: Any) -> Any:
+def _below(a: Value, top: Value) -> Value:
     """The distance from the largest element, also where that is infinite."""
     if isinstance(plain(a), Tracer) or not np.any(np.isposinf(top)):
         return a - np.where(np.isfinite(top), top, 0.0)
@@ -320,7 +329,7 @@ def _below(a: Any, top: Any) -> Any:
         return given(a, np.where(np.isposinf(top), from_infinity, plain(a) - np.where(np.isfinite(top), top, 0.0)))
 
 
-def _weighted_exponentials(below: Any, b: Any, used: Any) -> Any:
+def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:
     if b is None:
         return np.exp(below)
     terms = np.where(used, b * np.exp(np.where(used, below, 0.0)), 0.0)

@@ -3,7 +3,6 @@
 Giles, An extended collection of matrix derivative results (2008).
 """
 
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -12,29 +11,30 @@ from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.primitives.product import columns, mT, uncolumned
+from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # For smaller matrices, SciPy's function takes longer than a solution by elimination.
 FEWEST_ROWS = 64
 
 
-def triangle(x: Any, lower: bool, unit: bool = False) -> Any:
+def triangle(x: Value, lower: bool, unit: bool = False) -> Value:
     """The triangle of a matrix, without its diagonal if that counts as ones."""
     return np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
 
 
-def _triangular_tangent(t: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
+def _triangular_tangent(t: Tangent, y: Value, a: Value, b: Value, lower: bool, trans: int, unit: bool) -> Value:
     t = triangle(t, lower, unit)
     product = np.matmul(mT(t) if trans else t, columns(y, b))
     return -uncolumned(triangular(a, product, lower=lower, trans=trans, unit=unit), b)
 
 
-def _triangular_matrix(g: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
+def _triangular_matrix(g: Cotangent, y: Value, a: Value, b: Value, lower: bool, trans: int, unit: bool) -> Value:
     w, y = triangular(a, columns(g, b), lower=lower, trans=1 - trans, unit=unit), columns(y, b)
     outer = np.matmul(y, mT(w)) if trans else np.matmul(w, mT(y))
     return cotangents.unbroadcast(-triangle(outer, lower, unit), a)
 
 
-def _triangular_right(g: Any, y: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
+def _triangular_right(g: Cotangent, y: Value, a: Value, b: Value, lower: bool, trans: int, unit: bool) -> Value:
     w = triangular(a, columns(g, b), lower=lower, trans=1 - trans, unit=unit)
     return cotangents.unbroadcast(uncolumned(w, b), b)
 
@@ -52,7 +52,7 @@ triangular: Primitive = general(
 )
 
 
-def solved(a: Any, b: Any, lower: bool) -> Any:
+def solved(a: Value, b: Value, lower: bool) -> Value:
     """The solution of systems whose matrices are triangular; b is a matrix too, or matrices."""
     shape = plain(a).shape
     if len(shape) > 2 or len(plain(b).shape) > 2 or shape[0] < FEWEST_ROWS:

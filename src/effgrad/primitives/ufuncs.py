@@ -1,6 +1,5 @@
 """Ufuncs that are written with others, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
-from typing import Any
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, as_index, evaluated, plain
@@ -9,40 +8,41 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.move import scatter_add
 from effgrad.primitives.reduction import logsumexp
+from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
 
 # Ufuncs by their definition, and the methods of ufuncs.
 
 
-def _logaddexp2(a: Any, b: Any) -> Any:
+def _logaddexp2(a: Value, b: Value) -> Value:
     return np.logaddexp(a * np.log(2.0), b * np.log(2.0)) / np.log(2.0)
 
 
-def _divmod(a: Any, b: Any) -> Any:
+def _divmod(a: Value, b: Value) -> Value:
     return np.floor_divide(a, b), np.mod(a, b)
 
 
-def _modf(x: Any) -> Any:
+def _modf(x: Value) -> Value:
     whole = np.trunc(plain(x))
     return x - whole, whole
 
 
-def _frexp(x: Any) -> Any:
+def _frexp(x: Value) -> Value:
     exponent = evaluated(_exponent, x)
     return x * 2.0**-exponent, exponent
 
 
-def _exponent(x: Any) -> Any:
+def _exponent(x: Value) -> Value:
     return np.frexp(x)[1]
 
 
-def _outer_of(ufunc: Any) -> Any:
-    def rule(a: Any, b: Any) -> Any:
+def _outer_of(ufunc: np.ufunc) -> Function:
+    def rule(a: Value, b: Value) -> Value:
         return ufunc(np.reshape(a, shape_of(a) + (1,) * np.ndim(plain(b))), b)
 
     return rule
 
 
-def _fold(ufunc: Any, rows: list[Any]) -> list[Any]:
+def _fold(ufunc: np.ufunc, rows: list[Value]) -> list[Value]:
     """The results of a ufunc of two arguments after each row, from the first on."""
     results = list(rows[:1])
     for row in rows[1:]:
@@ -50,25 +50,25 @@ def _fold(ufunc: Any, rows: list[Any]) -> list[Any]:
     return results
 
 
-def _along(ufunc: Any, combine: Any) -> Any:
+def _along(ufunc: np.ufunc, combine: Function) -> Function:
     """A method of a ufunc along one axis, by the rows of an array."""
 
-    def rule(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+    def rule(a: Value, axis: int = 0, dtype: DTypeLike = None) -> Value:
         a = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
         return combine(list(np.moveaxis(a, axis, 0)), axis)
 
     return rule
 
 
-def _accumulate(ufunc: Any) -> Any:
-    def combine(rows: list[Any], axis: int) -> Any:
+def _accumulate(ufunc: np.ufunc) -> Value:
+    def combine(rows: list[Value], axis: int) -> Value:
         return np.moveaxis(np.stack(_fold(ufunc, rows)), 0, axis)
 
     return as_computed(ufunc.accumulate, _along(ufunc, combine))
 
 
-def _reduce(ufunc: Any) -> Any:
-    def rule(a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:
+def _reduce(ufunc: np.ufunc) -> Value:
+    def rule(a: Value, axis: Axis = 0, dtype: DTypeLike = None, keepdims: bool = False) -> Value:
         axes = range(np.ndim(plain(a))) if axis is None else [int(i) % np.ndim(plain(a)) for i in np.atleast_1d(axis)]
         for one in sorted(axes, reverse=True):
             a = _along(ufunc, lambda rows, axis: _fold(ufunc, rows)[-1])(a, one, dtype)
@@ -78,9 +78,9 @@ def _reduce(ufunc: Any) -> Any:
     return as_computed(ufunc.reduce, rule)
 
 
-def _reduceat(ufunc: Any) -> Any:
-    def rule(a: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
-        def combine(rows: list[Any], axis: int) -> Any:
+def _reduceat(ufunc: np.ufunc) -> Value:
+    def rule(a: Value, indices: Index, axis: int = 0, dtype: DTypeLike = None) -> Value:
+        def combine(rows: list[Value], axis: int) -> Value:
             ends = [*indices[1:], len(rows)]
             parts = [rows[i:j] if i < j else rows[i : i + 1] for i, j in zip(indices, ends, strict=True)]
             whole = [np.sum(np.stack(part), axis=0) if ufunc is np.add else _fold(ufunc, part)[-1] for part in parts]
@@ -91,8 +91,8 @@ def _reduceat(ufunc: Any) -> Any:
     return as_computed(ufunc.reduceat, rule)
 
 
-def _at(ufunc: Any) -> Any:
-    def rule(a: Any, indices: Any, b: Any = None) -> None:
+def _at(ufunc: np.ufunc) -> Function:
+    def rule(a: Value, indices: Index, b: Value = None) -> None:
         numbers = np.arange(np.size(plain(a))).reshape(shape_of(a))
         places = np.ravel(numbers[indices])
         values = None if b is None else np.ravel(np.broadcast_to(b, np.shape(numbers[indices])))
@@ -109,12 +109,12 @@ def _at(ufunc: Any) -> Any:
     return rule
 
 
-def _add_at(a: Any, indices: Any, b: Any) -> None:
+def _add_at(a: Value, indices: Index, b: Value) -> None:
     shape = np.shape(np.zeros(shape_of(a))[indices])
     a[...] = scatter_add(a, np.broadcast_to(b, shape), shape=shape_of(a), indices=(..., as_index(indices)))
 
 
-def _logsumexp(a: Any, axis: Any = 0, keepdims: bool = False) -> Any:
+def _logsumexp(a: Value, axis: Axis = 0, keepdims: bool = False) -> Value:
     return logsumexp(a, axis=axis, keepdims=keepdims)
 
 
@@ -125,7 +125,7 @@ UFUNCS.update({
     np.vecdot: as_computed(np.vecdot, lambda a, b: np.sum(conj(a) * b, axis=-1)),
 })  # fmt: skip
 CONSTANT.add(np.spacing)
-FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and getattr(np, u.__name__, None) is u]
+FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and u is vars(np).get(u.__name__, ())]
 REDUCTIONS.update({(u, "reduce"): _reduce(u) for u in FOLDS if (u, "reduce") not in REDUCTIONS})
 REDUCTIONS.update({(u, "accumulate"): _accumulate(u) for u in FOLDS if (u, "accumulate") not in REDUCTIONS})
 REDUCTIONS.update({(u, "reduceat"): _reduceat(u) for u in FOLDS})

@@ -16,8 +16,8 @@ from effgrad.arrays.value import Smooth, Tracer, constant, plain, released
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
 from effgrad.modes.batched import Batch
-from effgrad.primitives.batching import Value
 from effgrad.trees import Structure, flatten
+from effgrad.vocabulary import Value
 
 P = ParamSpec("P")
 # An axis, None for an argument that all members share, or containers of them.

@@ -30,21 +30,22 @@ from effgrad.primitives.special.elementary import (
     unknown,
 )  # fmt: skip
 from effgrad.primitives.special.parameters import kve_order
+from effgrad.vocabulary import Function, Value
 
 # Bessel functions: chapter 10.
 
 
-def _bessel(function: Any, below: int, above: int, scale: complex = 0.0) -> Any:
+def _bessel(function: Function, below: int, above: int, scale: complex = 0.0) -> Function:
     """The partial of f(v, x) exp(scale x), where f' is half of `below` f(v - 1) and `above` f(v + 1)."""
 
-    def partial(y: Any, v: Any, x: Any) -> Any:
+    def partial(y: Value, v: Value, x: Value) -> Value:
         slope = (below * function(v - 1, x) + above * function(v + 1, x)) / 2
         return slope + scale * y if scale else slope
 
     return partial
 
 
-def _struve_term(v: Any, x: Any) -> Any:
+def _struve_term(v: Value, x: Value) -> Value:
     return (x / 2) ** v / (SQRT_PI * sp.gamma(v + 1.5))
 
 
@@ -97,10 +98,10 @@ enter({
 })  # fmt: skip
 
 
-def _spherical(function: Any, below: int, above: int) -> Primitive:
+def _spherical(function: Function, below: int, above: int) -> Primitive:
     """The primitive of a spherical Bessel function: its derivative from its neighbours, regular at 0."""
 
-    def partial(y: Any, n: Any, x: Any) -> Any:
+    def partial(y: Value, n: Value, x: Value) -> Value:
         lower, upper = primitive(order_below(n), x), primitive(n + 1, x)
         return (below * n * lower + above * (n + 1) * upper) / (2 * n + 1)
 
@@ -114,17 +115,17 @@ spherical_in = _spherical(sp.spherical_in, 1, 1)
 spherical_kn = _spherical(sp.spherical_kn, -1, -1)
 
 
-def _of_spherical(primitive: Primitive) -> Any:
-    def rule(n: Any, z: Any, derivative: bool = False) -> Any:
+def _of_spherical(primitive: Primitive) -> Function:
+    def rule(n: Value, z: Value, derivative: bool = False) -> Value:
         return primitive.partials[1](None, n, z) if derivative else primitive(n, z)
 
     return rule
 
 
-def _riccati(spherical: Primitive) -> Any:
+def _riccati(spherical: Primitive) -> Function:
     """x f(k, x) for k up to n, and its derivatives."""
 
-    def rule(n: int, x: Any) -> tuple[Any, Any]:
+    def rule(n: int, x: Value) -> tuple[Value, Value]:
         orders = np.arange(n + 1)
         values = spherical(orders, x)
         return x * values, values + x * spherical.partials[1](None, orders, x)
@@ -137,10 +138,10 @@ def _riccati(spherical: Primitive) -> Any:
 _COEFFICIENTS = np.cumprod([0.25, *(0.25 / (k * k) for k in range(2, 12))]).tolist()
 
 
-def _rest_over(function: Any, sign: int) -> Any:
+def _rest_over(function: Function, sign: int) -> Function:
     """`sign` (f(x) - 1) / x for the Bessel functions of order 0."""
 
-    def series(x: Any) -> Any:
+    def series(x: Value) -> Value:
         z, total = sign * x * x, _COEFFICIENTS[-1]
         for coefficient in _COEFFICIENTS[-2::-1]:
             total = coefficient + z * total
@@ -151,7 +152,7 @@ def _rest_over(function: Any, sign: int) -> Any:
     )  # fmt: skip
 
 
-def _modfresnel(sign: int) -> tuple[Any, Any]:
+def _modfresnel(sign: int) -> tuple[Value, Value]:
     """The Fresnel integral from x to infinity, and a multiple of it, which is erfcx on a diagonal."""
     turn = np.exp(-0.25j * np.pi * sign).item()
     return (
@@ -177,7 +178,7 @@ enter_parts({
 # Airy functions: chapter 9.
 
 
-def _root(x: Any) -> Any:
+def _root(x: Value) -> Value:
     """The derivative of 2/3 x**1.5, by which `airye` scales; its functions of growing size are not scaled left of 0."""
     if is_complex(x):
         return np.sqrt(x)
@@ -201,7 +202,7 @@ enter_parts({
 # Kelvin functions: section 10.61. Both pairs f + i g solve w'' + w' / x = i w.
 
 
-def _over(y: Any, x: Any, at_0: complex) -> Any:
+def _over(y: Value, x: Value, at_0: complex) -> Value:
     zero = plain(x) == 0
     return np.where(zero, at_0, y / np.where(zero, 1.0, x))
 
@@ -227,7 +228,7 @@ enter_parts({
 # Functions given with their derivatives.
 
 
-def _solution(function: Any, second: Any, step: float = 1.0) -> Any:
+def _solution(function: Any, second: Function, step: float = 1.0) -> Value:
     """The parts of a pair of a function of its last argument, in `step`s, and its derivative."""
     constants = (unknown,) * (function.nin - 1)
     return (
@@ -236,26 +237,26 @@ def _solution(function: Any, second: Any, step: float = 1.0) -> Any:
     )
 
 
-def _mathieu(function: Any, characteristic: Any) -> Any:
-    def second(y: Any, slope: Any, m: Any, q: Any, x: Any) -> Any:
+def _mathieu(function: Function, characteristic: Any) -> Value:
+    def second(y: Value, slope: Any, m: Value, q: Value, x: Value) -> Value:
         return (2 * q * sp.cosdg(2 * x) - characteristic(m, q)) * y
 
     return _solution(function, second, np.pi / 180)
 
 
-def _modified_mathieu(function: Any, characteristic: Any) -> Any:
-    def second(y: Any, slope: Any, m: Any, q: Any, x: Any) -> Any:
+def _modified_mathieu(function: Function, characteristic: Any) -> Value:
+    def second(y: Value, slope: Any, m: Value, q: Value, x: Value) -> Value:
         return (characteristic(m, q) - 2 * q * np.cosh(2 * x)) * y
 
     return _solution(function, second)
 
 
-def _spheroidal(function: Any, value: Any) -> Any:
+def _spheroidal(function: Function, value: Value) -> Value:
     """Section 30.2; an oblate radial function is the prolate one of an imaginary argument and an imaginary c."""
     oblate, angular = function.__name__.startswith("obl"), "ang" in function.__name__
     sign = 1 if oblate and not angular else -1
 
-    def second(y: Any, slope: Any, m: Any, n: Any, c: Any, *rest: Any) -> Any:
+    def second(y: Value, slope: Any, m: Value, n: Value, c: Value, *rest: Value) -> Value:
         x = rest[-1]
         eigenvalue = rest[0] if len(rest) == 2 else value(m, n, c)
         weight = 1 + sign * x * x
@@ -288,21 +289,21 @@ enter_parts({
 # Legendre functions: chapter 14; on the sphere by their ladder operators, which are regular at the poles.
 
 
-def _legendre_slope(y: Any, m: Any, v: Any, x: Any) -> Any:
+def _legendre_slope(y: Value, m: Value, v: Value, x: Value) -> Value:
     return ((v + 1) * x * y - (v - m + 1) * sp.lpmv(m, v + 1, x)) / (1 - x * x)
 
 
 enter({sp.lpmv: (unknown, unknown, _legendre_slope)})
 
 
-def _polar_value(n: Any, m: Any, theta: Any) -> Any:
+def _polar_value(n: Value, m: Value, theta: Value) -> Value:
     return scipy.special.sph_harm_y(n, m, theta, 0.0).real
 
 
-def _polar_slope(y: Any, n: Any, m: Any, theta: Any) -> Any:
+def _polar_slope(y: Value, n: Value, m: Value, theta: Value) -> Value:
     n, m = plain(n), plain(m)
 
-    def ladder(size: Any, m: Any) -> Any:
+    def ladder(size: Value, m: Value) -> Value:
         inside = np.abs(m) <= n
         return np.sqrt(np.where(inside, size, 0.0)) * polar(n, np.where(inside, m, 0), theta)
 
@@ -315,19 +316,19 @@ def _polar_slope(y: Any, n: Any, m: Any, theta: Any) -> Any:
 polar: Primitive = special(_polar_value, unknown, unknown, _polar_slope)
 
 
-def _sph_legendre_p(n: Any, m: Any, theta: Any, *, diff_n: int = 0) -> Any:
+def _sph_legendre_p(n: Value, m: Value, theta: Value, *, diff_n: int = 0) -> Value:
     if diff_n:
         raise NoRule("scipy.special.sph_legendre_p with diff_n has no derivative rule: differentiate its values")
     return np.stack([polar(n, m, theta)])
 
 
-def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
+def _sph_harm_y(n: Value, m: Value, theta: Value, phi: Value, *, diff_n: int = 0) -> Value:
     if diff_n:
         raise NoRule("scipy.special.sph_harm_y with diff_n has no derivative rule: differentiate its values")
     return polar(n, m, theta) * np.exp(1j * m * phi)
 
 
-def _sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
+def _sph_harm_y_all(n: int, m: int, theta: Value, phi: Value, *, diff_n: int = 0) -> Value:
     ndim = max(np.ndim(plain(theta)), np.ndim(plain(phi)))
     degrees = np.reshape(np.arange(n + 1), (-1, 1) + (1,) * ndim)
     orders = np.reshape(np.concatenate([np.arange(m + 1), np.arange(-m, 0)]), (-1,) + (1,) * ndim)
@@ -335,7 +336,7 @@ def _sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) ->
     return np.where(inside, _sph_harm_y(degrees, np.where(inside, orders, 0), theta, phi, diff_n=diff_n), 0.0)
 
 
-def _legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
+def _legendre_p(n: Value, z: Value, *, diff_n: int = 0) -> Value:
     """The Legendre polynomial and its first derivatives, which are Gegenbauer polynomials."""
     rows, factor = [], 1.0
     for k in range(diff_n + 1):
@@ -344,7 +345,7 @@ def _legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
     return np.stack(rows)
 
 
-def _legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:
+def _legendre_p_all(n: int, z: Value, *, diff_n: int = 0) -> Value:
     return _legendre_p(np.reshape(np.arange(n + 1), (-1,) + (1,) * np.ndim(plain(z))), z, diff_n=diff_n)
 
 

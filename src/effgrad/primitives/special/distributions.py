@@ -25,64 +25,65 @@ from effgrad.primitives.special.elementary import (
     unknown,
 )  # fmt: skip
 from effgrad.primitives.special.parameters import beta_shapes, f_degrees, gamma_shape, student_degrees
+from effgrad.vocabulary import Function, Partial, Value
 
 
-def _student_density(v: Any, x: Any) -> Any:
+def _student_density(v: Value, x: Value) -> Value:
     return np.exp(-(v + 1) / 2 * np.log1p(x * x / v) - sp.betaln(0.5, v / 2)) / np.sqrt(v)
 
 
-def _f_density(m: Any, n: Any, x: Any) -> Any:
+def _f_density(m: Value, n: Value, x: Value) -> Value:
     # Of m x / (m x + n), which has a beta distribution.
     u = m * x / (m * x + n)
     return beta_density(m / 2, n / 2, u) * m * n / (m * x + n) ** 2
 
 
-def _poisson_mass(k: Any, m: Any) -> Any:
+def _poisson_mass(k: Value, m: Value) -> Value:
     k = np.floor(plain(k))
     return np.exp(sp.xlogy(k, m) - m - sp.gammaln(k + 1))
 
 
-def _binomial(k: Any, n: Any, p: Any) -> Any:
+def _binomial(k: Value, n: Value, p: Value) -> Value:
     # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p)
     k = np.floor(plain(k))
     return beta_density(k + 1, n - k, p)
 
 
-def _negative_binomial(k: Any, n: Any, p: Any) -> Any:
+def _negative_binomial(k: Value, n: Value, p: Value) -> Value:
     k = np.floor(plain(k))
     return beta_density(n, k + 1, p)
 
 
-def noncentral_chi2_density(x: Any, v: Any, nc: Any) -> Any:
+def noncentral_chi2_density(x: Value, v: Value, nc: Any) -> Value:
     return gamma_density(v / 2, x / 2) / 2 * np.exp(-nc / 2) * sp.hyp0f1(v / 2, nc * x / 4)
 
 
-def _ncf_density(m: Any, n: Any, nc: Any, x: Any) -> Any:
+def _ncf_density(m: Value, n: Value, nc: Any, x: Value) -> Value:
     a, b, c, u = m / 2, n / 2, nc / 2, m * x / (m * x + n)
     return beta_density(a, b, u) * np.exp(-c) * sp.hyp1f1(a + b, a, c * u) * m * n / (m * x + n) ** 2
 
 
-def _ncf_noncentrality(m: Any, n: Any, nc: Any, x: Any) -> Any:
+def _ncf_noncentrality(m: Value, n: Value, nc: Any, x: Value) -> Value:
     a, b, c, u = m / 2, n / 2, nc / 2, m * x / (m * x + n)
     first = np.exp(sp.xlogy(a, u) + sp.xlog1py(b, -u) - sp.betaln(a, b) - c) / a
     return -first / 2 * sp.hyp1f1(a + b, a + 1, c * u)
 
 
-def _kolmogorov_slope(x: Any) -> Any:
+def _kolmogorov_slope(x: Value) -> Value:
     """The derivative of the sum of 2 (-1)**(k-1) exp(-2 k² x²), and near 0 of its theta transform."""
 
-    def near_0(x: Any) -> Any:
+    def near_0(x: Value) -> Value:
         z = np.pi**2 / (8 * x * x)
         return SQRT_2PI / (x * x) * sum((1 - 2 * k * k * z) * np.exp(-k * k * z) for k in (1, 3, 5, 7))
 
-    def far(x: Any) -> Any:
+    def far(x: Value) -> Value:
         return 8 * x * sum((-1) ** k * k * k * np.exp(-2 * k * k * x * x) for k in range(1, 7))
 
     x = np.where(plain(x) < 0.03, 0.03, x)  # where it is 0, to the last digit
     return piecewise(plain(x) < 1, x, 0.5, near_0, 2.0, far)
 
 
-def _tukey_density(y: Any, shape: Any) -> Any:
+def _tukey_density(y: Value, shape: Value) -> Value:
     return 1 / (y ** (shape - 1) + (1 - y) ** (shape - 1))
 
 
@@ -116,28 +117,28 @@ NEGATIVE_BINOMIAL_COUNT = (
 )
 
 
-def _rising(slopes: Any) -> tuple[Any, ...]:
+def _rising(slopes: Any) -> tuple[Value, ...]:
     return tuple(slope if slope is unknown else _of_arguments(slope) for slope in slopes)
 
 
-def _of_arguments(slope: Any) -> Any:
+def _of_arguments(slope: Any) -> Function:
     return lambda y, *args: slope(*args)
 
 
-def _falling(slopes: Any) -> tuple[Any, ...]:
+def _falling(slopes: Any) -> tuple[Value, ...]:
     """The partials of the complement of a distribution function."""
     return tuple(slope if slope is unknown else _negative(slope) for slope in slopes)
 
 
-def _negative(slope: Any) -> Any:
+def _negative(slope: Any) -> Function:
     return lambda y, *args: -slope(*args)
 
 
-def _inverse(partials: Any, place: int) -> tuple[Any, ...]:
+def _inverse(partials: Any, place: int) -> tuple[Value, ...]:
     """The partials of the inverse in one argument, which has the function's value in that place."""
 
-    def rule(index: int) -> Any:
-        def partial(y: Any, *args: Any) -> Any:
+    def rule(index: int) -> Value:
+        def partial(y: Value, *args: Value) -> Value:
             args = (*args[:place], y, *args[place + 1 :])
             slope = partials[place](None, *args)
             return 1 / slope if index == place else -partials[index](None, *args) / slope
@@ -147,10 +148,10 @@ def _inverse(partials: Any, place: int) -> tuple[Any, ...]:
     return tuple(map(rule, range(len(partials))))
 
 
-def _from_zero(partials: tuple[Any, ...]) -> tuple[Any, ...]:
+def _from_zero(partials: tuple[Partial, ...]) -> tuple[Value, ...]:
     """The partials of an inverse in a count that is taken as 0 where it would be less: there it is constant."""
 
-    def clipped(partial: Any) -> Any:
+    def clipped(partial: Value) -> Function:
         return lambda y, *args: np.where(plain(y) == 0, 0.0, partial(y, *args))
 
     return tuple(partial if partial is unknown else clipped(partial) for partial in partials)

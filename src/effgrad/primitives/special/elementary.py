@@ -27,12 +27,13 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.machine_code import EXPIT, XLOGY, Code, library
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.primitives.reduction import logsumexp
+from effgrad.vocabulary import Axis, Function, Option, Partial, Value
 
 
 class _Compiled:
     """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
 
 
@@ -40,7 +41,7 @@ sp = _Compiled()
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
 
 
-def unknown(*_: Any) -> Any:
+def unknown(*_: Value) -> Any:
     """Stands for a partial for which no rule is known."""
 
 
@@ -53,7 +54,7 @@ class Row(NamedTuple):
 
 
 def special(
-    function: Any, *partials: Any, name: str = "", code: Code | None = None, otherwise: Any = None
+    function: Function, *partials: Partial, name: str = "", code: Code | None = None, otherwise: Function | None = None
 ) -> Primitive:
     """An elementwise primitive some of whose partials are `unknown`.
 
@@ -68,20 +69,20 @@ def special(
 _NUMPYS: dict[type, Any] = {float: np.float64, int: np.int64}
 
 
-def _of_numpy(partial: Any) -> Any:
+def _of_numpy(partial: Partial) -> Value:
     """A partial of NumPy's numbers in place of Python's, whose division by zero is an error."""
     if not callable(partial):
         return partial
 
     @functools.wraps(partial)
-    def rule(y: Any, *args: Any) -> Any:
+    def rule(y: Value, *args: Value) -> Value:
         return partial(y, *[_NUMPYS[type(x)](x) if type(x) in _NUMPYS else x for x in args])
 
     return rule
 
 
-def _refused(name: str, index: int) -> Any:
-    def partial(*_: Any) -> Any:
+def _refused(name: str, index: int) -> Function:
+    def partial(*_: Value) -> Any:
         raise NoRule(
             f"scipy.special.{name} has no derivative rule in its argument number {index + 1}; "
             "effgrad.stop_gradient(argument) makes it a constant"
@@ -90,10 +91,10 @@ def _refused(name: str, index: int) -> Any:
     return partial
 
 
-def real_only(name: str, partial: Any) -> Any:
+def real_only(name: str, partial: Function) -> Function:
     """A partial that holds for real arguments alone: the function is not holomorphic, or its rule is not."""
 
-    def rule(*args: Any) -> Any:
+    def rule(*args: Value) -> Value:
         require_real(args[-1], f"scipy.special.{name}")
         return partial(*args)
 
@@ -106,7 +107,7 @@ PARTS: dict[Any, tuple[Primitive, ...]] = {}
 _PART: dict[str, Any] = {}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Value:
     if name in _PART:
         return _PART[name]
     raise AttributeError(name)
@@ -120,15 +121,15 @@ def enter(table: dict[Any, Any]) -> None:
         UFUNCS[function] = SPECIAL[function] = special(function, *partials, code=code, otherwise=otherwise)
 
 
-def enter_parts(table: dict[Any, tuple[Any, ...]]) -> None:
+def enter_parts(table: dict[Any, tuple[Value, ...]]) -> None:
     """Enter ufuncs that return several numbers with a tuple of partials for each."""
     for function, parts in table.items():
         PARTS[function] = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
         UFUNCS[function] = _several(PARTS[function])
 
 
-def _part(function: Any, index: int) -> Any:
-    def part(*args: Any) -> Any:
+def _part(function: Function, index: int) -> Function:
+    def part(*args: Value) -> Value:
         return function(*args)[index]
 
     part.__name__ = f"{function.__name__}_{index}"
@@ -136,11 +137,11 @@ def _part(function: Any, index: int) -> Any:
     return part
 
 
-def _several(parts: tuple[Primitive, ...]) -> Any:
+def _several(parts: tuple[Primitive, ...]) -> Function:
     return lambda *args: tuple(part(*args) for part in parts)
 
 
-def piecewise(condition: Any, x: Any, inside: Any, then: Any, outside: Any, otherwise: Any) -> Any:
+def piecewise(condition: Value, x: Value, inside: Any, then: Function, outside: Any, otherwise: Function) -> Value:
     """`then(x)` where the condition holds, else `otherwise(x)`; each sees a harmless number where the other counts."""
     return np.where(condition, then(np.where(condition, x, inside)), otherwise(np.where(condition, outside, x)))
 
@@ -148,26 +149,26 @@ def piecewise(condition: Any, x: Any, inside: Any, then: Any, outside: Any, othe
 # Gamma and beta functions: chapters 5 and 8.
 
 
-def _rgamma(y: Any, x: Any) -> Any:
+def _rgamma(y: Value, x: Value) -> Value:
     # 1/gamma is entire; left of 1/2 the reflection formula avoids the poles of digamma.
-    def reflected(x: Any) -> Any:
+    def reflected(x: Value) -> Value:
         z = 1 - x
         return sp.gamma(z) * (np.cos(np.pi * x) - sp.digamma(z) * np.sin(np.pi * x) / np.pi)
 
     return piecewise(np.real(plain(x)) < 0.5, x, 0.0, reflected, 1.0, lambda x: -sp.rgamma(x) * sp.digamma(x))
 
 
-def gamma_density(a: Any, x: Any) -> Any:
+def gamma_density(a: Value, x: Value) -> Value:
     """The partial of `gammainc(a, x)` in `x`."""
     return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
 
 
-def beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: Value, b: Value, x: Value) -> Value:
     """The partial of `betainc(a, b, x)` in `x`."""
     return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
 
 
-def _xlogy_second(y: Any, a: Any, b: Any) -> Any:
+def _xlogy_second(y: Value, a: Value, b: Value) -> Value:
     corner = (plain(a) == 0) & (plain(b) == 0)
     return np.where(corner, 0.0, a / np.where(corner, 1.0, b))
 
@@ -179,7 +180,7 @@ FAR = 10.0
 _INVERSE_POWERS = np.cumprod([1.0, *(k + 0.5 for k in range(1, 15))]).tolist()
 
 
-def _inverse_powers(x: Any, sign: float) -> Any:
+def _inverse_powers(x: Value, sign: float) -> Value:
     z = sign / (x * x)
     total = _INVERSE_POWERS[-1]
     for coefficient in _INVERSE_POWERS[-2::-1]:
@@ -187,7 +188,7 @@ def _inverse_powers(x: Any, sign: float) -> Any:
     return total
 
 
-def erfcx_slope(x: Any) -> Any:
+def erfcx_slope(x: Value) -> Value:
     """The derivative of `erfcx`."""
     return piecewise(
         (np.abs(plain(x)) > FAR) & (np.real(plain(x)) >= 0),
@@ -196,7 +197,7 @@ def erfcx_slope(x: Any) -> Any:
     )  # fmt: skip
 
 
-def _dawsn(y: Any, x: Any) -> Any:
+def _dawsn(y: Value, x: Value) -> Value:
     # Toward the imaginary axis the function grows, and nothing cancels.
     real, imag = np.abs(np.real(plain(x))), np.abs(np.imag(plain(x)))
     return piecewise(
@@ -205,11 +206,11 @@ def _dawsn(y: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
-def over_normal_density(x: Any) -> Any:
+def over_normal_density(x: Value) -> Value:
     return SQRT_2PI * np.exp(x * x / 2)
 
 
-def _voigt_slope(x: Any, sigma: Any, gamma: Any) -> Any:
+def _voigt_slope(x: Value, sigma: Value, gamma: Value) -> Value:
     # The profile is the real part of erfcx(z) / (sigma sqrt(2 pi)).
     z = (gamma - 1j * x) / (sigma * np.sqrt(2).item())
     return erfcx_slope(z) / (2 * SQRT_PI)
@@ -218,36 +219,36 @@ def _voigt_slope(x: Any, sigma: Any, gamma: Any) -> Any:
 # Orders and degrees are constants.
 
 
-def order_below(order: Any) -> Any:
+def order_below(order: Option) -> Value:
     """The order of the next polynomial or function down; at 0 the factor before it is 0."""
     order = plain(order)
     return np.where(order == 0, order, order - 1)[()]
 
 
-def _from_one(order: Any) -> Any:
+def _from_one(order: Option) -> Value:
     return (plain(order) != 0) * 1.0
 
 
-def _expn(y: Any, n: Any, x: Any) -> Any:
+def _expn(y: Value, n: Value, x: Value) -> Value:
     n = plain(n)
     return np.where(n == 0, -(1 + 1 / x) * np.exp(-x) / x, -sp.expn(order_below(n), x))
 
 
-def _spence(y: Any, x: Any) -> Any:
+def _spence(y: Value, x: Value) -> Value:
     return piecewise(
         np.abs(plain(x) - 1) < 0.1, x, 1.0, lambda x: -sp.hyp2f1(1.0, 1.0, 2.0, 1 - x),
         2.0, lambda x: np.log(x) / (1 - x),
     )  # fmt: skip
 
 
-def _sinhc(x: Any) -> Any:
+def _sinhc(x: Value) -> Value:
     if is_complex(x):
         zero = plain(x) == 0
         return np.where(zero, 1.0, np.sinh(x) / np.where(zero, 1.0, x))
     return (sp.exprel(x) + sp.exprel(-x)) / 2
 
 
-def _relative_exponential(x: Any) -> Any:
+def _relative_exponential(x: Value) -> Value:
     """The derivative of `exprel`. Of large numbers, SciPy's `hyp1f1` does not return."""
     return piecewise(
         np.abs(plain(x)) < 2, x, 0.0, lambda x: sp.hyp1f1(2.0, 3.0, x) / 2,
@@ -255,12 +256,12 @@ def _relative_exponential(x: Any) -> Any:
     )  # fmt: skip
 
 
-def boxcox_power(log: Any, power: Any) -> Any:
+def boxcox_power(log: Value, power: Value) -> Value:
     """The partial of `boxcox` in the power, from the logarithm of its argument; regular at power 0."""
     return log**2 * _relative_exponential(power * log)
 
 
-def _log_inv_boxcox(x: Any, power: Any) -> Any:
+def _log_inv_boxcox(x: Value, power: Value) -> Value:
     """The logarithm of `inv_boxcox(x, power)`: that of 1 + power x, over power."""
     t = power * x
     ratio = piecewise(
@@ -269,24 +270,24 @@ def _log_inv_boxcox(x: Any, power: Any) -> Any:
     return x * ratio
 
 
-def _pseudo_huber_scale(y: Any, scale: Any, r: Any) -> Any:
+def _pseudo_huber_scale(y: Value, scale: Value, r: Value) -> Value:
     # 2 scale (s - 1) - r**2 / (scale s), without the cancellation for small r.
     q = (r / scale) ** 2
     s = np.sqrt(1 + q)
     return scale * q * q / (s * (s + 1) ** 2)
 
 
-def _huber(y: Any, scale: Any, r: Any) -> Any:
+def _huber(y: Value, scale: Value, r: Value) -> Value:
     inside = np.abs(plain(r)) <= plain(scale)
     return np.where(inside, r, scale * np.sign(plain(r)))
 
 
-def _huber_scale(y: Any, scale: Any, r: Any) -> Any:
+def _huber_scale(y: Value, scale: Value, r: Value) -> Value:
     inside = np.abs(plain(r)) <= plain(scale)
     return np.where(inside, 0.0, np.abs(r) - scale)
 
 
-def normal_density(x: Any) -> Any:
+def normal_density(x: Value) -> Value:
     return np.exp(-x * x / 2) / SQRT_2PI
 
 
@@ -430,7 +431,7 @@ hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 
 _BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
 
 
-def _zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+def _zeta(x: Value, q: Value = None, out: Option = None) -> Value:
     if plain(x) is x:
         return hurwitz(x, 1.0 if q is None else q)
     if q is not None:
@@ -439,17 +440,17 @@ def _zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     return _riemann(x, 1)
 
 
-def _riemann(x: Any, first: int) -> Any:
+def _riemann(x: Value, first: int) -> Value:
     """The sum of k**-x from `first` on, 1 or 2."""
 
-    def reflected(x: Any) -> Any:
+    def reflected(x: Value) -> Value:
         whole = 2 * (2 * np.pi) ** (x - 1) * np.sin(np.pi / 2 * x) * sp.gamma(1 - x) * _summed_zeta(1 - x, 1)
         return whole - (first - 1)
 
     return piecewise(plain(x) < 0, x, -0.5, reflected, 2.0, lambda x: _summed_zeta(x, first))
 
 
-def _summed_zeta(x: Any, q: Any) -> Any:
+def _summed_zeta(x: Value, q: Value) -> Value:
     """The sum over k of (q + k)**-x by the formula of Euler and Maclaurin, section 25.11 there, in x as well."""
     terms = 12
     last = q + terms
@@ -462,49 +463,49 @@ def _summed_zeta(x: Any, q: Any) -> Any:
     return total
 
 
-def _polygamma(n: Any, x: Any) -> Any:
+def _polygamma(n: Value, x: Value) -> Value:
     return polygamma(n, x)
 
 
-def _lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+def _lambertw(z: Value, k: Value = 0, tol: float = 1e-8) -> Value:
     return lambert(z, k, tol)
 
 
 lambert: Primitive = special(scipy.special.lambertw, lambda y, z, k, tol: np.exp(-y) / (1 + y), unknown, unknown)
 
 
-def _diric(x: Any, n: int) -> Any:
+def _diric(x: Value, n: int) -> Value:
     return sp.eval_chebyu(n - 1, np.cos(x / 2)) / n
 
 
-def _multigammaln(a: Any, d: Any) -> Any:
+def _multigammaln(a: Value, d: Value) -> Value:
     terms = sum(sp.gammaln(a - j / 2) for j in range(int(d)))
     return terms + d * (d - 1) / 4 * np.log(np.pi).item()
 
 
-def _softmax(x: Any, axis: Any = None) -> Any:
+def _softmax(x: Value, axis: Axis = None) -> Value:
     return np.exp(_log_softmax(x, axis))
 
 
-def _log_softmax(x: Any, axis: Any = None) -> Any:
+def _log_softmax(x: Value, axis: Axis = None) -> Value:
     return x - logsumexp(x, axis=axis, keepdims=True)
 
 
-def _softplus(x: Any, **options: Any) -> Any:
+def _softplus(x: Value, **options: Option) -> Value:
     return np.logaddexp(0.0, x, **options)
 
 
-def _factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+def _factorial(n: Value, exact: bool = False, extend: str = "zero") -> Value:
     _refuse_exact("factorial", exact)
     return np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
 
 
-def _comb(n: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+def _comb(n: Value, k: Value, *, exact: bool = False, repetition: bool = False) -> Value:
     _refuse_exact("comb", exact)
     return sp.binom(n + k - 1 if repetition else n, k)
 
 
-def _perm(n: Any, k: Any, exact: bool = False) -> Any:
+def _perm(n: Value, k: Value, exact: bool = False) -> Value:
     _refuse_exact("perm", exact)
     return sp.poch(n - k + 1, k)
 

@@ -13,19 +13,20 @@ import numpy as np
 from effgrad.arrays.value import UFUNCS, plain
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.elementary import enter, enter_parts, sp, special
+from effgrad.vocabulary import Value
 
 # What is left of the series is the sixth power of the distance of the arguments.
 DUPLICATIONS = 7
 
 
-def _duplicated(*args: Any) -> tuple[Any, list[Any]]:
+def _duplicated(*args: Value) -> tuple[Any, list[Value]]:
     """The square roots of the first three arguments, and the arguments closer to each other."""
     x, y, z = roots = [np.sqrt(a) for a in args[:3]]
     shift = x * y + y * z + z * x
     return roots, [(a + shift) / 4 for a in args]
 
 
-def _rf(x: Any, y: Any, z: Any) -> Any:
+def _rf(x: Value, y: Value, z: Value) -> Value:
     args = [x, y, z]
     for _ in range(DUPLICATIONS):
         _, args = _duplicated(*args)
@@ -36,7 +37,7 @@ def _rf(x: Any, y: Any, z: Any) -> Any:
     return (1 - e2 / 10 + e3 / 14 + e2 * e2 / 24 - 3 * e2 * e3 / 44) / np.sqrt(mean)
 
 
-def _rc(x: Any, y: Any) -> Any:
+def _rc(x: Value, y: Value) -> Value:
     # Cauchy's principal value left of 0.
     negative = (np.real(plain(y)) < 0) & (np.imag(plain(y)) == 0)
     gap = np.where(negative, x - y, 1.0)
@@ -45,12 +46,12 @@ def _rc(x: Any, y: Any) -> Any:
     return np.where(negative, np.sqrt(x / gap), 1.0) * sp.hyp2f1(0.5, 0.5, 1.5, 1 - inside) / np.sqrt(positive)
 
 
-def _series(mean: Any, e2: Any, e3: Any, e4: Any, e5: Any) -> Any:
+def _series(mean: Value, e2: Any, e3: Any, e4: Any, e5: Any) -> Value:
     total = 1 - 3 * e2 / 14 + e3 / 6 + 9 * e2 * e2 / 88 - 3 * e4 / 22 - 9 * e2 * e3 / 52 + 3 * e5 / 26
     return total / 4**DUPLICATIONS / (mean * np.sqrt(mean))
 
 
-def _rd(x: Any, y: Any, z: Any) -> Any:
+def _rd(x: Value, y: Value, z: Value) -> Value:
     args, total = [x, y, z], 0.0
     for power in range(DUPLICATIONS):
         roots, closer = _duplicated(*args)
@@ -63,7 +64,7 @@ def _rd(x: Any, y: Any, z: Any) -> Any:
     return total + _series(mean, ab - 6 * cc, (3 * ab - 8 * cc) * c, 3 * (ab - cc) * cc, ab * cc * c)
 
 
-def _rj(x: Any, y: Any, z: Any, p: Any) -> Any:
+def _rj(x: Value, y: Value, z: Value, p: Value) -> Value:
     args, total, gaps = [x, y, z, p], 0.0, (p - x) * (p - y) * (p - z)
     for power in range(DUPLICATIONS):
         roots, closer = _duplicated(*args)
@@ -80,7 +81,7 @@ def _rj(x: Any, y: Any, z: Any, p: Any) -> Any:
     return total + _series(mean, e2, abc + 2 * e2 * d + 4 * d * dd, (2 * abc + e2 * d + 3 * d * dd) * d, abc * dd)
 
 
-def _rg(x: Any, y: Any, z: Any) -> Any:
+def _rg(x: Value, y: Value, z: Value) -> Value:
     return (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
 
 
@@ -90,7 +91,7 @@ UFUNCS.update({sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _r
 # Complete integrals, as hypergeometric functions of the parameter.
 
 
-def _e_below_1(rest: Any) -> Any:
+def _e_below_1(rest: Value) -> Value:
     return sp.ellipe(1 - rest)
 
 
@@ -98,10 +99,10 @@ def _e_below_1(rest: Any) -> Any:
 e_below_1: Primitive = special(_e_below_1, lambda y, rest: (sp.ellipkm1(rest) - y) / (2 * (1 - rest)))
 
 
-def _k_slope(m: Any, rest: Any) -> Any:
+def _k_slope(m: Value, rest: Value) -> Value:
     """The derivative of the complete elliptic integral in its parameter m = 1 - rest."""
 
-    def near_1(rest: Any) -> Any:
+    def near_1(rest: Value) -> Value:
         # (E - rest K) / (2 m rest), which cancels for small m alone
         return (e_below_1(rest) - rest * sp.ellipkm1(rest)) / (2 * (1 - rest) * rest)
 
@@ -112,33 +113,33 @@ def _k_slope(m: Any, rest: Any) -> Any:
     )
 
 
-def _e_slope(m: Any) -> Any:
+def _e_slope(m: Value) -> Value:
     return -np.pi / 8 * sp.hyp2f1(0.5, 1.5, 2.0, m)
 
 
 # Incomplete integrals: those of an amplitude within a quarter period, and half periods.
 
 
-def _reduced(phi: Any) -> tuple[Any, Any]:
+def _reduced(phi: Value) -> tuple[Value, Value]:
     turns = np.rint(plain(phi) / np.pi)
     return turns, phi - turns * np.pi
 
 
-def _f_parameter(y: Any, phi: Any, m: Any) -> Any:
+def _f_parameter(y: Value, phi: Value, m: Value) -> Value:
     turns, phi = _reduced(phi)
     s, c = np.sin(phi), np.cos(phi)
     inside = s**3 / 6 * sp.elliprd(c * c, 1.0, 1 - m * s * s)
     return inside if not np.any(turns) else inside + _periods(turns, lambda m: _k_slope(m, 1 - m), m)
 
 
-def _e_parameter(y: Any, phi: Any, m: Any) -> Any:
+def _e_parameter(y: Value, phi: Value, m: Value) -> Value:
     turns, phi = _reduced(phi)
     s, c = np.sin(phi), np.cos(phi)
     inside = -(s**3) / 6 * sp.elliprd(c * c, 1 - m * s * s, 1.0)
     return inside if not np.any(turns) else inside + _periods(turns, _e_slope, m)
 
 
-def _periods(turns: Any, slope: Any, m: Any) -> Any:
+def _periods(turns: Any, slope: Any, m: Value) -> Value:
     # No period counts at m = 1, where it is infinite.
     return np.where(turns == 0, 0.0, 2 * turns * slope(np.where(turns == 0, 0.5, m)))
 
@@ -153,7 +154,7 @@ enter({
 })  # fmt: skip
 
 
-def _agm(a: Any, b: Any) -> Any:
+def _agm(a: Value, b: Value) -> Value:
     """The partial of the arithmetic-geometric mean in its first argument."""
     # agm(a, b) = pi (a + b) / (4 K(1 - q)) with the ratio of the squares of the means q
     s = a + b
@@ -166,12 +167,12 @@ def _agm(a: Any, b: Any) -> Any:
 # Jacobi's elliptic functions: their amplitude is the inverse of the incomplete integral.
 
 
-def _amplitude_parameter(u: Any, m: Any) -> Any:
+def _amplitude_parameter(u: Value, m: Value) -> Value:
     _, _, dn, phi = sp.ellipj(u, m)
     return -dn * _f_parameter(None, phi, m)
 
 
-def _dn_parameter(y: Any, u: Any, m: Any) -> Any:
+def _dn_parameter(y: Value, u: Value, m: Value) -> Value:
     sn, cn, _, _ = sp.ellipj(u, m)
     return -sn * (sn + 2 * m * cn * _amplitude_parameter(u, m)) / (2 * y)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from effgrad.arrays.value import plain
 from effgrad.primitives.special.elementary import beta_density, gamma_density, sp
+from effgrad.vocabulary import Option, Value
 
 _POINTS, _WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(96))
 # What is smaller than exp(-40) of the whole does not count.
@@ -23,7 +24,7 @@ NOTHING = 40.0
 SHIFTS = 3
 
 
-def _integral(integrand: Any, exponent: Any, *args: Any, limit: Any = np.inf) -> Any:
+def _integral(integrand: Any, exponent: Value, *args: Value, limit: Option = np.inf) -> Value:
     """The integral from 0 to the limit of `integrand(s, *args)`, which falls as exp(-exponent(s, *args)) does."""
     reach: Any = 0.0
     for k in range(-40, 10):
@@ -37,9 +38,9 @@ def _integral(integrand: Any, exponent: Any, *args: Any, limit: Any = np.inf) ->
 # The incomplete gamma function: P(a, x), the integral of exp(a u - exp(u)) over u < log(x), over gamma(a); 8.2.
 
 
-def _below(a: Any, x: Any) -> Any:
+def _below(a: Value, x: Value) -> Value:
     """The partial of P in a where x < a, after the recurrence 8.8.11."""
-    total: Any = 0.0
+    total: Value = 0.0
     for k in range(SHIFTS):
         total = total + gamma_density(a + k + 1, x) * (np.log(x) - sp.digamma(a + k + 1))
     return total + x * gamma_density(a + SHIFTS, x) * _integral(
@@ -48,7 +49,7 @@ def _below(a: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
-def _above(a: Any, x: Any) -> Any:
+def _above(a: Value, x: Value) -> Value:
     """The partial of P in a where x > a."""
     return -x * gamma_density(a, x) * _integral(
         lambda s, a, x: (np.log(x) + s - sp.digamma(a)) * np.exp(a * s - x * np.expm1(s)),
@@ -56,7 +57,7 @@ def _above(a: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
-def gamma_shape(a: Any, x: Any) -> Any:
+def gamma_shape(a: Value, x: Value) -> Value:
     """The partial of `gammainc(a, x)` in `a`."""
     inside, lower = (plain(x) > 0) & (plain(x) < np.inf), plain(x) <= plain(a)
     here = np.where(inside, x, 1.0)
@@ -68,16 +69,16 @@ def gamma_shape(a: Any, x: Any) -> Any:
 # The incomplete beta function: I(a, b, x), the integral of t**a (1 - t)**b over logit(t) < logit(x); 8.17.
 
 
-def _log_ratio(s: Any, x: Any) -> Any:
+def _log_ratio(s: Value, x: Value) -> Value:
     """The loss of the logarithm of 1 - t when t goes from x by s down in its logit."""
     return np.log1p(x * np.expm1(-s))
 
 
-def _falling(s: Any, a: Any, b: Any, x: Any) -> Any:
+def _falling(s: Value, a: Value, b: Value, x: Value) -> Value:
     return a * s + (a + b) * _log_ratio(s, x)
 
 
-def _beta_below(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
+def _beta_below(a: Value, b: Value, x: Value, rest: Value) -> tuple[Value, Value]:
     """The partials in a and b where x is below the mean, after the recurrence 8.17.20; `rest` is 1 - x."""
     by_a, by_b, logs = 0.0, 0.0, (np.log(x), np.log(rest))
     for k in range(SHIFTS):
@@ -87,15 +88,15 @@ def _beta_below(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     a = a + SHIFTS
     density = np.exp(a * logs[0] + b * logs[1] - sp.betaln(a, b))
 
-    def in_a(s: Any, a: Any, b: Any, x: Any, log: Any) -> Any:
+    def in_a(s: Value, a: Value, b: Value, x: Value, log: Value) -> Value:
         drift = log - s - _log_ratio(s, x) - sp.digamma(a) + sp.digamma(a + b)
         return drift * np.exp(-_falling(s, a, b, x))
 
-    def in_b(s: Any, a: Any, b: Any, x: Any, log: Any) -> Any:
+    def in_b(s: Value, a: Value, b: Value, x: Value, log: Value) -> Value:
         drift = log - _log_ratio(s, x) - sp.digamma(b) + sp.digamma(a + b)
         return drift * np.exp(-_falling(s, a, b, x))
 
-    def falling(s: Any, a: Any, b: Any, x: Any, _: Any) -> Any:
+    def falling(s: Value, a: Value, b: Value, x: Value, _: Any) -> Value:
         return _falling(s, a, b, x)
 
     return (
@@ -104,7 +105,7 @@ def _beta_below(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     )
 
 
-def beta_shapes(a: Any, b: Any, x: Any, rest: Any = None) -> tuple[Any, Any]:
+def beta_shapes(a: Value, b: Value, x: Value, rest: Value = None) -> tuple[Value, Value]:
     """The partials of `betainc(a, b, x)` in `a` and in `b`; `rest` is 1 - x, where that is known better."""
     rest = 1 - x if rest is None else rest
     inside = (plain(x) > 0) & (plain(rest) > 0)
@@ -121,7 +122,7 @@ def beta_shapes(a: Any, b: Any, x: Any, rest: Any = None) -> tuple[Any, Any]:
 # Distributions made of them.
 
 
-def student_degrees(v: Any, x: Any) -> Any:
+def student_degrees(v: Value, x: Value) -> Value:
     """The partial of `stdtr(v, x)` in `v`."""
     zero = plain(x) == 0
     square = np.where(zero, 1.0, x) ** 2
@@ -130,11 +131,11 @@ def student_degrees(v: Any, x: Any) -> Any:
     return np.where(zero, 0.0, -np.sign(plain(x)) * partial / 2)
 
 
-def beta_density_of(a: Any, b: Any, x: Any, rest: Any) -> Any:
+def beta_density_of(a: Value, b: Value, x: Value, rest: Value) -> Value:
     return np.exp((a - 1) * np.log(x) + (b - 1) * np.log(rest) - sp.betaln(a, b))
 
 
-def f_degrees(m: Any, n: Any, x: Any) -> tuple[Any, Any]:
+def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
     """The partials of `fdtr(m, n, x)` in `m` and in `n`."""
     total = m * x + n
     u, rest = m * x / total, n / total
@@ -147,17 +148,17 @@ def f_degrees(m: Any, n: Any, x: Any) -> tuple[Any, Any]:
 # exp(-2 x sinh(t / 2)**2) cosh(v t); 10.32.9.
 
 
-def kve_order(v: Any, x: Any) -> Any:
+def kve_order(v: Value, x: Value) -> Value:
     """The partial of `kve(v, x)` in `v`: up and down from where the integrand is largest."""
     top = np.arcsinh(np.abs(plain(v)) / plain(x))
 
-    def part(sign: int) -> Any:
-        def integrand(s: Any, v: Any, x: Any, top: Any) -> Any:
+    def part(sign: int) -> Value:
+        def integrand(s: Value, v: Value, x: Value, top: Value) -> Value:
             t = top + sign * s
             fall = 2 * x * np.sinh(t / 2) ** 2
             return t * (np.exp(v * t - fall) - np.exp(-v * t - fall)) / 2
 
-        def exponent(s: Any, v: Any, x: Any, top: Any) -> Any:
+        def exponent(s: Value, v: Value, x: Value, top: Value) -> Value:
             return 2 * x * np.sinh(sign * s / 2) * np.sinh(top + sign * s / 2) - np.abs(v) * sign * s
 
         return _integral(integrand, exponent, v, x, top, limit=top if sign < 0 else np.inf)
