@@ -11,9 +11,9 @@ import scipy.special as sp
 from effgrad import NoRule, grad, jvp, kinks, stage
 from effgrad.arrays.value import UFUNCS
 from effgrad.primitives.special import bessel
-from effgrad.primitives.special import elementary as special
+from effgrad.primitives.special import definitions as special
 from effgrad.primitives.special.bessel import SPHEROIDAL
-from effgrad.primitives.special.elementary import PARTS, SPECIAL
+from effgrad.primitives.special.table import PARTS, SPECIAL
 
 # For each argument an interval to draw from, or a constant; a unary function is drawn from (0.2, 0.8) otherwise.
 PROBABILITY, POSITIVE, REAL = (0.2, 0.8), (0.4, 2.5), (-1.5, 1.5)

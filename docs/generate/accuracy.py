@@ -22,7 +22,7 @@ from mpmath import mp, mpf
 
 from effgrad import grad, jvp
 from effgrad.arrays.value import UFUNCS
-from effgrad.primitives.special.elementary import PARTS, SPECIAL
+from effgrad.primitives.special.table import PARTS, SPECIAL
 
 DIGITS = 50
 

@@ -35,6 +35,8 @@ DTypeLike: TypeAlias = npt.DTypeLike | None
 Shape: TypeAlias = tuple[int, ...]
 # The axes of a reduction, as NumPy takes them.
 Axis: TypeAlias = int | tuple[int, ...] | None
+# Axes where any sequence of integers will do.
+Axes: TypeAlias = Any
 # A function of values.
 Function: TypeAlias = Callable[..., Value]
 # The partial of an elementwise function, `partial(y, *args)`; a number where it is constant, None where there is none.

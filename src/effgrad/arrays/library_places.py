@@ -9,7 +9,7 @@ from effgrad.errors import NoCounterpart
 
 
 class Places:
-    """What a library's arrays do with shapes and indices; a library that has other ways overrides it."""
+    """Shapes, indices and writes of a library's arrays; a library that has other ways overrides them."""
 
     xp: Any
     device: Any

@@ -34,7 +34,7 @@ from effgrad.primitives import (  # noqa: F401
     reduction,
     ufuncs,
 )
-from effgrad.primitives.special import bessel, distributions, elementary, elliptic  # noqa: F401
+from effgrad.primitives.special import bessel, definitions, distributions, elementary, elliptic  # noqa: F401
 
 
 def _counterparts() -> Mapping[Any, Any]:

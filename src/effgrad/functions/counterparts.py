@@ -15,47 +15,48 @@ from effgrad.arrays.library_array import numpy_dtype, of_another_library
 from effgrad.arrays.namespace import Library
 from effgrad.primitives import decomposition, product
 from effgrad.primitives.constants import ROWS
+from effgrad.vocabulary import Axis, Option, Value
 
 
-def _argsort(lib: Library, a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+def _argsort(lib: Library, a: Value, axis: Axis = -1, kind: type | None = None, *, stable: Any = None) -> Value:
     return along("argsort")(lib, a, axis)
 
 
-def _argpartition(lib: Library, a: Any, kth: Any, axis: Any = -1, kind: Any = None) -> Any:
+def _argpartition(lib: Library, a: Value, kth: Any, axis: Axis = -1, kind: type | None = None) -> Value:
     return along("argsort")(lib, a, axis)
 
 
-def _count_nonzero(lib: Library, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _count_nonzero(lib: Library, x: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     return reduction("sum")(lib, lib.xp.astype(lib.array(x) != 0, lib.dtype(np.int64)), axis, keepdims)
 
 
-def _close(lib: Library, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def _close(lib: Library, a: Value, b: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Value:
     xp = lib.xp
     a, b = lib.promoted(a, b, floating=True)
     close = (xp.abs(a - b) <= atol + rtol * xp.abs(b)) & xp.isfinite(b) | (a == b)
     return close | (xp.isnan(a) & xp.isnan(b)) if equal_nan else close
 
 
-def _array_equal(lib: Library, a: Any, b: Any, equal_nan: bool = False) -> Any:
+def _array_equal(lib: Library, a: Value, b: Value, equal_nan: bool = False) -> Value:
     a, b = lib.promoted(a, b)
     same = tuple(a.shape) == tuple(b.shape)
     return same and bool(lib.xp.all((a == b) | ((a != a) & (b != b)) if equal_nan else a == b))
 
 
-def _searchsorted(lib: Library, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def _searchsorted(lib: Library, a: Value, v: Value, side: str = "left", sorter: Any = None) -> Value:
     a, v = lib.promoted(a, v)
     flat = lib.xp.searchsorted(a if sorter is None else a[lib.array(sorter)], lib.xp.reshape(v, (-1,)), side=side)
     return lib.xp.reshape(flat, v.shape)
 
 
-def _round(lib: Library, a: Any, decimals: int = 0) -> Any:
+def _round(lib: Library, a: Value, decimals: int = 0) -> Value:
     a = lib.array(a)
     return lib.xp.round(a) if decimals == 0 else lib.xp.round(a * 10.0**decimals) / 10.0**decimals
 
 
 def _nan_to_num(
-    lib: Library, x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    lib: Library, x: Value, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+) -> Value:
     xp, x = lib.xp, lib.array(x)
     limits = np.finfo(numpy_dtype(x.dtype))
     for where, value in (
@@ -66,15 +67,15 @@ def _nan_to_num(
     return x
 
 
-def _isin(lib: Library, x: Any, elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+def _isin(lib: Library, x: Value, elements: Value, assume_unique: bool = False, invert: bool = False) -> Value:
     x, elements = lib.promoted(x, elements)
     found = lib.xp.any(x[..., None] == lib.xp.reshape(elements, (-1,)), axis=-1)
     return ~found if invert else found
 
 
 def _unique(
-    lib: Library, x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-) -> Any:  # fmt: skip
+    lib: Library, x: Value, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+) -> Value:  # fmt: skip
     xp, x = lib.xp, lib.xp.reshape(lib.array(x), (-1,))
     order = xp.argsort(x, stable=True)
     ordered = x[order]
@@ -90,7 +91,9 @@ def _unique(
     return chosen if len(chosen) > 1 else chosen[0]
 
 
-def _histogram_bin_edges(lib: Library, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def _histogram_bin_edges(
+    lib: Library, a: Value, bins: Option = 10, range: Option = None, weights: Value = None
+) -> Value:
     if of_another_library(a) or of_another_library(bins):
         raise lib.no_counterpart(np.histogram_bin_edges)
     return np.histogram_bin_edges(a, bins, range)  # which has nothing to do with the weights

@@ -20,6 +20,7 @@ from effgrad.arrays.namespace import Library
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NoCounterpart
 from effgrad.primitives import decomposition, product
+from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Shape, Value
 
 Array = Any  # dask.array.Array
 
@@ -35,7 +36,7 @@ class Length(int):
         return self
 
 
-def chunks_of(shape: Any) -> tuple[Any, ...]:
+def chunks_of(shape: Shape) -> tuple[Value, ...]:
     """The chunks of a shape: those that its lengths remember, and for other axes what Dask chooses."""
     return tuple(n.chunks if type(n) is Length else "auto" for n in shape)
 
@@ -58,7 +59,7 @@ class DaskLibrary(Library):
             )
         return super().taken(tensor.copy())  # of the graph: a later `x[i] = v` gives the user's array another one
 
-    def shape(self, tensor: Array) -> tuple[int, ...]:
+    def shape(self, tensor: Array) -> Shape:
         return tuple(map(Length, tensor.shape, tensor.chunks))
 
     def number(self, tensor: Array) -> Any:
@@ -72,21 +73,21 @@ class DaskLibrary(Library):
         """The error for an operation that would compute."""
         return NoCounterpart(f"{message}; nothing is computed while a program over Dask is differentiated")
 
-    def is_mask(self, index: Any) -> bool:
+    def is_mask(self, index: Index) -> bool:
         """Whether an index is an array of Dask of truth values."""
         return isinstance(index, self.xp.Array) and index.dtype == bool
 
-    def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
+    def performed(self, counterpart: Any, args: Any, params: Params) -> Value:
         try:
             return super().performed(counterpart, args, params)
         except NotImplementedError as error:
             raise NoCounterpart(f"Dask has no such operation on its arrays: {error}") from error
 
-    def filled(self, shape: Any, value: Any, dtype: Any) -> Any:
+    def filled(self, shape: Shape, value: Value, dtype: DTypeLike) -> Value:
         zeros = self.result(self.xp.zeros(tuple(shape), dtype=dtype, chunks=chunks_of(shape)))
         return (zeros + value).astype(dtype)
 
-    def like(self, derivative: Any, value: Any, given: set[int] | None = None) -> Any:
+    def like(self, derivative: Value, value: Value, given: set[int] | None = None) -> Value:
         """A derivative with the shape, chunks and dtype of a value, which may be NumPy's: it is lazy all the same."""
         shape, dtype = np.shape(value), np.result_type(value)
         if derivative is None:
@@ -97,14 +98,14 @@ class DaskLibrary(Library):
             return derivative if derivative.dtype == dtype else derivative.astype(dtype)
         return self.result(in_chunks(self.broadcast_to(self.array(self.argument(derivative), dtype), shape), shape))
 
-    def zeros(self, shape: Any, dtype: Any) -> Array:
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
         return self.xp.zeros(shape, dtype=dtype, chunks=chunks_of(shape))
 
-    def reshape(self, x: Array, shape: Any) -> Array:
+    def reshape(self, x: Array, shape: Shape) -> Array:
         shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         return in_chunks(self.xp.reshape(x, tuple(map(int, shape))), shape)
 
-    def broadcast_to(self, x: Array, shape: Any) -> Array:
+    def broadcast_to(self, x: Array, shape: Shape) -> Array:
         """An array broadcast to a shape: an axis of new length has the chunks that the length remembers."""
         shape = tuple(shape)
         chunks = list(self.xp.core.normalize_chunks(chunks_of(shape), shape, dtype=x.dtype)) if shape else []
@@ -123,17 +124,17 @@ class DaskLibrary(Library):
                 "one fits into the memory of a worker"
             )
 
-    def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, function: Function, *args: Value, **kwargs: Option) -> Value:
         if function in ASKING:
             raise self.refusal(f"numpy.{function.__name__} asks for the elements of an array of Dask")
         return super().evaluated(function, *args, **kwargs)
 
-    def getitem(self, x: Array, index: Any) -> Array:
+    def getitem(self, x: Array, index: Index) -> Array:
         if _of_vector(x, index):
             return self.xp.reshape(x[index.ravel()], index.shape)
         return x[tuple(_parts(self, index, x.ndim))]
 
-    def written(self, x: Array, index: Any, value: Any, adding: bool = False) -> Array:
+    def written(self, x: Array, index: Index, value: Value, adding: bool = False) -> Array:
         """A copy of an array with a value set at (added to) the places of an index."""
         if self.is_mask(index):
             return self.xp.where(index, value, x)
@@ -159,7 +160,7 @@ class DaskLibrary(Library):
         return result
 
 
-def in_chunks(x: Array, shape: Any) -> Array:
+def in_chunks(x: Array, shape: Shape) -> Array:
     """An array in the chunks that a shape remembers."""
     return x.rechunk({axis: n.chunks for axis, n in enumerate(shape) if type(n) is Length})
 
@@ -167,7 +168,7 @@ def in_chunks(x: Array, shape: Any) -> Array:
 # Indices: Dask selects with numbers, slices and one array.
 
 
-def _parts(lib: Any, index: Any, ndim: int) -> list[Any]:
+def _parts(lib: Any, index: Index, ndim: int) -> list[Value]:
     """An index as a list of one number, slice or array of numbers for each axis, and None for new axes."""
     parts = [np.asarray(i) if type(i) is list else i for i in (index if type(index) is tuple else (index,))]
     _check(lib, parts)
@@ -178,7 +179,7 @@ def _parts(lib: Any, index: Any, ndim: int) -> list[Any]:
     return [np.flatnonzero(i) if isinstance(i, np.ndarray) and i.dtype == bool else i for i in parts]
 
 
-def _check(lib: Any, parts: list[Any]) -> None:
+def _check(lib: Any, parts: list[Value]) -> None:
     """Refuse what Dask does not select with."""
     if any(of_another_library(i) for i in parts):
         raise lib.refusal("an index is itself an array of Dask: write np.where(mask, x, 0) for x[mask]")
@@ -192,7 +193,7 @@ def _check(lib: Any, parts: list[Any]) -> None:
         )
 
 
-def _of_vector(x: Array, index: Any) -> bool:
+def _of_vector(x: Array, index: Index) -> bool:
     """Whether an index is an array of the numbers of a vector's elements, in a shape of its own."""
     return x.ndim == 1 and isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim != 1
 
@@ -215,7 +216,7 @@ def _scattered(lib: Any, x: Array, axis: int, places: Any, value: Array, adding:
     return lib.xp.concatenate(chunks, axis=axis)
 
 
-def _write_chunk(chunk: Any, rows: Any, axis: int, places: Any, adding: bool) -> Any:
+def _write_chunk(chunk: Any, rows: Value, axis: int, places: Any, adding: bool) -> Value:
     result = np.array(chunk)
     moved = np.moveaxis(result, axis, 0)
     if adding:
@@ -228,11 +229,11 @@ def _write_chunk(chunk: Any, rows: Any, axis: int, places: Any, adding: bool) ->
 # Matrices that lie in one chunk: NumPy's functions of each chunk.
 
 
-def _of_matrices(function: Any, signature: str, result: Any = None) -> Any:
+def _of_matrices(function: Function, signature: str, result: Value = None) -> Function:
     """A function of matrices in the last axes, by its signature in NumPy's notation for generalised ufuncs."""
     terms = signature.partition("->")[0].split("),(")
 
-    def of_chunks(*args: Array, **options: Any) -> Any:
+    def of_chunks(*args: Array, **options: Option) -> Value:
         cores = [-1 - term.count(",") for term in terms]
         if any(n != 1 for x, core in zip(args, cores, strict=True) for n in x.numblocks[core:]):
             raise NoCounterpart(
@@ -277,7 +278,7 @@ class Namespace:
     def __init__(self, namespace: Any) -> None:
         self._namespace, self.__name__ = namespace, namespace.__name__
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         return getattr(self._namespace, name)
 
 

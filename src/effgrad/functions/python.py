@@ -14,6 +14,7 @@ from effgrad.arrays.reach import as_array
 from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Function, Option, Value
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
@@ -26,35 +27,35 @@ SAME = {
 }  # fmt: skip
 
 
-def _constant(f: Any) -> Any:
+def _constant(f: Function) -> Function:
     """A function whose result is constant almost everywhere."""
 
-    def rule(*args: Any, **kwargs: Any) -> Any:
+    def rule(*args: Value, **kwargs: Option) -> Value:
         return f(*plain_tree(args), **plain_tree(kwargs))
 
     rule.constant = True  # type: ignore[attr-defined]
     return rule
 
 
-def _log(x: Any, *base: Any) -> Any:
+def _log(x: Value, *base: Any) -> Value:
     return np.log(x) / np.log(base[0]) if base else np.log(x)
 
 
-def _hypot(*sides: Any) -> Any:
+def _hypot(*sides: Any) -> Value:
     return np.sqrt(sum(side * side for side in sides)) if len(sides) != 2 else np.hypot(*sides)
 
 
-def _modf(x: Any) -> tuple[Any, Any]:
+def _modf(x: Value) -> tuple[Value, Value]:
     whole = np.trunc(plain(x))
     return x - whole, whole
 
 
-def _frexp(x: Any) -> tuple[Any, int]:
+def _frexp(x: Value) -> tuple[Any, int]:
     exponent = math.frexp(float(plain(x)))[1]
     return x * 2.0**-exponent, exponent
 
 
-def _float(value: Any = 0.0) -> Any:
+def _float(value: Value = 0.0) -> Value:
     value = _one_number(value)
     kind = np.result_type(plain(value)).kind
     if kind == "c":
@@ -64,27 +65,27 @@ def _float(value: Any = 0.0) -> Any:
     return value[()] if isinstance(plain(value), np.ndarray) else value
 
 
-def _double(value: Any = 0.0) -> Any:
+def _double(value: Value = 0.0) -> Value:
     """`np.float64(value)`, which is an array where it is given one."""
     array = as_array(value)
     # Python's number becomes NumPy's, which division by zero makes infinite.
     return array if np.ndim(plain(array)) else np.positive(_float(value))
 
 
-def _type(*args: Any) -> Any:
+def _type(*args: Value) -> Value:
     """The class of one value, that of what a traced one stands for; or a new class."""
     return args[0].__class__ if len(args) == 1 else type(*args)
 
 
-def _complex(real: Any = 0.0, imag: Any = 0.0) -> Any:
+def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
     return real + 1j * imag
 
 
-def _is_whole(number: Any) -> bool:
+def _is_whole(number: Value) -> bool:
     return type(number) is not float and np.result_type(number).kind in "iub"
 
 
-def _numeric(original: Any, same: Any) -> Any:
+def _numeric(original: Any, same: Any) -> Function:
     """The rule of a function of numbers: its own values and errors, with the derivative of NumPy's `same`.
 
     Of integers, which no derivative is about, it is the function itself. In a staged program, in a batch and over
@@ -93,7 +94,7 @@ def _numeric(original: Any, same: Any) -> Any:
     primitive = UFUNCS.get(same)
     row = _with_values(original, primitive) if type(primitive) is Primitive else as_computed(original, same)
 
-    def rule(*args: Any) -> Any:
+    def rule(*args: Value) -> Value:
         plains = [plain(a) for a in args]
         if all(type(p) is float for p in plains):
             return row(*args)
@@ -105,11 +106,11 @@ def _numeric(original: Any, same: Any) -> Any:
     return rule
 
 
-def _with_values(original: Any, primitive: Any) -> Any:
+def _with_values(original: Any, primitive: Any) -> Value:
     """A primitive with the rule of another, and the values of a function of numbers."""
     variant, of_arrays = copy.copy(primitive), primitive.function
 
-    def function(*args: Any) -> Any:
+    def function(*args: Value) -> Value:
         arrays = any(isinstance(a, np.ndarray) and a.ndim for a in args)
         return of_arrays(*args) if arrays else original(*args)
 
@@ -117,7 +118,7 @@ def _with_values(original: Any, primitive: Any) -> Any:
     return variant
 
 
-def _one_number(value: Any) -> Any:
+def _one_number(value: Value) -> Value:
     """A number, or that of an array of one element; of several, NumPy's own error."""
     if not np.ndim(plain(value)):
         return value
@@ -125,7 +126,7 @@ def _one_number(value: Any) -> Any:
     return np.reshape(value, ())[()]
 
 
-def _of_numbers(rule: Any) -> Any:
+def _of_numbers(rule: Function) -> Function:
     return lambda *args: rule(*map(_one_number, args))
 
 

@@ -13,6 +13,7 @@ from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS
 from effgrad.functions.numpy import names as numpy_names
 from effgrad.functions.scipy import names as scipy_names
 from effgrad.program.rules_by_callable import CREATORS, FIRST, MODULES
+from effgrad.vocabulary import Value
 
 NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "math", *(f"scipy.{space}" for space in (
     "special", "linalg", "signal", "ndimage", "fft", "stats", "interpolate", "integrate", "optimize", "sparse",
@@ -59,7 +60,7 @@ def public(namespace: str) -> list[str]:
 _ASIDE = frozenset((*numpy_names.ASIDE.split(), *scipy_names.ASIDE.split()))
 
 
-def _counts(namespace: str, value: Any) -> bool:
+def _counts(namespace: str, value: Value) -> bool:
     if isinstance(value, type):
         return namespace.startswith("scipy") and not issubclass(value, BaseException)
     return callable(value) and getattr(value, "__hash__", None) is not None
@@ -89,5 +90,5 @@ def _rules(namespace: str) -> dict[str, Any]:
     return {name: rule for at, name, rule in table if at is owner}
 
 
-def _smooth_density(name: str, value: Any) -> bool:
+def _smooth_density(name: str, value: Value) -> bool:
     return hasattr(value, "logpdf") and hasattr(value, "_logpdf") and name not in scipy_names.ROUGH

@@ -11,7 +11,8 @@ import scipy.special
 
 from effgrad.arrays.value import operations, ordinary
 from effgrad.errors import NoCounterpart
-from effgrad.primitives.special import elementary
+from effgrad.primitives.special import definitions
+from effgrad.vocabulary import Function, Value
 
 _NAMES = {
     np: """abs acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2 negative reciprocal sign
@@ -34,7 +35,7 @@ _ALIASES = {
 }  # fmt: skip
 _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module, names in _NAMES.items() for name in names} | {
     # SciPy's are no ufuncs, and would not see that an argument is traced.
-    **{name: elementary.RULES[name] for name in ("softmax", "log_softmax", "logsumexp")},
+    **{name: definitions.RULES[name] for name in ("softmax", "log_softmax", "logsumexp")},
     "relu": lambda x: np.maximum(x, 0.0),
     "softplus": lambda x: np.logaddexp(x, 0.0),
     "permute": lambda x, axes: np.transpose(x, axes),
@@ -46,7 +47,7 @@ _REDUCING = {"sum", "mean", "prod", "amax", "amin", "cumsum", "softmax", "log_so
 _OPTIONS = {"dim": "axis", "keepdim": "keepdims", "min": "a_min", "max": "a_max"}
 
 
-def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
+def torch_function(function: Function, args: Any, kwargs: Any) -> Value:
     """Return the result of a function of PyTorch of traced values."""
     full = getattr(function, "__name__", str(function))
     name = full.strip("_")
@@ -65,7 +66,7 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
     return ours(*map(_ordinary, given), **options)
 
 
-def _ordinary(value: Any) -> Any:
+def _ordinary(value: Value) -> Value:
     return type(value)(map(ordinary, value)) if type(value) in (list, tuple) else ordinary(value)
 
 

@@ -105,9 +105,7 @@ def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
 
 
 eigh_packed = general(_eigh_value, _eigh_jvp, _eigh_vjp, name="eigh", batch=stacked, counterpart=BY_NUMPY)
-EighResult, EigResult, SVDResult = (
-    cast(Any, type(f(np.eye(1)))) for f in (np.linalg.eigh, np.linalg.eig, np.linalg.svd)
-)
+EighResult, EigResult, SVDResult = [cast(Any, type(getattr(np.linalg, f)(np.eye(1)))) for f in ("eigh", "eig", "svd")]
 
 
 def _eigvalsh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:

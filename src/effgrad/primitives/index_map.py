@@ -21,8 +21,8 @@ from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Value
 
 
 def move(
-    function: Function, *transposes: Function, name: str = "", view: Function | None = None, batch: Function | None = None,
-    counterpart: Function | None = None,
+    function: Function, *transposes: Function, name: str = "", view: Function | None = None,
+    batch: Function | None = None, counterpart: Function | None = None,
 ) -> Primitive:  # fmt: skip
     """A primitive that only moves elements: each element of its result is an element of an argument, or zero.
 

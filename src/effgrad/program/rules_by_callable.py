@@ -23,7 +23,7 @@ from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
-from effgrad.primitives.special import elementary as special
+from effgrad.primitives.special import definitions as special
 
 FIRST: list[tuple[Any, str, Any]] = [
     *makers.RULES,

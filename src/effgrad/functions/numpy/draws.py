@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from effgrad.effects import Effect, Handler, handled, operation
+from effgrad.vocabulary import Function, Option, Value
 
 Sample: TypeAlias = Any
 
@@ -45,11 +46,11 @@ class Replay(Handler[Draw]):
 class Replayed:
     """A function that draws the same numbers each time it is called."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Function) -> None:
         self.f = f
         self.samples: list[Sample] = []
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Value, **kwargs: Option) -> Value:
         with Replay(self.samples):
             return self.f(*args, **kwargs)
 

@@ -1,17 +1,17 @@
 """`np.emath`: functions whose results are complex outside the real domain, each as NumPy's own of that name."""
 
 from collections.abc import Callable
-from typing import Any
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, plain
 from effgrad.primitives.given import all_as_computed
+from effgrad.vocabulary import Function, Value
 
 
-def _widened(f: Callable[..., Any], outside: Callable[[Any], Any]) -> Callable[..., Any]:
+def _widened(f: Function, outside: Callable[[Value], Value]) -> Function:
     """`f` of complex numbers where a real one is outside its domain."""
 
-    def rule(x: Any) -> Any:
+    def rule(x: Value) -> Value:
         x = np.asarray(x)
         value = plain(x)
         beyond = np.isrealobj(value) and bool(np.any(outside(value)))
@@ -20,11 +20,11 @@ def _widened(f: Callable[..., Any], outside: Callable[[Any], Any]) -> Callable[.
     return rule
 
 
-def _negative(x: Any) -> Any:
+def _negative(x: Value) -> Value:
     return x < 0
 
 
-def _beyond_one(x: Any) -> Any:
+def _beyond_one(x: Value) -> Value:
     return np.abs(x) > 1
 
 

@@ -7,16 +7,17 @@ from effgrad.arrays.value import composed, depends, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import move
 from effgrad.primitives.given import all_as_computed
+from effgrad.vocabulary import Option, Value
 
 
-def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+def _bincount(x: Value, /, weights: Value = None, minlength: int = 0) -> Value:
     if weights is None:
         return np.bincount(plain(x), minlength=minlength)
     n = max(int(np.max(plain(x), initial=-1)) + 1, minlength)
     return move.scatter_add(np.asarray(weights, float), shape=(n,), indices=(np.asarray(plain(x)),))
 
 
-def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weights: Value = None) -> Value:
     """The edges of bins; of a given number of bins, they go with the least and the largest element."""
     edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
     if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
@@ -26,7 +27,7 @@ def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any
     return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
 
 
-def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+def _histogram(a: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None) -> Value:
     moving = _histogram_bin_edges(a, bins, range, weights)
     edges = plain(moving)
     if weights is None:
@@ -41,8 +42,8 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
 
 
 def _histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any]:
+    sample: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None
+) -> tuple[Value, Value]:
     columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
     counts, edges = np.histogramdd(columns, bins, range)
     moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
@@ -66,8 +67,8 @@ def _histogramdd(
 
 
 def _histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any, Any]:
+    x: Value, y: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None
+) -> tuple[Value, Value, Value]:
     if np.ndim(bins) == 1 and len(bins) != 2:
         bins = [np.asarray(bins)] * 2
     counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)

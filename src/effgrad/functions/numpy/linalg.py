@@ -10,9 +10,10 @@ from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
 from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.reduction import root, root_of, seen
+from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
 
-def symmetric(a: Any) -> Any:
+def symmetric(a: Value) -> Value:
     """Return (a + a^H) / 2: the matrices `a` themselves where they are Hermitian, with a Hermitian derivative.
 
     `cholesky`, `eigh`, `eigvalsh` and their like read one triangle of their argument, and their derivative by the other
@@ -40,7 +41,7 @@ def symmetric(a: Any) -> Any:
 # The pseudoinverse, and least squares by it.
 
 
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 1e-15) -> Any:
+def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Option = 1e-15) -> Value:
     a = _hermitian(a, True) if hermitian else a
     if rcond is None:
         machine = max(np.shape(plain(a))[-2:]) * np.finfo(np.result_type(plain(a))).eps
@@ -48,7 +49,7 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 1e-
     return pinv_of(a, rcond=plain(rcond))
 
 
-def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+def _lstsq(a: Value, b: Value, rcond: Option = None) -> Value:
     m, n = np.shape(plain(a))
     limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
     x = np.matmul(pinv_of(a, rcond=limit), b)
@@ -59,14 +60,14 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return x, residuals, rank, np.linalg.svdvals(a)
 
 
-def _rank(a: Any, limit: float) -> Any:
+def _rank(a: Value, limit: float) -> Value:
     return np.intc(np.linalg.matrix_rank(a, rtol=limit))
 
 
 # Powers, chains, norms, conditions.
 
 
-def _matrix_power(a: Any, n: int) -> Any:
+def _matrix_power(a: Value, n: int) -> Value:
     if n < 0:
         a, n = np.linalg.inv(a), -n
     if n == 0:
@@ -76,7 +77,7 @@ def _matrix_power(a: Any, n: int) -> Any:
     return np.matmul(square, a) if n > 1 and n % 2 else square
 
 
-def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
+def _multi_dot(arrays: Any, *, out: Option = None) -> Value:
     """The order of multiplication is the one with the fewest operations."""
     first, last = np.ndim(plain(arrays[0])) == 1, np.ndim(plain(arrays[-1])) == 1
     matrices = [np.reshape(arrays[0], (1, -1)) if first else arrays[0], *arrays[1:-1]]
@@ -91,7 +92,7 @@ def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
                 default=(0, i),
             )
 
-    def product(i: int, j: int) -> Any:
+    def product(i: int, j: int) -> Value:
         k = best[i, j][1]
         return matrices[i] if i == j else np.matmul(product(i, k), product(k + 1, j))
 
@@ -100,19 +101,19 @@ def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return np.reshape(result, shape[first : 2 - last]) if first or last else result
 
 
-def _largest_of(sizes: Any, axis: Any, keepdims: bool = False) -> Any:
+def _largest_of(sizes: Any, axis: Axis, keepdims: bool = False) -> Value:
     """The largest size; of none, 0."""
     if not np.size(plain(sizes)):
         sizes = np.sum(sizes, axis=axis, keepdims=True)
     return np.max(sizes, axis=axis, keepdims=keepdims)
 
 
-def _euclidean(x: Any, axis: Any, keepdims: bool) -> Any:
+def _euclidean(x: Value, axis: Axis, keepdims: bool) -> Value:
     """The root of the sum of squares."""
     return root(seen(np.sum(squared(x), axis=axis, keepdims=keepdims), x, axis=axis, keepdims=keepdims))
 
 
-def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
+def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
     """The norm of the matrices in the last two axes."""
     if ord in ("fro", None):
         return _euclidean(x, (-2, -1), keepdims)
@@ -128,7 +129,7 @@ def _matrix_norm(x: Any, ord: Any, keepdims: bool) -> Any:
     return result[..., None, None] if keepdims else result
 
 
-def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
     if ord in (None, 2):
         return _euclidean(x, axis, keepdims)
     size = np.abs(x)
@@ -144,7 +145,7 @@ def _vector_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     return root_of(seen(total, x, axis=axis, keepdims=keepdims), 1.0 / ord)
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
     x = np.asarray(x)
     ndim = np.ndim(plain(x))
     if axis is None and (ord is None or ndim == 1 or (ndim == 2 and ord in ("f", "fro"))):
@@ -161,7 +162,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result
 
 
-def _norm_of_all(x: Any, ord: Any) -> Any:
+def _norm_of_all(x: Value, ord: Option) -> Value:
     """The norm of all elements, in the order in which they lie; NumPy multiplies them with themselves."""
     x = np.ravel(x, order="K")
     value = plain(x)
@@ -170,24 +171,24 @@ def _norm_of_all(x: Any, ord: Any) -> Any:
     return root(seen(given(np.sum(squared(x)), np.dot(value, value)), x))
 
 
-def _by_numpy_if_complex(original: Any, definition: Any) -> Any:
+def _by_numpy_if_complex(original: Any, definition: Function) -> Function:
     """A definition with the function's own value for complex arrays, whose squares NumPy rounds in another way."""
     computed = as_computed(original, definition)
 
-    def rule(x: Any, *args: Any, **options: Any) -> Any:
+    def rule(x: Value, *args: Value, **options: Option) -> Value:
         return (computed if np.iscomplexobj(plain(x)) else definition)(x, *args, **options)
 
     return rule
 
 
-def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def _linalg_vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: Option = 2) -> Value:
     if axis is None:
         result = _vector_norm(np.ravel(x), ord, 0, False)
         return np.reshape(result, (1,) * np.ndim(plain(x))) if keepdims else result
     return _vector_norm(x, ord, axis, keepdims)
 
 
-def _cond(x: Any, p: Any = None) -> Any:
+def _cond(x: Value, p: Value = None) -> Value:
     if p in (None, 2, -2):
         s = np.linalg.svdvals(x)
         ratio = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
@@ -198,7 +199,7 @@ def _cond(x: Any, p: Any = None) -> Any:
     return np.where(undefined, np.inf, ratio)
 
 
-def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def _tensorsolve(a: Value, b: Value, axes: Axes = None) -> Value:
     ndim = np.ndim(plain(a))
     if axes is not None:
         kept = [i for i in range(ndim) if i not in {int(j) % ndim for j in axes}]

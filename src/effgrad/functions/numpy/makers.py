@@ -8,9 +8,10 @@ import numpy as np
 from effgrad.arrays import reach
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.functions.scipy.tables import Calling
+from effgrad.vocabulary import Function, Option, Shape, Value
 
 
-def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _vectorized(self: Any, *args: Value, **kwargs: Option) -> Value:
     """A vectorised function, called once for each element, or with a signature for each array of its dimensions."""
     given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
     included = {key: a for key, a in given.items() if key not in self.excluded}
@@ -28,16 +29,16 @@ def _vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     return _gathered(results, shape)
 
 
-def _gathered(parts: Any, shape: tuple[int, ...]) -> Any:
+def _gathered(parts: Any, shape: Shape) -> Value:
     return np.reshape(np.stack(parts), shape + np.shape(plain(parts[0])))
 
 
-def _kaiser(M: int, beta: Any) -> Any:
+def _kaiser(M: int, beta: Value) -> Value:
     t = np.linspace(-1, 1, M) if M > 1 else np.zeros(M)
     return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
-def _made(rule: Callable[..., Any]) -> Callable[..., object]:
+def _made(rule: Function) -> Callable[..., object]:
     """The rule of a function that makes arrays: of a number it makes an array without axes, which is written to."""
 
     def make(*args: object, **kwargs: object) -> object:

@@ -7,12 +7,13 @@ from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Option, Params, Value
 
 
 def _pad(
-    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even",
+    array: Value, pad_width: Any, mode: Option = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even",
     end_values: Any = 0.0, stat_length: Any = None,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     if mode in ("constant", "empty"):
         return _pad_with(array, pad_width, constant_values)
     if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
@@ -22,7 +23,7 @@ def _pad(
     return _PAD_BY_AXES(array, pad_width, mode, **{k: v for k, v in options.items() if k in PADS.get(mode, ())})
 
 
-def _pad_with(array: Any, pad_width: Any, value: Any) -> Any:
+def _pad_with(array: Value, pad_width: Any, value: Value) -> Value:
     numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
     places, dtype = np.pad(numbers, pad_width, constant_values=-1), np.result_type(plain(array))
     if np.ndim(plain(value)):
@@ -41,13 +42,13 @@ PADS = {
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "median": np.median}
 
 
-def _pad_by_axes(array: Any, pad_width: Any, mode: Any, **options: Any) -> Any:
+def _pad_by_axes(array: Value, pad_width: Any, mode: Option, **options: Option) -> Value:
     """Along one axis after the other, as NumPy does: a linear map, or a statistic of the elements near each end."""
     if mode not in PADS:
         raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")
     ndim, statistic = np.ndim(plain(array)), STATISTICS.get(mode)
     if type(pad_width) is dict:
-        each: list[Any] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
+        each: list[Value] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
         pad_width = [np.broadcast_to(width, 2) for width in each]
     for axis, (before, after) in enumerate(np.broadcast_to(pad_width, (ndim, 2))):
         own = {name: _of_axis(value, axis, ndim) for name, value in options.items()}
@@ -64,14 +65,14 @@ def _pad_by_axes(array: Any, pad_width: Any, mode: Any, **options: Any) -> Any:
     return array
 
 
-def _of_axis(value: Any, axis: int, ndim: int) -> Any:
+def _of_axis(value: Value, axis: int, ndim: int) -> Value:
     """The pair of an option's values for one axis; NumPy takes one number, one pair, or one for each axis."""
     if type(value) is str or value is None:
         return value if type(value) is str else (None, None)
     return [np.reshape(value, ())] * 2 if np.ndim(plain(value)) == 0 else np.broadcast_to(value, (ndim, 2))[axis]
 
 
-def _pad_linearly(lines: Any, width: tuple[int, int], mode: Any, options: dict[str, Any]) -> Any:
+def _pad_linearly(lines: Any, width: tuple[int, int], mode: Option, options: Params) -> Value:
     ends = options.pop("end_values", (0.0, 0.0))
     length = options.pop("stat_length", (None, None))
     if length[0] is not None:

@@ -6,12 +6,13 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import all_as_computed
+from effgrad.vocabulary import Axes, Axis, Value
 
 
 def _unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Axes = None,
     *, equal_nan: bool = True, sorted: bool = True,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     """The first of each of the elements, or of the slices along an axis, that are equal."""
     options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
     _, first, *places = np.unique(plain(ar), True, True, True, **options)
@@ -21,22 +22,22 @@ def _unique(
     return (values, *rest) if rest else values
 
 
-def _unique_values(x: Any, /) -> Any:
+def _unique_values(x: Value, /) -> Value:
     value = np.ravel(plain(x))
     # In NumPy's order, which need not be that of their size.
     ordered, first = np.unique(value, return_index=True)
     return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
 
 
-def _unique_all(x: Any, /) -> Any:
+def _unique_all(x: Value, /) -> Value:
     return UniqueAll(*_unique(x, return_index=True, return_inverse=True, return_counts=True))
 
 
-def _unique_counts(x: Any, /) -> Any:
+def _unique_counts(x: Value, /) -> Value:
     return UniqueCounts(*_unique(x, return_counts=True))
 
 
-def _unique_inverse(x: Any, /) -> Any:
+def _unique_inverse(x: Value, /) -> Value:
     return UniqueInverse(*_unique(x, return_inverse=True))
 
 
@@ -45,22 +46,22 @@ UniqueAll, UniqueCounts, UniqueInverse = (
 )
 
 
-def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Value:
     _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
     values = np.ravel(ar1)[first]
     return (values, first, second) if return_indices else values
 
 
-def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
     values = np.ravel(ar1) if assume_unique else np.unique(ar1)
     return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
 
 
-def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
     return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
 
 
-def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Value:
     if axis is not None or np.ndim(plain(filt)) != 1:
         raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
     kept = np.flatnonzero(plain(filt))

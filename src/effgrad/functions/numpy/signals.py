@@ -6,11 +6,12 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.given import all_as_computed
+from effgrad.vocabulary import Value
 
 # Convolutions and interpolation.
 
 
-def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def _convolve(a: Value, v: Value, mode: str = "full") -> Value:
     """A product with the matrix of shifts of the shorter one."""
     if np.size(plain(a)) < np.size(plain(v)):
         a, v = v, a
@@ -25,13 +26,13 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return full[m - 1 : n]
 
 
-def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def _correlate(a: Value, v: Value, mode: str = "valid") -> Value:
     if np.size(plain(a)) < np.size(plain(v)):
         return np.flip(conj(_correlate(v, a, mode)))
     return _convolve(a, np.flip(conj(v)), mode)
 
 
-def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def _interp(x: Value, xp: Any, fp: Any, left: Value = None, right: Value = None, period: Value = None) -> Value:
     x, xp, fp = np.asarray(x), np.asarray(xp), np.asarray(fp)
     require_real(x, "numpy.interp in a complex point")
     if period is not None:
@@ -48,17 +49,17 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return np.where(plain(x) > knots[-1], fp[-1] if right is None else right, result)
 
 
-def _polymul(a1: Any, a2: Any) -> Any:
+def _polymul(a1: Any, a2: Any) -> Value:
     return np.convolve(_without_leading_zeros(a1), _without_leading_zeros(a2))
 
 
-def _without_leading_zeros(p: Any) -> Any:
+def _without_leading_zeros(p: Value) -> Value:
     p = np.atleast_1d(p)
     kept = np.flatnonzero(plain(p))
     return p[int(kept[0]) :] if len(kept) else np.zeros(1)
 
 
-def _roots(p: Any) -> Any:
+def _roots(p: Value) -> Value:
     """The eigenvalues of the companion matrix, and zeros for the last coefficients that are zero."""
     kept = np.flatnonzero(plain(p))
     if len(kept) == 0:

@@ -10,22 +10,23 @@ from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import linear
+from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Value
 
 # Sums, products and differences.
 
 
-def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Value:
     middle = np.diff(np.ravel(ary))
     return np.concatenate(
         [np.ravel(p) for p in (to_begin, middle, to_end) if p is not None], dtype=np.result_type(plain(middle))
     )
 
 
-def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def _ptp(a: Value, axis: Axis = None, out: Option = None, keepdims: bool = False) -> Value:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def _cumprod(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
     if dtype is not None:
         a = a.astype(dtype)
@@ -39,7 +40,9 @@ def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return np.moveaxis(np.stack(products), 0, axis) if products else np.moveaxis(a, 0, axis)
 
 
-def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+def _average(
+    a: Value, axis: Axis = None, weights: Value = None, returned: bool = False, *, keepdims: Option = False
+) -> Value:
     if weights is None:
         result = np.mean(a, axis=axis, keepdims=keepdims)
         count = np.full_like(plain(result), np.size(plain(a)) / max(np.size(plain(result)), 1))
@@ -50,7 +53,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
     return (result, total) if returned else result
 
 
-def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def _corrcoef(x: Value, y: Value = None, rowvar: bool = True, *, dtype: DTypeLike = None) -> Value:
     c = np.cov(x, y, rowvar, dtype=dtype)
     if np.ndim(plain(c)) == 0:
         return c / c
@@ -58,7 +61,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
     return c / scale[:, None] / scale
 
 
-def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def _gradient(f: Value, *varargs: Any, axis: Axes = None, edge_order: int = 1) -> Value:
     ndim = np.ndim(plain(f))
     axes = range(ndim) if axis is None else [i % ndim for i in np.atleast_1d(axis)]
     spacings = list(varargs) or [1.0]
@@ -94,7 +97,7 @@ cross: Any = linear(
 )
 
 
-def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Value:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
@@ -105,7 +108,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     if shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2:
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
-    def three(x: Any) -> list[Any]:
+    def three(x: Value) -> list[Value]:
         return [x[..., i] for i in range(shape_of(x)[-1])] + [0.0] * (3 - shape_of(x)[-1])
 
     (a0, a1, a2), (b0, b1, b2) = three(a), three(b)
@@ -116,7 +119,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 # Order statistics: which elements is a constant.
 
 
-def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
+def _lines(a: Value, axis: Axis) -> tuple[Any, list[int]]:
     """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
     ndim = np.ndim(plain(a))
     axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
@@ -127,9 +130,9 @@ def _lines(a: Any, axis: Any) -> tuple[Any, list[int]]:
 
 
 def _quantile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: Value, q: Value, axis: Axis = None, out: Option = None, overwrite_input: bool = False, method: Option = "linear",
+    keepdims: bool = False, *, weights: Value = None,
+) -> Value:  # fmt: skip
     """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
     lines, kept = _lines(a, axis)
     count = shape_of(lines)[-1]
@@ -165,7 +168,7 @@ def _quantile(
     return result[()] if np.ndim(plain(result)) == 0 else result
 
 
-def _spread(weights: Any, a: Any, axis: Any) -> Any:
+def _spread(weights: Value, a: Value, axis: Axes) -> Value:
     """The weights of all elements, from those along an axis or several."""
     if shape_of(weights) == shape_of(a):
         return weights
@@ -176,8 +179,8 @@ def _spread(weights: Any, a: Any, axis: Any) -> Any:
 
 
 def _weighted_quantile(
-    a: Any, lines: Any, kept: Any, q: Any, axis: Any, method: Any, keepdims: bool, weights: Any
-) -> Any:
+    a: Value, lines: Any, kept: Any, q: Value, axis: Axis, method: Option, keepdims: bool, weights: Value
+) -> Value:
     """One of the elements: which one is NumPy's answer for their ranks, and goes in steps with `q` and the weights."""
     ordered = np.sort(lines, axis=-1)
     ranks = np.argsort(np.argsort(plain(lines), axis=-1, kind="stable"), axis=-1).astype(float)
@@ -189,15 +192,15 @@ def _weighted_quantile(
     return np.reshape(result, (*np.shape(q), *kept)) if keepdims else result
 
 
-def _percentile(a: Any, q: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _percentile(a: Value, q: Value, axis: Axis = None, *args: Value, **kwargs: Option) -> Value:
     return np.quantile(a, q / 100 if np.ndim(plain(q)) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
 
 
 # Functions that leave out NaNs: the others, where the NaNs have no weight.
 
 
-def _without_nans(function: Any, neutral: Any) -> Any:
-    def rule(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _without_nans(function: Function, neutral: Value) -> Function:
+    def rule(a: Value, axis: Axis = None, *args: Value, **kwargs: Option) -> Value:
         nan = np.isnan(plain(a))
         result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
         if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
@@ -208,15 +211,15 @@ def _without_nans(function: Any, neutral: Any) -> Any:
     return rule
 
 
-def _where_numbers(function: Any) -> Any:
-    def rule(a: Any, *args: Any, where: Any = True, **kwargs: Any) -> Any:
+def _where_numbers(function: Function) -> Function:
+    def rule(a: Value, *args: Value, where: Value = True, **kwargs: Option) -> Value:
         nan = np.isnan(plain(a))
         return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & plain(where), **kwargs)
 
     return rule
 
 
-def _without_nans_in_lines(function: Any, a: Any, axis: Any, keepdims: bool, weights: Any = None) -> Any:
+def _without_nans_in_lines(function: Function, a: Value, axis: Axis, keepdims: bool, weights: Value = None) -> Value:
     """A function of lines, each without its NaNs; a line of NaNs alone gives NaN, and no lines have no derivative.
 
     With weights, the function takes those of the line after it.
@@ -236,16 +239,19 @@ def _without_nans_in_lines(function: Any, a: Any, axis: Any, keepdims: bool, wei
     return np.reshape(results, (*np.shape(some), *(kept if keepdims else rest)))[()]
 
 
-def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def _nanmedian(
+    a: Value, axis: Axis = None, out: Option = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Value:
     return _without_nans_in_lines(np.median, a, axis, keepdims)
 
 
-def _nan_quantile(function: Any) -> Any:
+def _nan_quantile(function: Function) -> Function:
     def rule(
-        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: Any = "linear",
-        keepdims: bool = False, *, weights: Any = None,
-    ) -> Any:  # fmt: skip
-        def of_line(line: Any, heavy: Any = None) -> Any:
+        a: Value, q: Value, axis: Axis = None, out: Option = None, overwrite_input: bool = False,
+        method: Option = "linear",
+        keepdims: bool = False, *, weights: Value = None,
+    ) -> Value:  # fmt: skip
+        def of_line(line: Any, heavy: Any = None) -> Value:
             return function(line, q, method=method, weights=heavy)
 
         return _without_nans_in_lines(of_line, a, axis, keepdims, plain(weights))
@@ -253,7 +259,7 @@ def _nan_quantile(function: Any) -> Any:
     return rule
 
 
-def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def _nan_to_num(x: Value, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Value:
     value = plain(x)
     with np.errstate(all="ignore"):
         replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
@@ -264,12 +270,12 @@ def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None,
     return result
 
 
-def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
+def _unwrap(p: Value, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Value:
     turned = np.unwrap(plain(p), plain(discont), axis, period=plain(period)) - plain(p)
     return p + turned + np.rint(turned / plain(period)) * (period - plain(period))
 
 
-def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def _apply_along_axis(func1d: Any, axis: int, arr: Value, *args: Value, **kwargs: Option) -> Value:
     lines = np.moveaxis(arr, axis, -1)
     many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
     results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]

@@ -5,13 +5,14 @@ from typing import Any
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import Detached
+from effgrad.vocabulary import Value
 
 
-def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Value = True) -> None:
     _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
 
 
-def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def _put(a: Value, ind: Any, v: Value, mode: str = "raise") -> None:
     places = np.ravel(plain(ind))
     size = np.size(plain(a))
     places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
@@ -19,13 +20,13 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
 
 
-def _place(arr: Any, mask: Any, vals: Any) -> None:
+def _place(arr: Value, mask: Value, vals: Any) -> None:
     places = np.flatnonzero(plain(mask))
     values = _repeated(vals, np.arange(len(places)))
     _put_at(_written(arr, "numpy.place"), places, values)
 
 
-def _putmask(a: Any, mask: Any, values: Any) -> None:
+def _putmask(a: Value, mask: Value, values: Value) -> None:
     if np.size(plain(values)) == 1 and np.shape(plain(mask)) == np.shape(plain(a)) != ():
         _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
         return
@@ -33,13 +34,13 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
     _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
 
 
-def _repeated(values: Any, places: Any) -> Any:
+def _repeated(values: Value, places: Any) -> Value:
     """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
     flat = np.ravel(np.asarray(values))
     return flat[places % np.size(plain(flat))]
 
 
-def _put_at(target: Any, places: Any, values: Any) -> None:
+def _put_at(target: Value, places: Any, values: Value) -> None:
     shape = np.shape(plain(target))
     if shape:
         target[np.unravel_index(places, shape)] = values
@@ -47,7 +48,7 @@ def _put_at(target: Any, places: Any, values: Any) -> None:
         target[...] = values[0]
 
 
-def _written(target: Any, name: str) -> Any:
+def _written(target: Value, name: str) -> Value:
     if not isinstance(target, Tracer):
         raise Detached(
             f"{name} would write a traced value into an array made outside the differentiated function; make the "

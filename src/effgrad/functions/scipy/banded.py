@@ -10,11 +10,12 @@ from effgrad.functions.scipy.tables import over_batches, reals
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
+from effgrad.vocabulary import Cotangent, Value
 
 # Banded systems: row u + i - j, column j of the stored matrix is its element (i, j).
 
 
-def _band_places(low: int, up: int, n: int) -> Any:
+def _band_places(low: int, up: int, n: int) -> Value:
     """For each stored element its row and column, and whether they are in the matrix."""
     column = np.arange(n)[None, :] + np.zeros((low + up + 1, 1), int)
     row = column + np.arange(low + up + 1)[:, None] - up
@@ -22,19 +23,19 @@ def _band_places(low: int, up: int, n: int) -> Any:
     return np.where(inside, row, 0), column, inside
 
 
-def _transposed_band(stored: Any, low: int, up: int) -> Any:
+def _transposed_band(stored: Any, low: int, up: int) -> Value:
     row, column, inside = _band_places(up, low, np.shape(plain(stored))[1])
     return np.where(inside, stored[np.where(inside, up + column - row, 0), row], 0.0)
 
 
-def _band_product(stored: Any, y: Any, low: int, up: int) -> Any:
+def _band_product(stored: Any, y: Value, low: int, up: int) -> Value:
     """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
     rows = _transposed_band(stored, low, up)
     place = _band_places(up, low, np.shape(plain(stored))[1])[0]
     return np.sum((rows if np.ndim(plain(y)) == 1 else rows[..., None]) * y[place], axis=0)
 
 
-def _banded_matrix(g: Any, y: Any, stored: Any, b: Any, low: int, up: int) -> Any:
+def _banded_matrix(g: Cotangent, y: Value, stored: Any, b: Value, low: int, up: int) -> Value:
     w = banded(_transposed_band(stored, low, up), g, low=up, up=low)
     row, column, inside = _band_places(low, up, np.shape(plain(stored))[1])
     product = w[row] * y[column]
@@ -55,12 +56,12 @@ banded: Primitive = general(
 )
 
 
-def _solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
+def _solve_banded(l_and_u: Any, ab: Any, b: Value) -> Value:
     low, up = (int(width) for width in l_and_u)
     return banded(ab, b, low=low, up=up)
 
 
-def _whole_band(ab: Any, lower: bool) -> Any:
+def _whole_band(ab: Any, lower: bool) -> Value:
     """All diagonals of the symmetric matrix of which one half is stored."""
     width = np.shape(plain(ab))[0] - 1
     rest = np.zeros_like(plain(ab))[1:]
@@ -72,24 +73,24 @@ def _whole_band(ab: Any, lower: bool) -> Any:
     return (halves[0] + halves[1]) * once
 
 
-def _solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+def _solveh_banded(ab: Any, b: Value, lower: bool = False) -> Value:
     width = np.shape(plain(ab))[0] - 1
     return banded(_whole_band(ab, lower), b, low=width, up=width)
 
 
-def _band(whole: Any, low: int, up: int, corners: Any) -> Any:
+def _band(whole: Any, low: int, up: int, corners: Any) -> Value:
     """The stored diagonals of a matrix; what is stored beside them is what was there."""
     row, column, inside = _band_places(low, up, np.shape(plain(whole))[0])
     return np.where(inside, whole[row, column], corners)
 
 
-def _cholesky_banded(ab: Any, lower: bool = False) -> Any:
+def _cholesky_banded(ab: Any, lower: bool = False) -> Value:
     n, width = np.shape(plain(ab))[1], np.shape(plain(ab))[0] - 1
     factor = np.linalg.cholesky(_band_product(_whole_band(ab, lower), np.eye(n), width, width))
     return _band(factor, width, 0, ab) if lower else _band(adjoint(factor), 0, width, ab)
 
 
-def _cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
+def _cho_solve_banded(cb_and_lower: Any, b: Value) -> Value:
     cb, lower = cb_and_lower
     reals("linalg.cho_solve_banded", cb)
     width = np.shape(plain(cb))[0] - 1
@@ -99,13 +100,13 @@ def _cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
     return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
 
 
-def _eigvals_banded(a_band: Any, lower: bool = False) -> Any:
+def _eigvals_banded(a_band: Any, lower: bool = False) -> Value:
     n = np.shape(plain(a_band))[1]
     width = np.shape(plain(a_band))[0] - 1
     return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
 
 
-def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+def _eigh_tridiagonal(d: Value, e: Value, eigvals_only: bool = False) -> Value:
     whole = np.diag(d) + np.diag(e, -1)
     if eigvals_only:
         return np.linalg.eigvalsh(whole)
@@ -113,7 +114,7 @@ def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
     return values, vectors * evaluated(_signs, vectors, d, e)
 
 
-def _signs(vectors: Any, d: Any, e: Any) -> Any:
+def _signs(vectors: Value, d: Value, e: Value) -> Value:
     """The signs that SciPy's LAPACK driver gives the columns."""
     return np.where(np.sum(vectors * scipy.linalg.eigh_tridiagonal(d, e)[1], axis=0) < 0, -1.0, 1.0)
 

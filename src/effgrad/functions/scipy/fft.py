@@ -16,11 +16,12 @@ from effgrad.primitives.complexes import conj
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, linear
+from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
 OPPOSITE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-def _orthogonal(x: Any, kind: str, type: int, axis: int) -> Any:
+def _orthogonal(x: Value, kind: str, type: int, axis: int) -> Value:
     return getattr(scipy.fft, kind)(x, type, axis=axis, norm="ortho")
 
 
@@ -31,7 +32,7 @@ orthogonal: Primitive = linear(
 )
 
 
-def _ends(kind: str, type: int, n: int, axis: int, ndim: int) -> tuple[Any, Any]:
+def _ends(kind: str, type: int, n: int, axis: int, ndim: int) -> tuple[Value, Value]:
     """The scales of the columns and of the rows of the matrix without norm, apart from that of the whole."""
     columns, rows = np.ones(n), np.ones(n)
     end = 0 if kind == "dct" else n - 1
@@ -45,10 +46,10 @@ def _ends(kind: str, type: int, n: int, axis: int, ndim: int) -> tuple[Any, Any]
     return columns.reshape(shape), rows.reshape(shape)
 
 
-def _transform(kind: str, inverse: bool) -> Any:
+def _transform(kind: str, inverse: bool) -> Function:
     def rule(
-        x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None
-    ) -> Any:
+        x: Value, type: int = 2, n: Value = None, axis: int = -1, norm: Option = None
+    ) -> Value:
         x = _resized(np.asarray(x), n, axis)
         type = OPPOSITE[type] if inverse else type
         if norm == "ortho":
@@ -62,10 +63,10 @@ def _transform(kind: str, inverse: bool) -> Any:
     return rule
 
 
-def along_several(one: Any) -> Any:
+def along_several(one: Value) -> Function:
     """A transform along several axes from that along one."""
 
-    def rule(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    def rule(x: Value, type: int = 2, s: Value = None, axes: Axes = None, norm: Option = None) -> Value:
         if axes is None:
             axes = np.arange(np.ndim(plain(x))) if s is None else np.arange(-np.size(s), 0)
         axes = [int(axis) for axis in np.atleast_1d(axes)]
@@ -77,26 +78,26 @@ def along_several(one: Any) -> Any:
     return rule
 
 
-def _as_numpy(name: str) -> Any:
+def _as_numpy(name: str) -> Function:
     function, several = getattr(np.fft, name), name.endswith(("n", "2"))
     where = "axes" if several else "axis"
 
     default = inspect.signature(getattr(scipy.fft, name)).parameters[where].default
 
-    def of_one(x: Any, n: Any = None, axis: Any = default, norm: Any = None) -> Any:
+    def of_one(x: Value, n: Value = None, axis: Axis = default, norm: Option = None) -> Value:
         return function(np.asarray(x), n, axis, norm)
 
-    def of_several(x: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+    def of_several(x: Value, s: Value = None, axes: Axis = default, norm: Option = None) -> Value:
         return function(np.asarray(x), s, axes, norm)
 
     return of_several if several else of_one
 
 
-def _hermitian(name: str) -> Any:
+def _hermitian(name: str) -> Function:
     """A transform of a signal, or to a spectrum, with Hermitian symmetry: that of the conjugate, the other way."""
     default = inspect.signature(getattr(scipy.fft, name)).parameters["axes"].default
 
-    def rule(x: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+    def rule(x: Value, s: Value = None, axes: Axes = default, norm: Option = None) -> Value:
         norm = {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
         x = np.asarray(x)
         if s is not None and axes is None:

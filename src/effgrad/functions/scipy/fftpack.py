@@ -9,9 +9,10 @@ from effgrad.functions.scipy.fft import ONE, OPPOSITE, along_several
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Axis, Function, Option, Shape, Value
 
 
-def _rfft(x: Any, n: Any = None, axis: int = -1) -> Any:
+def _rfft(x: Value, n: Value = None, axis: int = -1) -> Value:
     """The real and imaginary parts of half the spectrum, one after the other, without those that are zero."""
     x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
     count = shape_of(x)[-1]
@@ -21,7 +22,7 @@ def _rfft(x: Any, n: Any = None, axis: int = -1) -> Any:
     return np.moveaxis(parts[..., kept], -1, axis)
 
 
-def _irfft(x: Any, n: Any = None, axis: int = -1) -> Any:
+def _irfft(x: Value, n: Value = None, axis: int = -1) -> Value:
     x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
     count = shape_of(x)[-1]
     first, nothing = x[..., :1], np.zeros((*shape_of(x)[:-1], 1))
@@ -30,24 +31,24 @@ def _irfft(x: Any, n: Any = None, axis: int = -1) -> Any:
     return np.moveaxis(np.fft.irfft(real + 1j * imag, count), -1, axis)
 
 
-def _cosines(name: str) -> Any:
+def _cosines(name: str) -> Function:
     """A cosine or sine transform; the inverse is the opposite type, with no other scale than that of `norm`."""
     one, inverse = ONE[name.removeprefix("i").removesuffix("n")], name[0] == "i"
 
-    def rule(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    def rule(x: Value, type: int = 2, n: Value = None, axis: int = -1, norm: Option = None) -> Value:
         return one(x, OPPOSITE[type] if inverse else type, n, axis, norm)
 
-    def several(x: Any, type: int = 2, shape: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    def several(x: Value, type: int = 2, shape: Shape | None = None, axes: Axis = None, norm: Option = None) -> Value:
         return along_several(rule)(x, type, shape, axes, norm)
 
     return several if name[-1] == "n" else rule
 
 
-def _operator(name: str) -> Any:
+def _operator(name: str) -> Function:
     """A linear operator on a periodic sequence, as its matrix."""
     function = getattr(scipy.fftpack, name)
 
-    def rule(x: Any, *args: Any, **options: Any) -> Any:
+    def rule(x: Value, *args: Value, **options: Option) -> Value:
         require(not traced_inside((args, options)), f"fftpack.{name}", "its first argument only")
         x = np.asarray(x)
         columns = [function(row, *args, **options) for row in np.eye(shape_of(x)[0])]
@@ -56,11 +57,11 @@ def _operator(name: str) -> Any:
     return rule
 
 
-def _of_one(name: str) -> Any:
+def _of_one(name: str) -> Function:
     return lambda x, n=None, axis=-1: getattr(np.fft, name)(np.asarray(x), n, axis)
 
 
-def _of_several(name: str) -> Any:
+def _of_several(name: str) -> Function:
     default = (-2, -1) if name[-1] == "2" else None
     return lambda x, shape=None, axes=default: getattr(np.fft, f"{name[:-1]}n")(
         np.asarray(x), shape, range(-np.size(shape), 0) if axes is None and shape is not None else axes

@@ -15,6 +15,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside
+from effgrad.vocabulary import Function, Option, Value
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
@@ -25,7 +26,7 @@ Term: TypeAlias = Callable[[float], Any]
 SMOOTH = 8
 
 
-def integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **options: Any) -> Any:
+def integral(func: Function, a: Value, b: Value, args: Any = (), full_output: Any = 0, **options: Option) -> Value:
     """The rule of `quad`."""
     args = args if isinstance(args, tuple) else (args,)
     traced = traced_inside((a, b, args))
@@ -49,7 +50,7 @@ def integral(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, **
     return (total, error, info, *rest) if full_output else (total, error)
 
 
-def by_parts(func: Any, like: Any, a: Any, b: Any, args: Any, info: dict[str, Any]) -> Any:
+def by_parts(func: Function, like: Value, a: Value, b: Value, args: Any, info: dict[str, Any]) -> Value:
     """The integral by the rule of Gauss and Legendre, on the intervals that QUADPACK chose, by its `info`.
 
     `like` is `func`, or has its values and no derivatives: it says where the integrand is smooth.
@@ -59,19 +60,19 @@ def by_parts(func: Any, like: Any, a: Any, b: Any, args: Any, info: dict[str, An
     count = info["last"]
     intervals = list(zip(info["alist"][:count], info["blist"][:count], strict=True))
 
-    def term(t: float) -> Any:
+    def term(t: float) -> Value:
         return integrand_term(func, t, a, b, args)
 
-    def value(t: float) -> Any:
+    def value(t: float) -> Value:
         return integrand_term(like, t, plain(a), plain(b), plain_tree(args))
 
-    total: Any = 0.0
+    total: Value = 0.0
     for start, end, terms in _smooth_parts(term, term if like is func else value, intervals):
         total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
     return total
 
 
-def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator[tuple[float, float, list[Any]]]:
+def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator[tuple[float, float, list[Value]]]:
     """The intervals, halved until a polynomial is the integrand there, with its terms at the points of the rule.
 
     What is not smooth, as a kink, is left in intervals that are too short to count, also in a derivative. But where the
@@ -109,11 +110,11 @@ def _refuse_jump(term: Term, start: float, jumps: bool, kinked: bool) -> None:
         )
 
 
-def _at(term: Term, start: float, end: float, points: Any) -> list[Any]:
+def _at(term: Term, start: float, end: float, points: Value) -> list[Value]:
     return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
 
 
-def integrand_term(func: Any, t: float, a: Any, b: Any, args: Any) -> Any:
+def integrand_term(func: Function, t: float, a: Value, b: Value, args: Any) -> Value:
     """The integrand in QUADPACK's variable: t, or where a limit is infinite 1 / (1 + the distance from the other)."""
     low, high = float(plain(a)), float(plain(b))
     if np.isfinite(low) and np.isfinite(high):
@@ -127,7 +128,7 @@ def integrand_term(func: Any, t: float, a: Any, b: Any, args: Any) -> Any:
     return sign * slope * (func(away, *args) + func(-away, *args))
 
 
-def _cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def _cumulative_simpson(y: Value, *, x: Value = None, dx: Value = 1.0, axis: int = -1, initial: Value = None) -> Value:
     require(not traced_inside((x, dx)) and np.ndim(x) < 2, "integrate.cumulative_simpson", "y, and x of one dimension")
     y = np.asarray(y)
     result = by_matrix(lambda rows: _simpson(rows, x=x, dx=dx, axis=0), y, axis)

@@ -31,37 +31,38 @@ from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Function, Option, Value
 
 # From SciPy 1.18 on, the public classes hand their calls to others.
 EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
 EVALUATED_POLYNOMIAL = getattr(_interpolate, "_PPoly", PPoly)
 
 
-def _evaluated(self: Any) -> Any:
+def _evaluated(self: Any) -> Value:
     """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, it is one inside."""
     inner = getattr(self, "_delegate_to", None)
     return self if inner is None else inner
 
 
-def _array(self: Any, name: str) -> Any:
+def _array(self: Any, name: str) -> Value:
     self = _evaluated(self)
     return getattr(self, f"_{name}") if hasattr(self, f"_{name}") else getattr(self, name)
 
 
-def _hold(self: Any, name: str, value: Any) -> None:
+def _hold(self: Any, name: str, value: Value) -> None:
     """Give an interpolant an array, traced as it may be."""
     self = _evaluated(self)
     setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
 
 
-def _keep(self: Any, **arrays: Any) -> None:
+def _keep(self: Any, **arrays: Option) -> None:
     """Give an interpolant with plain arrays the traced ones that they are the values of."""
     for name, array in arrays.items():
         if isinstance(array, Tracer):
             _hold(self, name, with_value(array, _array(self, name)))
 
 
-def _plain_twin(self: Any) -> Any:
+def _plain_twin(self: Any) -> Value:
     """The interpolant with the plain values of its arrays."""
     twin = copy.copy(self)
     for name in ("_x", "_t", "_c", "x", "t", "c"):
@@ -76,21 +77,21 @@ def vars_of(self: Any) -> dict[str, Any]:
     return {**{name: getattr(self, name) for name in slots if hasattr(self, name)}, **getattr(self, "__dict__", {})}
 
 
-def _holds(*names: str) -> Any:
+def _holds(*names: str) -> Function:
     return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
 
 
-def _called(owner: Any, rule: Any, public: Any) -> list[tuple[Any, str, Any]]:
+def _called(owner: Any, rule: Function, public: Any) -> list[tuple[Any, str, Any]]:
     """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
     original, held = vars(owner)["__call__"], _holds("_x", "_t", "_c", "x", "t", "c")
 
     def holds(self: Any) -> bool:
         return bool(held(_evaluated(self)))
 
-    def value(self: Any, *args: Any, **options: Any) -> Any:
+    def value(self: Any, *args: Value, **options: Option) -> Value:
         return original(_plain_twin(self) if holds(self) else self, *args, **options)
 
-    def call(self: Any, *args: Any, **options: Any) -> Any:
+    def call(self: Any, *args: Value, **options: Option) -> Value:
         self = _evaluated(self)
         if any(isinstance(plain(leaf), Tracer) for leaf in vars_of(self).values()):
             return rule(self, *args, **options)
@@ -99,13 +100,13 @@ def _called(owner: Any, rule: Any, public: Any) -> list[tuple[Any, str, Any]]:
     return [(kind, "__call__", Method(call, holds)) for kind in {owner, public} if "__call__" in vars(kind)]
 
 
-def _in_place(result: Any, axis: int, ndim: int) -> Any:
+def _in_place(result: Value, axis: int, ndim: int) -> Value:
     """The axes of the point in the place of the axis of interpolation."""
     order = list(range(np.ndim(plain(result))))
     return np.transpose(result, order[ndim : ndim + axis] + order[:ndim] + order[ndim + axis :])
 
 
-def _polynomial(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+def _polynomial(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) -> Value:
     require(isinstance(self, EVALUATED_POLYNOMIAL), "interpolate.BPoly", "PPoly.from_bernstein_basis of it")
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     x = np.asarray(x)
@@ -114,7 +115,7 @@ def _polynomial(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     return _in_place(result, self.axis, np.ndim(plain(x)))
 
 
-def _bspline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+def _bspline(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) -> Value:
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     x = np.asarray(x)
     reals("interpolate", x)
@@ -122,7 +123,7 @@ def _bspline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     return _in_place(result, self.axis, np.ndim(plain(x)))
 
 
-def _splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+def _splev(x: Value, tck: Any, der: int = 0, ext: int = 0) -> Value:
     require(ext == 0, "interpolate.splev", "ext=0")
     t, c, k = (tck.t, tck.c, tck.k) if isinstance(tck, BSpline) else tck
     x, columns = np.asarray(x), isinstance(c, list | tuple)
@@ -134,11 +135,11 @@ def _splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
 # Splines through values, which hold traced knots and coefficients.
 
 
-def _fitted(kind: Any, coefficients: Any) -> Any:
+def _fitted(kind: Option, coefficients: Value) -> Function:
     """The rule of `__init__`: SciPy's own, and the definition of the coefficients."""
     original = kind.__init__
 
-    def rule(self: Any, x: Any, y: Any, *args: Any, **options: Any) -> None:
+    def rule(self: Any, x: Value, y: Value, *args: Value, **options: Option) -> None:
         bound = inspect.signature(original).bind(self, x, y, *args, **options)
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if name not in ("self", "x", "y")}
@@ -150,19 +151,19 @@ def _fitted(kind: Any, coefficients: Any) -> Any:
     return rule
 
 
-def _cubic_coefficients(x: Any, y: Any, bc_type: Any, extrapolate: Any) -> Any:
+def _cubic_coefficients(x: Value, y: Value, bc_type: Option, extrapolate: Option) -> Value:
     return splines.hermite(x, y, splines.cubic_slopes(x, y, bc_type))
 
 
-def _pchip_coefficients(x: Any, y: Any, extrapolate: Any) -> Any:
+def _pchip_coefficients(x: Value, y: Value, extrapolate: Option) -> Value:
     return splines.hermite(x, y, splines.pchip_slopes(x, y))
 
 
-def _akima_coefficients(x: Any, y: Any, method: str, extrapolate: Any) -> Any:
+def _akima_coefficients(x: Value, y: Value, method: str, extrapolate: Option) -> Value:
     return splines.hermite(x, y, splines.akima_slopes(x, y, method))
 
 
-def _hermite(self: Any, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
+def _hermite(self: Any, x: Value, y: Value, dydx: Any, axis: int = 0, extrapolate: Option = None) -> None:
     outside(lambda: _plain_hermite(self, *plain_tree((x, y, dydx)), axis, extrapolate))
     x, values, slopes = np.asarray(x), np.asarray(y), np.asarray(dydx)
     c = splines.hermite(x, np.moveaxis(values, axis, 0), np.moveaxis(slopes, axis, 0))
@@ -173,8 +174,8 @@ _plain_hermite = CubicHermiteSpline.__init__
 
 
 def _make_interp_spline(
-    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
-) -> Any:
+    x: Value, y: Value, k: int = 3, t: Value = None, bc_type: Option = None, axis: int = 0, check_finite: bool = True
+) -> Value:
     names = (None, "not-a-knot", "natural", "clamped")
     require(bc_type in names, "interpolate.make_interp_spline", "bc_type by name, and not periodic")
     plain_spline = outside(functools.partial(_plain_interp_spline, *plain_tree((x, y, k, t, bc_type)), axis))
@@ -184,7 +185,7 @@ def _make_interp_spline(
     return _spline_of(plain_spline, t, c)
 
 
-def _spline_of(plain_spline: Any, t: Any, c: Any) -> Any:
+def _spline_of(plain_spline: Any, t: Value, c: Value) -> Value:
     """The spline with traced knots and coefficients in the place of plain ones."""
     result = copy.copy(plain_spline)
     _keep(result, t=t, c=c)
@@ -194,7 +195,7 @@ def _spline_of(plain_spline: Any, t: Any, c: Any) -> Any:
 _plain_interp_spline = scipy.interpolate.make_interp_spline
 
 
-def _make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, **options: Any) -> Any:
+def _make_smoothing_spline(x: Value, y: Value, w: Value = None, lam: Value = None, **options: Option) -> Value:
     fixed = not traced_inside((x, w, lam)) and lam is not None and not options.get("axis")
     require(fixed, "interpolate.make_smoothing_spline", "the values y, where lam is given and axis is 0")
     plain_spline = _plain_smoothing_spline(x, *plain_tree((y, w, lam)))
@@ -209,7 +210,9 @@ _plain_smoothing_spline = scipy.interpolate.make_smoothing_spline
 # Interpolation of tables.
 
 
-def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *args: Any, **options: Any) -> None:
+def _interp1d(
+    self: Any, x: Value, y: Value, kind: Option = "linear", axis: int = -1, *args: Value, **options: Option
+) -> None:
     require(not traced_inside(x), "interpolate.interp1d", "the values y, not the points x")
     y = np.asarray(y)
     interp1d.__init__(self, x, np.zeros(shape_of(y)), kind, axis, *args, **options)
@@ -221,7 +224,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
         self._spline = _make_interp_spline(self.x, self._y, self._spline.k)
 
 
-def _table(self: Any, x: Any) -> Any:
+def _table(self: Any, x: Value) -> Value:
     result = self._call(self, x)
     if self._extrapolate:
         return result
@@ -233,7 +236,7 @@ def _table(self: Any, x: Any) -> Any:
 _table.runs_python = True  # type: ignore[attr-defined]
 
 
-def _linear_table(self: Any, x: Any) -> Any:
+def _linear_table(self: Any, x: Value) -> Value:
     reals("interpolate.interp1d", x)
     piece = splines.piece_of(x, self.x)
     low, high = self.x[piece], self.x[piece + 1]
@@ -241,7 +244,7 @@ def _linear_table(self: Any, x: Any) -> Any:
     return below + (above - below) * ((x - low) / (high - low))[:, None]
 
 
-def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
+def _grid(self: Any, xi: Any, method: Option = None, *, nu: Value = None) -> Value:
     """A table on a grid: by the corners of a cell, or by splines along each axis."""
     method = self.method if method is None else method
     known = method in ("linear", "nearest", "slinear", "cubic", "quintic", "pchip")
@@ -264,11 +267,11 @@ def _grid(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
     return np.where(outside[(...,) + (None,) * (np.ndim(plain(values)) - len(grid))], self.fill_value, result)
 
 
-def _beyond(x: Any, knots: Any) -> Any:
+def _beyond(x: Value, knots: Value) -> Value:
     return (x < knots[0]) | (x > knots[-1])
 
 
-def _by_corners(grid: Any, values: Any, points: Any, method: str) -> Any:
+def _by_corners(grid: Any, values: Value, points: Value, method: str) -> Value:
     cells = [splines.piece_of(points[:, d], knots) for d, knots in enumerate(grid)]
     parts = [
         (points[:, d] - knots[i]) / (knots[i + 1] - knots[i])
@@ -277,9 +280,9 @@ def _by_corners(grid: Any, values: Any, points: Any, method: str) -> Any:
     if method == "nearest":
         parts = [np.where(plain(part) <= 0.5, 0.0, 1.0) for part in parts]
     trailing = (...,) + (None,) * (np.ndim(plain(values)) - len(grid))
-    total: Any = 0.0
+    total: Value = 0.0
     for corner in np.ndindex((2,) * len(grid)):
-        weight: Any = 1.0
+        weight: Value = 1.0
         for part, end in zip(parts, corner, strict=True):
             weight = weight * (part if end else 1 - part)
         place = tuple(i + end for i, end in zip(cells, corner, strict=True))
@@ -287,7 +290,7 @@ def _by_corners(grid: Any, values: Any, points: Any, method: str) -> Any:
     return total
 
 
-def _by_splines(grid: Any, values: Any, points: Any, k: int) -> Any:
+def _by_splines(grid: Any, values: Value, points: Value, k: int) -> Value:
     """The product of the splines along each axis, by the weight of each element of the table at each point."""
     count = shape_of(points)[0]
     result = np.broadcast_to(values, (count, *shape_of(values)))
@@ -300,7 +303,7 @@ def _by_splines(grid: Any, values: Any, points: Any, k: int) -> Any:
     return result
 
 
-def _by_pchip(grid: Any, values: Any, points: Any) -> Any:
+def _by_pchip(grid: Any, values: Value, points: Value) -> Value:
     """SciPy's order: along the last axis first, and then for each point along the others."""
     results = []
     for place in range(shape_of(points)[0]):
@@ -313,7 +316,7 @@ def _by_pchip(grid: Any, values: Any, points: Any) -> Any:
     return np.stack(results)
 
 
-def _grid_table(self: Any, points: Any, values: Any, *args: Any, **options: Any) -> None:
+def _grid_table(self: Any, points: Value, values: Value, *args: Value, **options: Option) -> None:
     """A table with traced values or grid: SciPy's plain one, and what it holds."""
     outside(lambda: _plain_table(self, *plain_tree((points, values)), *args, **options))
     self._twin = copy.copy(self)
@@ -323,14 +326,14 @@ def _grid_table(self: Any, points: Any, values: Any, *args: Any, **options: Any)
     _hold(self, "values", np.flip(np.asarray(values), turned) if turned else np.asarray(values))
 
 
-def _grid_value(self: Any, *args: Any, **options: Any) -> Any:
+def _grid_value(self: Any, *args: Value, **options: Option) -> Value:
     return _plain_grid(getattr(self, "_twin", self), *args, **options)
 
 
 _plain_grid, _plain_table = RegularGridInterpolator.__call__, RegularGridInterpolator.__init__
 
 
-def _points(points: Any, ndim: Any = None) -> Any:
+def _points(points: Value, ndim: Any = None) -> Value:
     """Coordinates of points as one array whose last axis counts them: SciPy's, which is compiled, in NumPy."""
     if type(points) is tuple:
         return np.stack(np.broadcast_arrays(*points), axis=-1)

@@ -18,18 +18,19 @@ from effgrad.primitives.factors import adjoint, hermitian
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.triangular import triangle, triangular
+from effgrad.vocabulary import Axis, Cotangent, Option, Tangent, Value
 
 # Triangular systems.
 
 
-def _solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+def _solve_triangular(a: Value, b: Value, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Value:
     if trans in (2, "C"):
         a = conj(a)
     trans = {0: 0, 1: 1, 2: 1, "N": 0, "T": 1, "C": 1}[trans]
     return triangular(a, b, lower=bool(lower), trans=trans, unit=bool(unit_diagonal))
 
 
-def _cholesky(a: Any, lower: bool = False) -> Any:
+def _cholesky(a: Value, lower: bool = False) -> Value:
     return np.linalg.cholesky(a, upper=not lower)
 
 
@@ -37,23 +38,23 @@ def _cholesky(a: Any, lower: bool = False) -> Any:
 KEEPS_OTHER_TRIANGLE = scipy.linalg.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))[0][1, 0] != 0
 
 
-def _cho_factor(a: Any, lower: bool = False) -> Any:
+def _cho_factor(a: Value, lower: bool = False) -> Value:
     factor = _cholesky(a, lower)
     return factor + triangle(a, not lower, unit=True) if KEEPS_OTHER_TRIANGLE else factor, lower
 
 
-def _cho_solve(c_and_lower: Any, b: Any) -> Any:
+def _cho_solve(c_and_lower: Any, b: Value) -> Value:
     c, lower = c_and_lower
     half = triangular(c if lower else conj(c), b, lower=bool(lower), trans=0 if lower else 1, unit=False)
     return triangular(conj(c) if lower else c, half, lower=bool(lower), trans=1 if lower else 0, unit=False)
 
 
-def _symmetric(a: Any, lower: bool) -> Any:
+def _symmetric(a: Value, lower: bool) -> Value:
     """The symmetric matrix of which one triangle is given."""
     return triangle(a, lower) + mT(triangle(a, lower, unit=True))
 
 
-def _solve(a: Any, b: Any, lower: bool = False, assume_a: Any = None, transposed: bool = False) -> Any:
+def _solve(a: Value, b: Value, lower: bool = False, assume_a: Any = None, transposed: bool = False) -> Value:
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
@@ -66,7 +67,7 @@ def _solve(a: Any, b: Any, lower: bool = False, assume_a: Any = None, transposed
     return np.linalg.solve(mT(a) if transposed else a, b)
 
 
-def _inv(a: Any, *, assume_a: Any = None, lower: bool = False) -> Any:
+def _inv(a: Value, *, assume_a: Any = None, lower: bool = False) -> Value:
     n = np.shape(plain(a))[-1]
     return np.linalg.inv(a) if assume_a is None else _solve(a, np.eye(n), lower=lower, assume_a=assume_a)
 
@@ -74,26 +75,26 @@ def _inv(a: Any, *, assume_a: Any = None, lower: bool = False) -> Any:
 # LU factors, of a matrix whose rows are in the order of its pivots: that order is a constant.
 
 
-def _permutation(a: Any) -> Any:
+def _permutation(a: Value) -> Value:
     return scipy.linalg.lu(a, p_indices=True)[0]
 
 
-def _packed(a: Any) -> Any:
+def _packed(a: Value) -> Value:
     return scipy.linalg.lu_factor(a)[0]
 
 
-def _lower_upper(packed: Any) -> tuple[Any, Any]:
+def _lower_upper(packed: Any) -> tuple[Value, Value]:
     return triangle(packed, True, unit=True) + np.eye(np.shape(plain(packed))[-1]), np.triu(packed)
 
 
-def _packed_jvp(t: Any, y: Any, a: Any) -> Any:
+def _packed_jvp(t: Tangent, y: Value, a: Value) -> Value:
     lower, upper = _lower_upper(y)
     f = triangular(y, t, lower=True, trans=0, unit=True)
     f = mT(triangular(y, mT(f), lower=False, trans=1, unit=False))
     return np.matmul(lower, np.tril(f, -1)) + np.matmul(np.triu(f), upper)
 
 
-def _packed_vjp(g: Any, y: Any, a: Any) -> Any:
+def _packed_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     lower, upper = _lower_upper(y)
     f = np.tril(np.matmul(mT(lower), np.tril(g, -1)), -1) + np.triu(np.matmul(np.triu(g), mT(upper)))
     f = triangular(y, f, lower=True, trans=1, unit=True)
@@ -103,11 +104,11 @@ def _packed_vjp(g: Any, y: Any, a: Any) -> Any:
 packed_lu = general(_packed, jvp=_packed_jvp, vjp=_packed_vjp, name="lu_factor")
 
 
-def _pivots(a: Any) -> Any:
+def _pivots(a: Value) -> Value:
     return scipy.linalg.lu_factor(a)[1]
 
 
-def _factored(a: Any) -> tuple[Any, Any, Any]:
+def _factored(a: Value) -> tuple[Value, Value, Value]:
     """The order of the rows, and the factors of the matrix in that order, with the shape of its smaller side."""
     # `lu` says where the rows of L go: the inverse of the order of the rows.
     order = evaluated(np.argsort, evaluated(_permutation, a))
@@ -123,7 +124,7 @@ def _factored(a: Any) -> tuple[Any, Any, Any]:
     return order, lower, upper
 
 
-def _lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
+def _lu(a: Value, permute_l: bool = False, p_indices: bool = False) -> Value:
     order, lower, upper = _factored(a)
     place = evaluated(np.argsort, order)
     if permute_l:
@@ -131,7 +132,7 @@ def _lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
     return (place if p_indices else np.eye(np.shape(plain(a))[0])[:, order], lower, upper)
 
 
-def _lu_factor(a: Any) -> Any:
+def _lu_factor(a: Value) -> Value:
     _, lower, upper = _factored(a)
     m, n = np.shape(plain(a))
     rest = np.zeros((max(m - n, 0), n))
@@ -140,14 +141,14 @@ def _lu_factor(a: Any) -> Any:
     return packed, evaluated(_pivots, a)
 
 
-def _order(pivots: Any) -> Any:
+def _order(pivots: Any) -> Value:
     order = np.arange(len(pivots))
     for row, other in enumerate(pivots):
         order[[row, other]] = order[[other, row]]
     return order
 
 
-def _lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
+def _lu_solve(lu_and_piv: Any, b: Value, trans: int = 0) -> Value:
     packed, pivots = lu_and_piv
     order = evaluated(_order, pivots)
     if trans == 2:
@@ -162,7 +163,7 @@ def _lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
 # Equations of Lyapunov and Riccati.
 
 
-def _discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+def _discrete_lyapunov(a: Value, q: Value, method: Option = None) -> Value:
     """The system for all elements of x = a x a' + q together."""
     n = np.shape(plain(a))[0]
     return np.reshape(np.linalg.solve(np.eye(n * n) - np.kron(a, conj(a)), np.ravel(q)), (n, n))
@@ -174,7 +175,7 @@ def _discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
 STEPS = 3
 
 
-def _continuous_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+def _continuous_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
     reals("linalg.solve_continuous_are", a, b, q, r)
     x = evaluated(scipy.linalg.solve_continuous_are, a, b, q, r)
     for _ in range(STEPS):
@@ -184,7 +185,7 @@ def _continuous_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
     return x
 
 
-def _discrete_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+def _discrete_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
     reals("linalg.solve_discrete_are", a, b, q, r)
     x = evaluated(scipy.linalg.solve_discrete_are, a, b, q, r)
     for _ in range(STEPS):
@@ -198,7 +199,9 @@ def _discrete_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
 # Decompositions by NumPy's, with the signs of the columns that SciPy's LAPACK driver gives.
 
 
-def _eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, subset_by_index: Any = None) -> Any:
+def _eigh(
+    a: Value, b: Value = None, *, lower: bool = True, eigvals_only: bool = False, subset_by_index: Any = None
+) -> Value:
     first, last = (0, None) if subset_by_index is None else (subset_by_index[0], subset_by_index[1] + 1)
     whole, factor = hermitian(a, lower), None
     if b is not None:
@@ -211,7 +214,7 @@ def _eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fal
     if factor is not None:
         vectors = triangular(conj(factor), vectors, lower=True, trans=1, unit=False)
 
-    def phases(vectors: Any, a: Any, *b: Any) -> Any:
+    def phases(vectors: Value, a: Value, *b: Any) -> Value:
         """The signs, or phases, that SciPy's LAPACK driver gives the columns."""
         along = np.sum(np.conj(vectors) * scipy.linalg.eigh(a, *b, lower=lower)[1], axis=-2)
         return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
@@ -220,7 +223,7 @@ def _eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fal
     return values[..., first:last], vectors[..., first:last]
 
 
-def _eig(a: Any, b: Any = None, right: bool = True) -> Any:
+def _eig(a: Value, b: Value = None, right: bool = True) -> Value:
     require(b is None or not right, "linalg.eig", "right=False, of a generalised problem")
     if b is not None:
         return _eigvals(a, b)
@@ -228,25 +231,25 @@ def _eig(a: Any, b: Any = None, right: bool = True) -> Any:
     return (values + 0j, vectors) if right else values + 0j
 
 
-def _eigvals(a: Any, b: Any = None) -> Any:
+def _eigvals(a: Value, b: Value = None) -> Value:
     return np.linalg.eigvals(a if b is None else np.linalg.solve(b, a)) + 0j
 
 
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True) -> Value:
     return tuple(np.linalg.svd(a, full_matrices=full_matrices)) if compute_uv else np.linalg.svd(a, compute_uv=False)
 
 
-def _order_of_columns(a: Any) -> Any:
+def _order_of_columns(a: Value) -> Value:
     return scipy.linalg.qr(a, mode="r", pivoting=True)[1]
 
 
-def _qr(a: Any, mode: str = "full", pivoting: bool = False) -> Any:
+def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
     order = evaluated(_order_of_columns, a) if pivoting else None
     a = a if order is None else a[..., order]
     m, n = np.shape(plain(a))[-2:]
     if mode == "raw":
         reflectors, tau = np.linalg.qr(a, mode="raw")
-        parts: tuple[Any, ...] = ((mT(reflectors), tau), np.triu(mT(reflectors)[..., : min(m, n), :]))
+        parts: tuple[Value, ...] = ((mT(reflectors), tau), np.triu(mT(reflectors)[..., : min(m, n), :]))
     elif mode == "r":
         # Of the full shape, like SciPy's.
         r = np.linalg.qr(a, mode="r")
@@ -257,24 +260,24 @@ def _qr(a: Any, mode: str = "full", pivoting: bool = False) -> Any:
     return parts if order is None else (*parts, order)
 
 
-def _lstsq(a: Any, b: Any, cond: Any = None) -> Any:
+def _lstsq(a: Value, b: Value, cond: Value = None) -> Value:
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=cond)
     return x, residuals[0] if np.ndim(plain(b)) == 1 and np.size(plain(residuals)) else residuals, rank, s
 
 
-def _pinv(a: Any, *, rtol: Any = None, return_rank: bool = False) -> Any:
+def _pinv(a: Value, *, rtol: Option = None, return_rank: bool = False) -> Value:
     shape = np.shape(plain(a))
     rtol = max(shape[-2:]) * np.finfo(np.result_type(plain(a))).eps if rtol is None else rtol
     inverse = np.linalg.pinv(a, rcond=rtol)
     return (inverse, None) if return_rank else inverse
 
 
-def _polar(a: Any, side: str = "right") -> Any:
+def _polar(a: Value, side: str = "right") -> Value:
     factor = unitary_factor(a)
     return factor, np.matmul(adjoint(factor), a) if side == "right" else np.matmul(a, adjoint(factor))
 
 
-def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def _norm(a: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
     if ord not in (None, 2) or axis is not None or keepdims or np.ndim(plain(a)) != 1:
         return np.linalg.norm(a, ord, axis, keepdims)
     # BLAS has the norm of a vector without underflow or overflow; so has it, and its derivative, a vector near 1.
@@ -283,7 +286,7 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return size * np.linalg.norm(a / size)
 
 
-def _procrustes(A: Any, B: Any) -> Any:
+def _procrustes(A: Value, B: Value) -> Value:
     product = np.matmul(adjoint(A), B)
     return unitary_factor(product), np.linalg.norm(product, "nuc", axis=(-2, -1))
 

@@ -22,11 +22,12 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.primitives.product import mT
+from effgrad.vocabulary import Cotangent, Function, Value
 
 # Sylvester equations a x + x b = q.
 
 
-def _sylvester_value(a: Any, b: Any, q: Any) -> Any:
+def _sylvester_value(a: Value, b: Value, q: Value) -> Value:
     # SciPy takes real Schur forms of real matrices, whose blocks LAPACK's complex solver does not expect.
     a, b = (np.asarray(x).astype(np.result_type(a, b, q), copy=False) for x in (a, b))
     if max(map(np.ndim, (a, b, q))) == 2:
@@ -58,23 +59,23 @@ sylvester: Primitive = general(
 # The unitary factor Q of a = Q h, with h Hermitian; of a wide matrix, its rows are orthonormal.
 
 
-def _factor_change(t: Any, y: Any, a: Any) -> Any:
+def _factor_change(t: Value, y: Value, a: Value) -> Value:
     size, turn = np.matmul(adjoint(y), a), np.matmul(adjoint(y), t)
     change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)))
     beside = t - np.matmul(y, turn)
     return change if np.shape(plain(a))[-2] == np.shape(plain(a))[-1] else change + _over(beside, size)
 
 
-def _factor_pull(g: Any, y: Any, a: Any) -> Any:
+def _factor_pull(g: Cotangent, y: Value, a: Value) -> Value:
     """The same map: it is its own adjoint."""
     return conj(_factor_change(conj(g), y, a))
 
 
-def _over(x: Any, size: Any) -> Any:
+def _over(x: Value, size: Value) -> Value:
     return mT(np.linalg.solve(mT(size), mT(x)))
 
 
-def _unitary_value(a: Any) -> Any:
+def _unitary_value(a: Value) -> Value:
     u, _, vh = np.linalg.svd(a, full_matrices=False)
     return np.matmul(u, vh)
 
@@ -82,7 +83,7 @@ def _unitary_value(a: Any) -> Any:
 _tall_factor = general(_unitary_value, jvp=_factor_change, vjp=_factor_pull, name="unitary_factor")
 
 
-def unitary_factor(a: Any) -> Any:
+def unitary_factor(a: Value) -> Value:
     """The factor of the polar decomposition, also where singular values are equal, but for 0."""
     wide = np.shape(plain(a))[-2] < np.shape(plain(a))[-1]
     return adjoint(_tall_factor(adjoint(a))) if wide else _tall_factor(a)
@@ -91,7 +92,7 @@ def unitary_factor(a: Any) -> Any:
 # Entire functions, and tangents, whose poles are no cuts.
 
 
-def _frechet(function: Primitive, a: Any, direction: Any) -> Any:
+def _frechet(function: Primitive, a: Value, direction: Any) -> Value:
     """The derivative of a function of matrices along a direction, whose size is taken out before."""
     size = np.max(np.abs(plain(direction)), initial=0.0)
     size = np.where(size == 0, 1.0, size)
@@ -101,7 +102,7 @@ def _frechet(function: Primitive, a: Any, direction: Any) -> Any:
     return size * function(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
 
 
-def _entire(function: Any) -> Primitive:
+def _entire(function: Function) -> Primitive:
     primitive: Primitive = general(
         function,
         jvp=lambda t, y, a: _frechet(primitive, a, t),
@@ -125,12 +126,12 @@ sqrtm = general(
 )
 
 
-def _signm_change(t: Any, y: Any, a: Any) -> Any:
+def _signm_change(t: Value, y: Value, a: Value) -> Value:
     size = np.matmul(a, y)
     return sylvester(size, size, t - np.matmul(np.matmul(y, t), y))
 
 
-def _signm_pull(g: Any, y: Any, a: Any) -> Any:
+def _signm_pull(g: Cotangent, y: Value, a: Value) -> Value:
     size, sign = mT(np.matmul(a, y)), mT(y)
     w = sylvester(size, size, g)
     return w - np.matmul(np.matmul(sign, w), sign)
@@ -142,11 +143,11 @@ POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(8))
 NEAR, MOST_ROOTS = 0.25, 100
 
 
-def _near_identity(x: Any) -> bool:
+def _near_identity(x: Value) -> bool:
     return not bool(np.max(np.linalg.norm(x - np.eye(x.shape[-1]), 1, axis=(-2, -1)), initial=0.0) > NEAR)
 
 
-def _log_frechet(a: Any, direction: Any, transposed: bool) -> Any:
+def _log_frechet(a: Value, direction: Any, transposed: bool) -> Value:
     """The derivative of logm along a direction, or the transpose of that linear map."""
     for count in range(MOST_ROOTS + 1):
         if count == MOST_ROOTS or evaluated(_near_identity, a):
@@ -156,7 +157,7 @@ def _log_frechet(a: Any, direction: Any, transposed: bool) -> Any:
         direction = sylvester(root, root, direction)
     identity = np.eye(np.shape(plain(a))[-1])
     rest = (mT(a) if transposed else a) - identity
-    total: Any = 0.0
+    total: Value = 0.0
     for point, weight in zip(0.5 + POINTS, WEIGHTS, strict=True):
         inverse = np.linalg.inv(identity + point * rest)
         total = total + weight * np.matmul(np.matmul(inverse, direction), inverse)
@@ -170,7 +171,7 @@ logm = general(
 )
 
 
-def _fractional_matrix_power(A: Any, t: Any) -> Any:
+def _fractional_matrix_power(A: Value, t: Value) -> Value:
     if plain(t) is t and float(t).is_integer():
         return np.linalg.matrix_power(A, int(t))
     power = ENTIRE["expm"](t * logm(A))
@@ -178,11 +179,11 @@ def _fractional_matrix_power(A: Any, t: Any) -> Any:
     return np.real(power) if real else power + 0j
 
 
-def _is_real_power(a: Any, t: Any) -> bool:
+def _is_real_power(a: Value, t: Value) -> bool:
     return np.isrealobj(scipy.linalg.fractional_matrix_power(a, t))
 
 
-def _funm(A: Any, func: Any, disp: Any = True) -> Any:
+def _funm(A: Value, func: Function, disp: Any = True) -> Value:
     """By eigenvectors: a derivative is NaN where eigenvalues meet and it depends on more than `func` has told."""
     require(bool(disp), "linalg.funm", "disp=True")
     w, v = np.linalg.eig(A)
@@ -190,16 +191,16 @@ def _funm(A: Any, func: Any, disp: Any = True) -> Any:
     return np.real(result) if evaluated(_is_real_function, func, A) else result
 
 
-def _is_real_function(func: Any, a: Any) -> bool:
+def _is_real_function(func: Function, a: Value) -> bool:
     return np.isrealobj(scipy.linalg.funm(a, func))
 
 
-def _expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
+def _expm_frechet(A: Value, E: Any, compute_expm: bool = True) -> Value:
     derivative = _frechet(ENTIRE["expm"], A, E)
     return (ENTIRE["expm"](A), derivative) if compute_expm else derivative
 
 
-def _of_matrix(primitive: Primitive) -> Any:
+def _of_matrix(primitive: Primitive) -> Function:
     return lambda A: primitive(A)
 
 

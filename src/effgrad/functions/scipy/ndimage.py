@@ -18,12 +18,14 @@ from effgrad.functions.scipy.signal import _mode, convolve
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, seen
+from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
 
 def _correlate(
-    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Value, weights: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    origin: Option = 0, *,
+    axes: Axis = None,
+) -> Value:  # fmt: skip
     require(output is None, "ndimage.correlate", "output=None")
     x, weights = np.asarray(input), np.asarray(weights)
     reals("ndimage.correlate", weights)
@@ -42,25 +44,27 @@ def _correlate(
 
 
 def _convolve(
-    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Value, weights: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    origin: Option = 0, *,
+    axes: Axis = None,
+) -> Value:  # fmt: skip
     sizes = shape_of(np.asarray(weights))
     turned = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, len(sizes)), sizes, strict=True)]
     return _correlate(input, np.flip(np.asarray(weights)), output, mode, cval, turned, axes=axes)
 
 
 def _correlate1d(
-    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    input: Value, weights: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
     origin: int = 0,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     return _correlate(input, weights, output, mode, cval, origin, axes=axis)
 
 
 def _gaussian_filter1d(
-    input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    input: Value, sigma: Value, axis: int = -1, order: int = 0, output: Option = None, mode: Option = "reflect",
+    cval: Option = 0.0,
     truncate: float = 4.0, *, radius: Any = None,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     reals("ndimage.gaussian_filter", sigma)
     size = int(truncate * float(plain(sigma)) + 0.5) if radius is None else radius
     if order == 0:
@@ -74,10 +78,12 @@ def _gaussian_filter1d(
     return _correlate1d(input, weights, axis, output, mode, cval)
 
 
-def _along_axes(one: Any) -> Any:
+def _along_axes(one: Value) -> Function:
     """A filter along each axis in turn, from the filter along one."""
 
-    def rule(input: Any, amount: Any, *parameters: Any, axes: Any = None, mode: Any = "reflect", **options: Any) -> Any:
+    def rule(
+        input: Value, amount: Any, *parameters: Any, axes: Axes = None, mode: Option = "reflect", **options: Option
+    ) -> Value:
         ndim = np.ndim(plain(input))
         axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
         for place, axis in enumerate(axes):
@@ -93,16 +99,22 @@ _gaussian = _along_axes(_gaussian_filter1d)
 
 
 def _gaussian_filter(
-    input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Value, sigma: Value, order: Option = 0, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    truncate: float = 4.0, *, radius: Any = None, axes: Axis = None,
+) -> Value:  # fmt: skip
     options = dict(order=order, output=output, mode=mode, cval=cval, truncate=truncate, radius=radius, axes=axes)
     return _gaussian(input, sigma, **options)
 
 
 def _uniform_filter1d(
-    input: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0
-) -> Any:
+    input: Value,
+    size: int,
+    axis: int = -1,
+    output: Option = None,
+    mode: Option = "reflect",
+    cval: Option = 0.0,
+    origin: int = 0,
+) -> Value:
     return _correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
 
 
@@ -110,16 +122,19 @@ _uniform = _along_axes(_uniform_filter1d)
 
 
 def _uniform_filter(
-    input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Value, size: Value = 3, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    origin: Option = 0, *,
+    axes: Axis = None,
+) -> Value:  # fmt: skip
     return _uniform(input, size, output=output, mode=mode, cval=cval, origin=origin, axes=axes)
 
 
-def _edges(across: list[float]) -> Any:
+def _edges(across: list[float]) -> Function:
     """A difference along one axis, and weights across it along the others."""
 
-    def rule(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+    def rule(
+        input: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0
+    ) -> Value:
         ndim = np.ndim(plain(input))
         modes = each(mode, ndim)
         result = _correlate1d(input, [-1, 0, 1], axis, output, modes[axis], cval)
@@ -131,7 +146,9 @@ def _edges(across: list[float]) -> Any:
     return rule
 
 
-def _laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+def _laplace(
+    input: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None
+) -> Value:
     ndim = np.ndim(plain(input))
     chosen = range(ndim) if axes is None else np.atleast_1d(axes)
     parts = [_correlate1d(input, [1, -2, 1], int(axis), output, way, cval)
@@ -139,22 +156,22 @@ def _laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 
     return sum(parts[1:], parts[0])
 
 
-def _second_parts(input: Any, sigma: Any, order: int, mode: Any, cval: Any, **options: Any) -> list[Any]:
+def _second_parts(input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option) -> list[Value]:
     ndim = np.ndim(plain(input))
     return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], None, mode, cval, **options)
             for axis in range(ndim)]  # fmt: skip
 
 
 def _gaussian_laplace(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, **options: Any
-) -> Any:
+    input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+) -> Value:
     parts = _second_parts(input, sigma, 2, mode, cval, **options)
     return sum(parts[1:], parts[0])
 
 
 def _gaussian_gradient_magnitude(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, **options: Any
-) -> Any:
+    input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+) -> Value:
     parts = _second_parts(input, sigma, 1, mode, cval, **options)
     return root(seen(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
 
@@ -162,31 +179,33 @@ def _gaussian_gradient_magnitude(
 # Interpolation.
 
 
-def _spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
+def _spline_filter1d(
+    input: Value, order: int = 3, axis: int = -1, output: Option = np.float64, mode: str = "mirror"
+) -> Value:
     require(output is np.float64, "ndimage.spline_filter1d", "output=numpy.float64")
     return by_matrix(lambda rows: scipy.ndimage.spline_filter1d(rows, order, 0, mode=mode), np.asarray(input), axis)
 
 
-def _spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+def _spline_filter(input: Value, order: int = 3, output: Option = np.float64, mode: str = "mirror") -> Value:
     for axis in range(np.ndim(plain(input)) if order > 1 else 0):
         input = _spline_filter1d(input, order, axis, output, mode)
     return input
 
 
-def _bspline(order: int, t: Any) -> Any:
+def _bspline(order: int, t: Value) -> Value:
     """The B-spline of an order at a distance from its middle."""
     powers = (np.maximum(t + (order + 1) / 2 - i, 0.0) ** order for i in range(order + 1))
     return sum((-1) ** i * math.comb(order + 1, i) * power for i, power in enumerate(powers)) / math.factorial(order)
 
 
-def _mirrored(places: Any, n: int) -> Any:
+def _mirrored(places: Any, n: int) -> Value:
     around = np.abs(places) % max(2 * n - 2, 1)
     return np.where(around < n, around, 2 * n - 2 - around)
 
 
 def _sampled(
-    input: Any, coordinates: list[Any], order: int, mode: str, cval: Any, name: str, prefilter: bool = True
-) -> Any:
+    input: Value, coordinates: list[Value], order: int, mode: str, cval: Option, name: str, prefilter: bool = True
+) -> Value:
     """The image at some coordinates: of the corners around each, or the nearest one, or of a spline through all."""
     require(mode in ("constant", "nearest"), f"ndimage.{name}", "mode 'constant' or 'nearest'")
     reals(f"ndimage.{name}", *coordinates)
@@ -204,9 +223,9 @@ def _sampled(
         places = tuple(evaluated(_nearest(n), c) for c, n in zip(coordinates, sizes, strict=True))
         return np.where(outside, cval, getitem(input, places))
     firsts = [evaluated(_cell(n) if order == 1 else _first(order), c) for c, n in zip(coordinates, sizes, strict=True)]
-    total: Any = 0.0
+    total: Value = 0.0
     for corner in np.ndindex((order + 1,) * len(sizes)):
-        weight: Any = 1.0
+        weight: Value = 1.0
         for c, first, step in zip(coordinates, firsts, corner, strict=True):
             t = c - (first + step)
             weight = weight * (_bspline(order, t) if order > 1 else 1 + t if step else 1 - (c - first))
@@ -215,22 +234,22 @@ def _sampled(
     return np.where(outside, cval, total)
 
 
-def _first(order: int) -> Any:
+def _first(order: int) -> Function:
     return lambda c: np.floor(c if order % 2 else c + 0.5).astype(int) - order // 2
 
 
-def _nearest(n: int) -> Any:
+def _nearest(n: int) -> Function:
     return lambda c: np.clip(np.floor(c + 0.5), 0, n - 1).astype(int)
 
 
-def _cell(n: int) -> Any:
+def _cell(n: int) -> Function:
     return lambda c: np.clip(np.floor(c), 0, max(n - 2, 0)).astype(int)
 
 
 def _map_coordinates(
-    input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    input: Value, coordinates: Any, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     require(output is None, "ndimage.map_coordinates", "output=None")
     coordinates = np.asarray(coordinates)
     points = [coordinates[i] for i in range(shape_of(coordinates)[0])]
@@ -238,9 +257,9 @@ def _map_coordinates(
 
 
 def _affine_transform(
-    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
-    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
-) -> Any:  # fmt: skip
+    input: Value, matrix: Value, offset: Any = 0.0, output_shape: Any = None, output: Option = None, order: int = 3,
+    mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
+) -> Value:  # fmt: skip
     input, matrix = np.asarray(input), np.asarray(matrix)
     ndim = np.ndim(plain(input))
     if np.ndim(plain(matrix)) == 1:
@@ -254,18 +273,18 @@ def _affine_transform(
 
 
 def _shift(
-    input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    input: Value, shift: Value, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     ndim = np.ndim(plain(input))
     offset = -np.broadcast_to(np.asarray(shift), (ndim,))
     return _affine_transform(input, np.eye(ndim), offset, None, output, order, mode, cval, prefilter)
 
 
 def _zoom(
-    input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    input: Value, zoom: Any, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True, *, grid_mode: bool = False,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     require(not traced_inside(zoom) and not grid_mode, "ndimage.zoom", "the image, with grid_mode=False")
     sizes = shape_of(input)
     new = [int(round(n * z)) for n, z in zip(sizes, each(zoom, len(sizes)), strict=True)]
@@ -276,9 +295,9 @@ def _zoom(
 
 
 def _rotate(
-    input: Any, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
-    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
-) -> Any:  # fmt: skip
+    input: Value, angle: Value, axes: Axes = (1, 0), reshape: bool = True, output: Option = None, order: int = 3,
+    mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
+) -> Value:  # fmt: skip
     ndim = np.ndim(plain(input))
     first, second = sorted(axis % ndim for axis in axes)
     image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
@@ -297,11 +316,11 @@ def _rotate(
     return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
 
 
-def _fourier(name: str) -> Any:
+def _fourier(name: str) -> Function:
     """A filter of a Fourier transform, which is a product with what it makes of ones."""
     original = getattr(scipy.ndimage, name)
 
-    def rule(input: Any, n: int = -1, axis: int = -1, **amount: Any) -> Any:
+    def rule(input: Value, n: int = -1, axis: int = -1, **amount: Option) -> Value:
         require(not traced_inside(amount), f"ndimage.{name}", "the image")
         x = np.asarray(input)
         ones = np.ones(shape_of(x), complex if name == "fourier_shift" else float)

@@ -12,6 +12,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require, rules_of
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Axis, Function, Option, Value
 
 # NumPy's names of SciPy's ways to continue an image.
 BEYOND: dict[str, Any] = {
@@ -20,20 +21,21 @@ BEYOND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def each(value: Any, count: int) -> list[Any]:
+def each(value: Value, count: int) -> list[Value]:
     """A parameter for each axis."""
     return [value] * count if isinstance(value, str) or np.ndim(plain(value)) == 0 else list(value)
 
 
-def continued(x: Any, around: Any, mode: str, cval: Any) -> Any:
+def continued(x: Value, around: Any, mode: str, cval: Option) -> Value:
     beyond = BEYOND[mode]
     return np.pad(x, around, constant_values=cval) if beyond == "constant" else np.pad(x, around, mode=beyond)
 
 
 def _windows(
-    input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-    origin: Any = 0, *, axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Value, size: Value = None, footprint: Any = None, output: Option = None, mode: Option = "reflect",
+    cval: Option = 0.0,
+    origin: Option = 0, *, axes: Axis = None,
+) -> Value:  # fmt: skip
     """The elements around each place that are under the footprint."""
     require(output is None and axes is None, "ndimage", "filters over all axes, with output=None")
     x = np.asarray(input)
@@ -46,19 +48,19 @@ def _windows(
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., footprint]
 
 
-def _maximum(input: Any, *args: Any, **options: Any) -> Any:
+def _maximum(input: Value, *args: Value, **options: Option) -> Value:
     return np.max(_windows(input, *args, **options), axis=-1)
 
 
-def _minimum(input: Any, *args: Any, **options: Any) -> Any:
+def _minimum(input: Value, *args: Value, **options: Option) -> Value:
     return np.min(_windows(input, *args, **options), axis=-1)
 
 
-def _along_one(function: Any) -> Any:
+def _along_one(function: Function) -> Function:
     def rule(
-        input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+        input: Value, size: int, axis: int = -1, output: Option = None, mode: str = "reflect", cval: Option = 0.0,
         origin: int = 0,
-    ) -> Any:  # fmt: skip
+    ) -> Value:  # fmt: skip
         ndim = np.ndim(plain(input))
         sizes, origins = [1] * ndim, [0] * ndim
         sizes[axis], origins[axis] = size, origin
@@ -67,33 +69,33 @@ def _along_one(function: Any) -> Any:
     return rule
 
 
-def _ranked(windows: Any, rank: int) -> Any:
+def _ranked(windows: Any, rank: int) -> Value:
     return np.sort(windows, axis=-1)[..., rank]
 
 
-def _rank_filter(input: Any, rank: int, *args: Any, **options: Any) -> Any:
+def _rank_filter(input: Value, rank: int, *args: Value, **options: Option) -> Value:
     return _ranked(_windows(input, *args, **options), rank)
 
 
-def _percentile_filter(input: Any, percentile: float, *args: Any, **options: Any) -> Any:
+def _percentile_filter(input: Value, percentile: float, *args: Value, **options: Option) -> Value:
     windows = _windows(input, *args, **options)
     count = shape_of(windows)[-1]
     percentile = percentile + 100 if percentile < 0 else percentile
     return _ranked(windows, count - 1 if percentile == 100 else int(count * percentile / 100))
 
 
-def _median_filter(input: Any, *args: Any, **options: Any) -> Any:
+def _median_filter(input: Value, *args: Value, **options: Option) -> Value:
     windows = _windows(input, *args, **options)
     return _ranked(windows, shape_of(windows)[-1] // 2)
 
 
-def _grey(dilates: bool) -> Any:
+def _grey(dilates: bool) -> Function:
     """A grey dilation or erosion: the greatest sum with a structure, or the least difference from one."""
 
     def rule(
-        input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
-        mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
-    ) -> Any:  # fmt: skip
+        input: Value, size: Value = None, footprint: Any = None, structure: Any = None, output: Option = None,
+        mode: Option = "reflect", cval: Option = 0.0, origin: Option = 0, *, axes: Axis = None,
+    ) -> Value:  # fmt: skip
         ndim = np.ndim(plain(input))
         if footprint is None:
             footprint = np.ones(each(size, ndim) if structure is None else shape_of(structure), bool)
@@ -113,11 +115,11 @@ def _grey(dilates: bool) -> Any:
 _dilation, _erosion = _grey(True), _grey(False)
 
 
-def _laplace(input: Any, *args: Any, **options: Any) -> Any:
+def _laplace(input: Value, *args: Value, **options: Option) -> Value:
     return _dilation(input, *args, **options) + _erosion(input, *args, **options) - 2 * input
 
 
-def _medfilt2d(input: Any, kernel_size: Any = 3) -> Any:
+def _medfilt2d(input: Value, kernel_size: Any = 3) -> Value:
     return _median_filter(input, kernel_size, mode="constant")
 
 

@@ -4,7 +4,6 @@ The derivative is that of the same functions as SciPy writes them for other arra
 """
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 from effgrad.arrays.reach import np
@@ -12,6 +11,7 @@ from effgrad.arrays.traced import buffer
 from effgrad.arrays.value import Tracer, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
 from effgrad.functions.scipy.tables import Method, Running, traced_inside
+from effgrad.vocabulary import Function, Option, Value
 
 try:
     from scipy._lib.array_api_extra import at
@@ -23,10 +23,10 @@ else:
     NAMES = [name for name, value in vars(written).items() if inspect.isfunction(value) and hasattr(compiled, name)]
 
 
-def _with_arrays(original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_arrays(original: Function) -> Function:
     """A compiled function whose results are arrays, where they may be views of memory."""
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: Value, **kwargs: Option) -> Value:
         result = original(*args, **kwargs)
         return tuple(map(_array, result)) if isinstance(result, tuple) else _array(result)
 
@@ -34,16 +34,16 @@ def _with_arrays(original: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _array(value: Any) -> Any:
+def _array(value: Value) -> Value:
     return value if value is None or isinstance(value, float | str) else np.asarray(value)
 
 
-def _from_matrix(matrix: Any, assume_valid: bool = False) -> Any:
+def _from_matrix(matrix: Value, assume_valid: bool = False) -> Value:
     """The quaternion of the rotation that is nearest to a matrix."""
     return written.from_matrix(matrix if assume_valid else unitary_factor(matrix), assume_valid=True)
 
 
-def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Any, copy: Any, xp: Any) -> Any:
+def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Value, copy: Option, xp: Any) -> Value:
     """`at(x)[index].set(y)` and its relatives, as a new array."""
     x, index = np.asarray(self._x), plain(self._idx)
     result = x.copy() if isinstance(x, Tracer) else buffer(np.array(x))

@@ -18,13 +18,14 @@ from effgrad.functions.scipy.tables import Calling, reals, require, traced_insid
 from effgrad.primitives.given import as_computed, outside
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, seen
+from effgrad.vocabulary import Function, Option, Value
 
 
 def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
     """The constructor of a plain interpolant, which keeps its first arguments by the names that they have here."""
     original, own = vars(owner)["__init__"], list(inspect.signature(owner.__init__).parameters)[1:]
 
-    def init(self: Any, *args: Any, **options: Any) -> None:
+    def init(self: Any, *args: Value, **options: Option) -> None:
         outside(lambda: original(self, *plain_tree(args), **plain_tree(options)))
         if not traced_inside((args, options)):
             return
@@ -38,11 +39,11 @@ def _holds(self: Any) -> bool:
     return hasattr(self, "given")
 
 
-def _given(self: Any, name: str, value: Any) -> Any:
+def _given(self: Any, name: str, value: Value) -> Value:
     return np.asarray(getattr(self, "given", {}).get(name, value))
 
 
-def _points_of(args: Any) -> Any:
+def _points_of(args: Any) -> Value:
     """The points of a call: an array whose last axis is the coordinates, or an array for each coordinate."""
     if len(args) == 1 and not isinstance(args[0], tuple | list):
         return np.asarray(args[0])
@@ -53,12 +54,12 @@ def _points_of(args: Any) -> Any:
 # Radial basis functions, of the square of the distance.
 
 
-def _thin_plate(square: Any) -> Any:
+def _thin_plate(square: Any) -> Value:
     zero = plain(square) == 0
     return np.where(zero, 0.0, 0.5 * square * np.log(np.where(zero, 1.0, square)))
 
 
-KERNELS: dict[str, Callable[[Any], Any]] = {
+KERNELS: dict[str, Callable[[Value], Value]] = {
     "linear": lambda square: -root(square),
     "thin_plate_spline": _thin_plate,
     "cubic": lambda square: square * root(square),
@@ -70,7 +71,7 @@ KERNELS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _rbf(self: Any, x: Any) -> Any:
+def _rbf(self: Any, x: Value) -> Value:
     x, y = np.asarray(x), _given(self, "points", self.y)
     reals("interpolate.RBFInterpolator", x, y)
     count = shape_of(y)[0]
@@ -78,15 +79,15 @@ def _rbf(self: Any, x: Any) -> Any:
     smoothing = np.broadcast_to(_given(self, "smoothing", self.smoothing), (count,))
     epsilon, kernel = _given(self, "epsilon", self.epsilon), KERNELS[self.kernel]
 
-    def basis(x: Any, y: Any) -> Any:
+    def basis(x: Value, y: Value) -> Value:
         difference = epsilon * (x[:, None, :] - y[None])
         return kernel(seen(np.sum(difference**2, axis=-1), difference, axis=-1))
 
-    def interpolated(x: Any, near: Any) -> Any:
+    def interpolated(x: Value, near: Any) -> Value:
         y, low, high = points[near], np.min(plain(points)[near], axis=0), np.max(plain(points)[near], axis=0)
         middle, size = (low + high) / 2, np.where(high == low, 1.0, (high - low) / 2)
 
-        def polynomials(x: Any) -> Any:
+        def polynomials(x: Value) -> Value:
             return np.prod(((x - middle) / size)[:, None, :] ** self.powers, axis=-1)
 
         kernels, terms = basis(y, y) + np.diag(smoothing[near]), polynomials(y)
@@ -106,11 +107,11 @@ def _rbf(self: Any, x: Any) -> Any:
 # Triangles, and the nearest point.
 
 
-def _values(self: Any) -> Any:
+def _values(self: Any) -> Value:
     return _given(self, "values", np.reshape(self.values, (-1, *getattr(self, "values_shape", self.values.shape[1:]))))
 
 
-def _linear(self: Any, *args: Any) -> Any:
+def _linear(self: Any, *args: Value) -> Value:
     require(isinstance(self, LinearNDInterpolator), "interpolate.LinearNDInterpolator", "it, and none of higher order")
     x, values = _points_of(args), _values(self)
     size, middle = (1.0, 0.0) if self.scale is None else (self.scale, self.offset)
@@ -128,7 +129,7 @@ def _linear(self: Any, *args: Any) -> Any:
     return np.reshape(np.where(beyond, self.fill_value, result), shape_of(x)[:-1] + shape_of(values)[1:])
 
 
-def _nearest(self: Any, *args: Any, **options: Any) -> Any:
+def _nearest(self: Any, *args: Value, **options: Option) -> Value:
     twin, values = copy.copy(self), _values(self)
     twin.values, twin.values_shape = np.arange(float(shape_of(values)[0])), ()
     place = _plain_nearest(twin, *plain_tree(args), **options)
@@ -140,11 +141,11 @@ def _nearest(self: Any, *args: Any, **options: Any) -> Any:
 _plain_nearest = NearestNDInterpolator.__call__
 
 
-def _called(owner: Any, definition: Any) -> tuple[Any, str, Any]:
+def _called(owner: Any, definition: Function) -> tuple[Any, str, Any]:
     original = vars(owner)["__call__"]
     rule = as_computed(original, definition)
 
-    def call(self: Any, *args: Any, **options: Any) -> Any:
+    def call(self: Any, *args: Value, **options: Option) -> Value:
         if _holds(self) or traced_inside((args, options)):
             return rule(self, *args, **options)
         return outside(lambda: original(self, *args, **options))

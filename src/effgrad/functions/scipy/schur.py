@@ -14,13 +14,14 @@ from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import general
+from effgrad.vocabulary import Cotangent, Value
 
 
-def _value(a: Any, output: str) -> Any:
+def _value(a: Value, output: str) -> Value:
     return np.concatenate(scipy.linalg.schur(a, output), axis=0)
 
 
-def _system(t: Any) -> Any:
+def _system(t: Value) -> Value:
     """The matrix of X -> X T - T X on the elements below the diagonal."""
     n = np.shape(plain(t))[-1]
     rows, columns = np.tril_indices(n, -1)
@@ -28,14 +29,14 @@ def _system(t: Any) -> Any:
     return same_row * t[columns[None, :], columns[:, None]] - same_column * t[rows[:, None], rows[None, :]]
 
 
-def _below(elements: Any, n: int) -> Any:
+def _below(elements: Value, n: int) -> Value:
     """A matrix with some elements below the diagonal."""
     place = np.zeros((n, n), int)
     place[np.tril_indices(n, -1)] = np.arange(n * (n - 1) // 2)
     return np.tril(elements[place], -1) if n > 1 else np.zeros((n, n))
 
 
-def _jvp(change: Any, y: Any, a: Any, output: str) -> Any:
+def _jvp(change: Any, y: Value, a: Value, output: str) -> Value:
     n = np.shape(plain(a))[0]
     t, z = y[:n], y[n:]
     m = np.matmul(np.matmul(adjoint(z), change), z)
@@ -44,7 +45,7 @@ def _jvp(change: Any, y: Any, a: Any, output: str) -> Any:
     return np.concatenate([np.triu(m - np.matmul(x, t) + np.matmul(t, x)), np.matmul(z, x)], axis=0)
 
 
-def _vjp(g: Any, y: Any, a: Any, output: str) -> Any:
+def _vjp(g: Cotangent, y: Value, a: Value, output: str) -> Value:
     n, g = np.shape(plain(a))[0], conj(g)
     t, z, gt, gz = y[:n], y[n:], np.triu(g[:n]), g[n:]
     of_x = np.matmul(adjoint(z), gz) - np.matmul(gt, adjoint(t)) + np.matmul(adjoint(t), gt)
@@ -56,11 +57,11 @@ def _vjp(g: Any, y: Any, a: Any, output: str) -> Any:
 packed = general(_value, jvp=_jvp, vjp=_vjp, name="schur")
 
 
-def _is_triangular(t: Any) -> bool:
+def _is_triangular(t: Value) -> bool:
     return not np.any(np.tril(t, -1))
 
 
-def _schur(a: Any, output: str = "real") -> Any:
+def _schur(a: Value, output: str = "real") -> Value:
     complex_form = output in ("complex", "c")
     y = packed(a.astype(np.result_type(plain(a), 1j)) if complex_form else a, output=output)
     n = np.shape(plain(a))[0]

@@ -18,11 +18,12 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, general, linear
+from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Value
 
 # Convolutions.
 
 
-def _window(x: Any, axes: Any, first: Any, size: Any) -> Any:
+def _window(x: Value, axes: Axes, first: Value, size: Value) -> Value:
     """A part of an array: along each of the axes from an element on, so many elements."""
     index = [slice(None)] * np.ndim(plain(x))
     for axis, start, count in zip(axes, first, size, strict=True):
@@ -30,13 +31,13 @@ def _window(x: Any, axes: Any, first: Any, size: Any) -> Any:
     return x[tuple(index)]
 
 
-def _convolved_back(g: Any, target: Any, other: Any, axes: Any, method: str) -> Any:
+def _convolved_back(g: Cotangent, target: Value, other: Value, axes: Axes, method: str) -> Value:
     whole = convolve(g, np.flip(other, axes), axes=axes, method=method)
     first = [shape_of(other)[axis] - 1 for axis in axes]
     return cotangents.unbroadcast(_window(whole, axes, first, [shape_of(target)[axis] for axis in axes]), target)
 
 
-def _convolve_value(a: Any, b: Any, axes: Any, method: str) -> Any:
+def _convolve_value(a: Value, b: Value, axes: Axes, method: str) -> Value:
     if len(axes) < np.ndim(a) or method == "fft":
         return scipy.signal.fftconvolve(a, b, axes=axes)
     return scipy.signal.convolve(a, b, method=method)
@@ -50,7 +51,7 @@ convolve: Primitive = linear(
 )
 
 
-def _mode(full: Any, a: Any, b: Any, mode: str, axes: Any) -> Any:
+def _mode(full: Any, a: Value, b: Value, mode: str, axes: Axes) -> Value:
     """The part of a full convolution that a mode asks for."""
     sizes = [(shape_of(a)[axis], shape_of(b)[axis]) for axis in axes]
     if mode == "full":
@@ -62,7 +63,7 @@ def _mode(full: Any, a: Any, b: Any, mode: str, axes: Any) -> Any:
     raise ValueError(f"mode is {mode!r}; choose 'full', 'same' or 'valid'")
 
 
-def _convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def _convolve(in1: Value, in2: Value, mode: str = "full", method: str = "auto") -> Value:
     in1, in2 = np.asarray(in1), np.asarray(in2)
     axes = tuple(range(np.ndim(plain(in1))))
     if not axes:
@@ -72,7 +73,7 @@ def _convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return _mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
 
 
-def _fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def _fftconvolve(in1: Value, in2: Value, mode: str = "full", axes: Axis = None) -> Value:
     in1, in2 = np.asarray(in1), np.asarray(in2)
     ndim = np.ndim(plain(in1))
     if 0 in (np.size(plain(in1)), np.size(plain(in2))):
@@ -81,11 +82,11 @@ def _fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> An
     return _mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
 
 
-def _correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def _correlate(in1: Value, in2: Value, mode: str = "full", method: str = "auto") -> Value:
     return _convolve(in1, np.flip(conj(np.asarray(in2))), mode, method)
 
 
-def _convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def _convolve2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Value:
     in1, in2 = np.asarray(in1), np.asarray(in2)
     if mode == "valid" and shape_of(in1) < shape_of(in2):
         in1, in2 = in2, in1
@@ -99,7 +100,7 @@ def _convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     return _mode(full, in1, in2, mode, (0, 1))
 
 
-def _correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Value:
     turned = np.flip(conj(np.asarray(in2)))
     if mode != "same":
         return _convolve2d(in1, turned, mode, boundary, fillvalue)
@@ -111,17 +112,17 @@ def _correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill",
 # Recursive filters, along the last axis.
 
 
-def _delayed_products(g: Any, y: Any, a: Any) -> Any:
+def _delayed_products(g: Cotangent, y: Value, a: Value) -> Value:
     """For each delay the sum of g[n] y[n - delay]."""
     n = shape_of(y)[-1]
     return np.stack([np.sum(g[..., k:] * y[..., : n - k]) for k in range(shape_of(a)[0])])
 
 
-def _recursive_by_denominator(g: Any, y: Any, a: Any, x: Any) -> Any:
+def _recursive_by_denominator(g: Cotangent, y: Value, a: Value, x: Value) -> Value:
     return -_delayed_products(_backward(a, g), y, a)
 
 
-def _backward(a: Any, g: Any) -> Any:
+def _backward(a: Value, g: Cotangent) -> Value:
     return np.flip(recursive(a, np.flip(g, -1)), -1)
 
 
@@ -134,7 +135,7 @@ recursive: Primitive = general(
 )
 
 
-def _taps(b: Any, x: Any) -> Any:
+def _taps(b: Value, x: Value) -> Value:
     """The causal convolution of a short filter with each row: a sum of delayed rows."""
     n, count = shape_of(x)[-1], max(min(shape_of(b)[0], shape_of(x)[-1]), 1)
     before = np.zeros((*shape_of(x)[:-1], count - 1))
@@ -143,7 +144,7 @@ def _taps(b: Any, x: Any) -> Any:
     return sum(parts[1:], parts[0])
 
 
-def _lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: Any = None) -> Value:
     b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
     x, n = np.moveaxis(x, axis, -1), shape_of(x)[axis]
     order = max(shape_of(a)[0], shape_of(b)[0]) - 1
@@ -161,7 +162,7 @@ def _lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return np.moveaxis(y, -1, axis), np.moveaxis(final, -1, axis)
 
 
-def _lfilter_zi(b: Any, a: Any) -> Any:
+def _lfilter_zi(b: Value, a: Value) -> Value:
     """The state in which a filter answers a constant 1 with a constant."""
     b, a = np.atleast_1d(b) / a[0], np.atleast_1d(a) / a[0]
     n = max(shape_of(a)[0], shape_of(b)[0])
@@ -170,7 +171,7 @@ def _lfilter_zi(b: Any, a: Any) -> Any:
     return np.linalg.solve(np.eye(n - 1) - np.eye(n - 1, k=1) + a[1:, None] * first, b[1:] - a[1:] * b[0])
 
 
-def _odd(x: Any, count: int, kind: str) -> Any:
+def _odd(x: Value, count: int, kind: str) -> Value:
     """Rows continued on both sides, turned about their ends, mirrored, or by their last value."""
     if kind == "constant":
         left, right = (np.broadcast_to(end, (*shape_of(x)[:-1], count)) for end in (x[..., :1], x[..., -1:]))
@@ -181,7 +182,7 @@ def _odd(x: Any, count: int, kind: str) -> Any:
     return np.concatenate([left, x, right], axis=-1)
 
 
-def _forward_backward(x: Any, axis: int, padtype: Any, padlen: Any, default: int, once: Any) -> Any:
+def _forward_backward(x: Value, axis: int, padtype: Option, padlen: Any, default: int, once: Any) -> Value:
     x = np.moveaxis(np.asarray(x), axis, -1)
     count = 0 if padtype is None else default if padlen is None else padlen
     if shape_of(x)[-1] <= count:
@@ -192,18 +193,18 @@ def _forward_backward(x: Any, axis: int, padtype: Any, padlen: Any, default: int
 
 
 def _filtfilt(
-    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None
-) -> Any:  # fmt: skip
+    b: Value, a: Value, x: Value, axis: int = -1, padtype: Option = "odd", padlen: Any = None
+) -> Value:  # fmt: skip
     b, a = np.atleast_1d(b), np.atleast_1d(a)
     start = _lfilter_zi(b, a)
 
-    def once(x: Any) -> Any:
+    def once(x: Value) -> Value:
         return _lfilter(b, a, x, -1, start * x[..., :1])[0]
 
     return _forward_backward(x, axis, padtype, padlen, 3 * max(shape_of(a)[0], shape_of(b)[0]), once)
 
 
-def _sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def _sosfilt(sos: Any, x: Value, axis: int = -1, zi: Any = None) -> Value:
     final = []
     for k in range(shape_of(sos)[0]):
         b, a = sos[k, :3], sos[k, 3:]
@@ -215,7 +216,7 @@ def _sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return x if zi is None else (x, np.stack(final))
 
 
-def _sosfilt_zi(sos: Any) -> Any:
+def _sosfilt_zi(sos: Any) -> Value:
     scale, states = 1.0, []
     for k in range(shape_of(sos)[0]):
         b, a = sos[k, :3], sos[k, 3:]
@@ -224,19 +225,19 @@ def _sosfilt_zi(sos: Any) -> Any:
     return np.stack(states)
 
 
-def _sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+def _sosfiltfilt(sos: Any, x: Value, axis: int = -1, padtype: Option = "odd", padlen: Any = None) -> Value:
     start, sections = _sosfilt_zi(sos), plain(sos)
     taps = 2 * len(sections) + 1
     taps -= min((sections[:, 2] == 0).sum(), (sections[:, 5] == 0).sum())
 
-    def once(x: Any) -> Any:
+    def once(x: Value) -> Value:
         state = np.reshape(start, (len(sections), *(1,) * (np.ndim(plain(x)) - 1), 2))
         return _sosfilt(sos, x, -1, state * x[..., :1])[0]
 
     return _forward_backward(x, axis, padtype, padlen, 3 * int(taps), once)
 
 
-def _deconvolve(signal: Any, divisor: Any) -> Any:
+def _deconvolve(signal: Value, divisor: Any) -> Value:
     signal, divisor = np.atleast_1d(signal), np.atleast_1d(divisor)
     count = shape_of(signal)[0] - shape_of(divisor)[0] + 1
     if count < 1:
@@ -250,7 +251,7 @@ def _deconvolve(signal: Any, divisor: Any) -> Any:
 # Linear functions of a signal.
 
 
-def _hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+def _hilbert(x: Value, N: Any = None, axis: int = -1) -> Value:
     n = shape_of(x)[axis] if N is None else N
     weight = np.where(np.arange(n) < (n + 1) // 2, 2.0, 0.0)
     weight[0] = 1.0
@@ -262,12 +263,12 @@ def _hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     return np.fft.ifft(spectrum * weight.reshape(shape), axis=axis)
 
 
-def _by_matrix(name: str) -> Any:
+def _by_matrix(name: str) -> Function:
     """A function linear along an axis, with constants as its other arguments."""
     function = getattr(scipy.signal, name)
     default = inspect.signature(function).parameters["axis"].default
 
-    def rule(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(x: Value, *args: Value, **kwargs: Option) -> Value:
         require(not traced_inside((args, kwargs)), f"signal.{name}", "its first argument only")
         if name == "savgol_filter":
             reals("signal.savgol_filter", x)
@@ -279,7 +280,9 @@ def _by_matrix(name: str) -> Any:
     return rule
 
 
-def _upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:
+def _upfirdn(
+    h: Value, x: Value, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Option = 0
+) -> Value:
     require(not traced_inside(h) and mode == "constant" and cval == 0, "signal.upfirdn", "x, padded with zeros")
     return by_matrix(lambda rows: scipy.signal.upfirdn(h, rows, up, down, axis=0), x, axis)
 

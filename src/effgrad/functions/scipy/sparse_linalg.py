@@ -15,6 +15,7 @@ from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
 from effgrad.functions.scipy.tables import Calling, reals, traced_inside
 from effgrad.primitives.primitive import Primitive, general
+from effgrad.vocabulary import Function
 
 Value: TypeAlias = Any
 Solver: TypeAlias = Callable[..., Value]  # of a matrix, a right-hand side and perhaps a start
@@ -133,7 +134,7 @@ solution: Primitive = general(
 )
 
 
-def _without_start(rule: Any) -> Any:
+def _without_start(rule: Function) -> Function:
     return lambda change, y, b, data, start, system: rule(change, y, b, data, system=system)
 
 

@@ -16,6 +16,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import Primitive, linear
+from effgrad.vocabulary import Shape
 
 Value: TypeAlias = Any
 Matrix: TypeAlias = Any
@@ -346,7 +347,7 @@ def moved(numbers: Value, values: Value) -> Value:
     return TracedSparse(places, values if same else values[kept - 1])
 
 
-def from_entries(rows: Value, columns: Value, values: Value, shape: tuple[int, ...]) -> TracedSparse:
+def from_entries(rows: Value, columns: Value, values: Value, shape: Shape) -> TracedSparse:
     """The matrix (coo) of some entries; those at the same place are added."""
     keys = np.asarray(rows, int) * shape[1] + np.asarray(columns, int)
     different, inverse = np.unique(keys, return_inverse=True)

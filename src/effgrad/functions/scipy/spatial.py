@@ -8,33 +8,34 @@ from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, root_of, seen
+from effgrad.vocabulary import Function, Option, Value
 
 
-def _cosine(u: Any, v: Any) -> Any:
+def _cosine(u: Value, v: Value) -> Value:
     sizes = _size(u) * _size(v)
     return 1 - np.sum(u * v, axis=-1) / sizes
 
 
-def _size(u: Any, w: Any = None) -> Any:
+def _size(u: Value, w: Value = None) -> Value:
     """The length of vectors along the last axis, whose squares have weights `w`."""
     return root(seen(_weighted(u**2, w), u, axis=-1))
 
 
-def _centred(u: Any) -> Any:
+def _centred(u: Value) -> Value:
     return u - np.mean(u, axis=-1, keepdims=True)
 
 
-def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+def _minkowski(u: Value, v: Value, p: Value = 2, w: Value = None) -> Value:
     if w is None:
         return np.linalg.vector_norm(u - v, axis=-1, ord=p)
     return root_of(seen(_weighted(np.abs(u - v) ** p, w), u - v, axis=-1), 1 / p)
 
 
-def _weighted(terms: Any, w: Any) -> Any:
+def _weighted(terms: Any, w: Value) -> Value:
     return np.sum(terms if w is None else w * terms, axis=-1)
 
 
-def _mahalanobis(u: Any, v: Any, VI: Any) -> Any:
+def _mahalanobis(u: Value, v: Value, VI: Any) -> Value:
     return root(seen(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1), u - v, axis=-1))
 
 
@@ -52,26 +53,26 @@ METRICS: dict[str, Any] = {
 }
 
 
-def _metric(metric: Any, name: str) -> Any:
+def _metric(metric: Any, name: str) -> Value:
     known = isinstance(metric, str) and metric in METRICS
     require(known, f"spatial.distance.{name}", f"the metrics {', '.join(METRICS)}")
     return METRICS[metric]
 
 
-def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
+def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
     reals("spatial.distance.cdist", XA, XB)
     return _metric(metric, "cdist")(np.asarray(XA)[:, None, :], np.asarray(XB)[None, :, :], **options)
 
 
-def _pdist(X: Any, metric: Any = "euclidean", **options: Any) -> Any:
+def _pdist(X: Value, metric: Any = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.pdist", "the returned array: leave out= out")
     reals("spatial.distance.pdist", X)
     first, second = np.triu_indices(shape_of(X)[0], 1)
     return _metric(metric, "pdist")(X[first], X[second], **options)
 
 
-def _squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
+def _squareform(X: Value, force: str = "no", checks: bool = True) -> Value:
     X = np.asarray(X)
     size = shape_of(X)
     numbers = distance.squareform(np.arange(1, 1 + size[0]) if len(size) == 1 else _numbered(size[0]), "no", False)
@@ -80,15 +81,15 @@ def _squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return np.where(numbers == 0, 0.0, X[np.maximum(numbers - 1, 0)])
 
 
-def _of_two(name: str, rule: Any) -> Any:
-    def distance_of(u: Any, v: Any, *args: Any, **options: Any) -> Any:
+def _of_two(name: str, rule: Function) -> Function:
+    def distance_of(u: Value, v: Value, *args: Value, **options: Option) -> Value:
         reals(f"spatial.distance.{name}", u, v)
         return rule(np.asarray(u), np.asarray(v), *args, **options)
 
     return distance_of
 
 
-def _numbered(n: int) -> Any:
+def _numbered(n: int) -> Value:
     return np.arange(n * n).reshape(n, n)
 
 

@@ -6,43 +6,44 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.complexes import conj
+from effgrad.vocabulary import Value
 
 
-def _vector(x: Any, name: str) -> Any:
+def _vector(x: Value, name: str) -> Value:
     x = x if hasattr(x, "shape") else np.asarray(x)
     require(np.ndim(plain(x)) <= 1, f"linalg.{name}", "vectors, one at a time")
     return np.ravel(x)
 
 
-def _toeplitz(c: Any, r: Any = None) -> Any:
+def _toeplitz(c: Value, r: Value = None) -> Value:
     c = _vector(c, "toeplitz")
     r = conj(c) if r is None else _vector(r, "toeplitz")
     m, n = c.size, r.size
     return np.concatenate([c[::-1], r[1:]])[m - 1 + np.arange(n) - np.arange(m)[:, None]]
 
 
-def _hankel(c: Any, r: Any = None) -> Any:
+def _hankel(c: Value, r: Value = None) -> Value:
     c = _vector(c, "hankel")
     r = np.zeros(c.size) if r is None else _vector(r, "hankel")
     return np.concatenate([c, r[1:]])[np.arange(c.size)[:, None] + np.arange(r.size)]
 
 
-def _circulant(c: Any) -> Any:
+def _circulant(c: Value) -> Value:
     c = _vector(c, "circulant")
     return c[(np.arange(c.size)[:, None] - np.arange(c.size)) % c.size]
 
 
-def _companion(a: Any) -> Any:
+def _companion(a: Value) -> Value:
     a = _vector(a, "companion")
     return np.concatenate([np.reshape(-a[1:] / a[0], (1, -1)), np.eye(a.size - 2, a.size - 1)])
 
 
-def _leslie(f: Any, s: Any) -> Any:
+def _leslie(f: Value, s: Value) -> Value:
     f, s = _vector(f, "leslie"), _vector(s, "leslie")
     return np.concatenate([np.reshape(f, (1, -1)), np.concatenate([np.diag(s), np.zeros((s.size, 1))], axis=1)])
 
 
-def _convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def _convolution_matrix(a: Value, n: int, mode: str = "full") -> Value:
     a = _vector(a, "convolution_matrix")
     full = _toeplitz(np.concatenate([a, np.zeros(n - 1)]), np.concatenate([a[:1], np.zeros(n - 1)]))
     shorter, longer = sorted((a.size, n))
@@ -51,11 +52,11 @@ def _convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return full[first : first + size]
 
 
-def _toeplitz_of(c_or_cr: Any) -> Any:
+def _toeplitz_of(c_or_cr: Any) -> Value:
     return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
 
 
-def _block_diag(*arrays: Any) -> Any:
+def _block_diag(*arrays: Value) -> Value:
     blocks = [np.atleast_2d(a) for a in arrays]
     widths = [np.shape(plain(b))[1] for b in blocks]
     rows, before = [], 0

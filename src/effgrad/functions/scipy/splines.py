@@ -12,16 +12,17 @@ from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.banded import banded
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Option, Value
 
 
-def piece_of(x: Any, knots: Any, first: int = 0, last: int = -1) -> Any:
+def piece_of(x: Value, knots: Value, first: int = 0, last: int = -1) -> Value:
     """The index of the piece between knots that each point is in; beyond the ends, that of the end."""
     count = shape_of(knots)[0]
     last = count - 2 if last < 0 else last
     return evaluated(lambda x, t: np.clip(np.searchsorted(t, x, side="right") - 1, first, last), x, knots)
 
 
-def inside(x: Any, low: Any, high: Any, extrapolate: Any, result: Any) -> Any:
+def inside(x: Value, low: Value, high: Value, extrapolate: Option, result: Value) -> Value:
     """The result, and NaN outside the knots where the interpolant is not continued."""
     if extrapolate not in (False, None):
         return result
@@ -30,16 +31,16 @@ def inside(x: Any, low: Any, high: Any, extrapolate: Any, result: Any) -> Any:
     return np.where(np.reshape(outside, wide), np.nan, result)
 
 
-def periodic(x: Any, low: Any, high: Any, extrapolate: Any) -> Any:
+def periodic(x: Value, low: Value, high: Value, extrapolate: Option) -> Value:
     return low + np.mod(x - low, high - low) if extrapolate == "periodic" else x
 
 
-def polynomial(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
+def polynomial(knots: Value, c: Value, x: Value, nu: int, extrapolate: Option) -> Value:
     """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
     x = periodic(x, knots[0], knots[-1], extrapolate)
     piece = piece_of(x, knots)
     along = np.reshape(x - getitem(knots, piece), shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
-    result: Any = 0.0
+    result: Value = 0.0
     degree = shape_of(c)[0] - 1
     for power in range(degree, nu - 1, -1):
         factor = math.factorial(power) / math.factorial(power - nu)
@@ -49,7 +50,7 @@ def polynomial(knots: Any, c: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     return inside(x, knots[0], knots[-1], extrapolate, result)
 
 
-def de_boor(t: Any, c: Any, k: int, x: Any, nu: int = 0, extrapolate: Any = True) -> Any:
+def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Option = True) -> Value:
     """The `nu`th derivative of a spline of degree `k` by its B-spline coefficients c[i, ...]."""
     n = shape_of(t)[0] - k - 1
     low, high = t[k], t[n]
@@ -78,7 +79,7 @@ def de_boor(t: Any, c: Any, k: int, x: Any, nu: int = 0, extrapolate: Any = True
 # Cubic interpolation: slopes at the points, and the coefficients by them.
 
 
-def hermite(x: Any, y: Any, slopes: Any) -> Any:
+def hermite(x: Value, y: Value, slopes: Any) -> Value:
     """The coefficients of the cubic pieces through values with slopes."""
     dx = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
     slope = (y[1:] - y[:-1]) / dx
@@ -86,7 +87,7 @@ def hermite(x: Any, y: Any, slopes: Any) -> Any:
     return np.stack([t / dx, (slope - slopes[:-1]) / dx - t, slopes[:-1], y[:-1]])
 
 
-def pchip_slopes(x: Any, y: Any) -> Any:
+def pchip_slopes(x: Value, y: Value) -> Value:
     """Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants (1984)."""
     h = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
     m = (y[1:] - y[:-1]) / h
@@ -101,14 +102,14 @@ def pchip_slopes(x: Any, y: Any) -> Any:
     return np.concatenate([ends[0][None], middle, ends[1][None]])
 
 
-def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
+def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Value:
     d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     turned = np.sign(plain(d)) != np.sign(plain(m0))
     steep = (np.sign(plain(m0)) != np.sign(plain(m1))) & (np.abs(plain(d)) > 3 * np.abs(plain(m0)))
     return np.where(turned, 0.0, np.where(steep, 3 * m0, d))
 
 
-def akima_slopes(x: Any, y: Any, method: str) -> Any:
+def akima_slopes(x: Value, y: Value, method: str) -> Value:
     """Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970)."""
     m = (y[1:] - y[:-1]) / np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
     if shape_of(y)[0] == 2:
@@ -125,7 +126,7 @@ def akima_slopes(x: Any, y: Any, method: str) -> Any:
     return np.where(bent, blended, 0.5 * (m[3:] + m[:-3]))
 
 
-def _end_row(kind: Any, dx: Any, slope: Any, side: int) -> tuple[Any, Any, Any]:
+def _end_row(kind: Option, dx: Value, slope: Any, side: int) -> tuple[Value, Value, Value]:
     """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the factor of the slope there, that of
     the slope beside it, and the right-hand side."""
     first, second = (0, 1) if side > 0 else (-1, -2)
@@ -143,7 +144,7 @@ def _end_row(kind: Any, dx: Any, slope: Any, side: int) -> tuple[Any, Any, Any]:
 ENDS = {"natural": (2, 0.0), "clamped": (1, 0.0)}
 
 
-def cubic_slopes(x: Any, y: Any, bc_type: Any) -> Any:
+def cubic_slopes(x: Value, y: Value, bc_type: Option) -> Value:
     """The slopes at the points of the cubic spline through values: the second derivative is continuous."""
     n, dx = shape_of(x)[0], x[1:] - x[:-1]
     flat = np.reshape(y, (n, -1))
@@ -172,7 +173,7 @@ def cubic_slopes(x: Any, y: Any, bc_type: Any) -> Any:
     return np.reshape(banded(band, right, low=1, up=1), shape_of(y))
 
 
-def _periodic_slopes(dx: Any, slope: Any) -> Any:
+def _periodic_slopes(dx: Value, slope: Any) -> Value:
     n = shape_of(dx)[0]
     if n == 2:
         mean = np.sum(slope / dx[:, None], axis=0) / np.sum(1 / dx)
@@ -192,7 +193,7 @@ def _periodic_slopes(dx: Any, slope: Any) -> Any:
 # B-spline interpolation.
 
 
-def interpolation_knots(x: Any, k: int, bc_type: Any) -> Any:
+def interpolation_knots(x: Value, k: int, bc_type: Option) -> Value:
     """The knots that `make_interp_spline` chooses for points."""
     if k == 0:
         return np.concatenate([x, x[-1:]])
@@ -205,10 +206,10 @@ def interpolation_knots(x: Any, k: int, bc_type: Any) -> Any:
     return np.concatenate([x[:1]] * (k + 1) + [middle] + [x[-1:]] * (k + 1))
 
 
-def basis_values(t: Any, k: int, x: Any) -> Any:
+def basis_values(t: Value, k: int, x: Value) -> Value:
     """The k + 1 B-splines that are not 0 at each point, as rows. De Boor (1978), chapter X, (8)."""
     piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
-    values: list[Any] = [1.0 + 0.0 * x]
+    values: list[Value] = [1.0 + 0.0 * x]
     for degree in range(1, k + 1):
         rest, higher = 0.0, []
         for r, value in enumerate(values):
@@ -220,7 +221,7 @@ def basis_values(t: Any, k: int, x: Any) -> Any:
     return np.stack(values)
 
 
-def interpolation_coefficients(x: Any, y: Any, t: Any, k: int, bc_type: Any) -> Any:
+def interpolation_coefficients(x: Value, y: Value, t: Value, k: int, bc_type: Option) -> Value:
     """The B-spline coefficients of the spline through values: the solution of the banded collocation equations."""
     n, ends = shape_of(t)[0] - k - 1, bc_type in ("natural", "clamped")
     rows, right = basis_values(t, k, x), np.reshape(y, (shape_of(y)[0], -1))
@@ -236,9 +237,9 @@ def interpolation_coefficients(x: Any, y: Any, t: Any, k: int, bc_type: Any) -> 
     return np.reshape(banded(band, right, low=k, up=k), (n, *shape_of(y)[1:]))
 
 
-def _places_in_band(x: Any, t: Any, k: int, n: int, ends: bool) -> Any:
+def _places_in_band(x: Value, t: Value, k: int, n: int, ends: bool) -> Value:
     """For each place of the stored band, where its element is among the rows of B-splines; after them, it is 0."""
-    first = np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k
+    first: Value = np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k
     first = np.concatenate([[0], first, [n - k - 1]]) if ends else first
     column = np.arange(n)[None, :]
     row = column + np.arange(-k, k + 1)[:, None]

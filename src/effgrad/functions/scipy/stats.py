@@ -21,6 +21,7 @@ from effgrad.functions.scipy.tables import Items, reals, require, rules_of, trac
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
+from effgrad.vocabulary import Axis, DTypeLike, Function, Option, Value
 
 # The method of the standard form, the values below and above the support, and what the scale does to the result.
 POINTS = {
@@ -45,14 +46,14 @@ _STANDARD = {
 UFUNCS.update({getattr(scu, name): rule for name, rule in _STANDARD.items() if hasattr(scu, name)})
 
 
-def _apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, **_: Any) -> Any:
+def _apply_where(cond: Value, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Value = None, **_: Option) -> Value:
     """SciPy's choice between two formulas: both, and no part in the derivative for the one that is not chosen."""
     args = args if isinstance(args, list | tuple) else (args,)
     with np.errstate(all="ignore"):
         return np.where(plain(cond), f1(*args), fill_value if f2 is None else f2(*args))
 
 
-def _lazywhere(cond: Any, arrays: Any, f: Any, fillvalue: Any = None, f2: Any = None) -> Any:
+def _lazywhere(cond: Value, arrays: Any, f: Function, fillvalue: Any = None, f2: Any = None) -> Value:
     return _apply_where(cond, arrays, f, f2, fill_value=fillvalue)
 
 
@@ -64,7 +65,7 @@ CHOICE = (
 )
 
 
-def _inside(low: Any, high: Any) -> Any:
+def _inside(low: Value, high: Value) -> Value:
     """A point of the support: its middle, or one from its only end."""
     bounded = np.isfinite(low), np.isfinite(high)
     low, high = np.where(bounded[0], low, np.where(bounded[1], high - 2, -1)), np.where(
@@ -72,11 +73,11 @@ def _inside(low: Any, high: Any) -> Any:
     return (low + high) / 2
 
 
-def _standard(name: str) -> Any:
+def _standard(name: str) -> Function:
     """A method of continuous distributions as a rule."""
     method, below, above = POINTS[name]
 
-    def rule(self: Any, x: Any, *args: Any, **named: Any) -> Any:
+    def rule(self: Any, x: Value, *args: Value, **named: Option) -> Value:
         shapes, loc, scale = self._parse_args(*args, **named)
         shapes = tuple(map(np.asarray, shapes))
         z = (np.asarray(x) - loc) / scale
@@ -94,11 +95,11 @@ def _standard(name: str) -> Any:
     return rule
 
 
-def _counted(name: str) -> Any:
+def _counted(name: str) -> Function:
     """A method of discrete distributions as a rule, in their parameters."""
     method, below, above = POINTS[name]
 
-    def rule(self: Any, k: Any, *args: Any, **named: Any) -> Any:
+    def rule(self: Any, k: Value, *args: Value, **named: Option) -> Value:
         shapes, loc, _ = self._parse_args(*args, **named)
         if traced_inside(k) or traced_inside(loc):
             raise NoRule(
@@ -120,8 +121,8 @@ def _counted(name: str) -> Any:
     return rule
 
 
-def _quantile(name: str) -> Any:
-    def rule(self: Any, q: Any, *args: Any, **named: Any) -> Any:
+def _quantile(name: str) -> Function:
+    def rule(self: Any, q: Value, *args: Value, **named: Option) -> Value:
         shapes, loc, scale = self._parse_args(*args, **named)
         shapes = tuple(map(np.asarray, shapes))
         low, high = self._get_support(*map(plain, shapes))
@@ -135,7 +136,7 @@ def _quantile(name: str) -> Any:
     return rule
 
 
-def _entropy(self: Any, *args: Any, **named: Any) -> Any:
+def _entropy(self: Any, *args: Value, **named: Option) -> Value:
     shapes, loc, scale = self._parse_args(*args, **named)
     shapes = tuple(map(np.asarray, shapes))
     valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
@@ -144,7 +145,7 @@ def _entropy(self: Any, *args: Any, **named: Any) -> Any:
     return np.where(valid, value + 0.0 * loc, np.nan)[()]
 
 
-def _moments(self: Any, *args: Any, **named: Any) -> Any:
+def _moments(self: Any, *args: Value, **named: Option) -> Value:
     """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
     shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
     shapes = tuple(map(np.asarray, shapes))
@@ -161,7 +162,7 @@ def _moments(self: Any, *args: Any, **named: Any) -> Any:
 
 
 def _covariance(
-    self: Any, M: Any, cond: Any = None, rcond: Any = None, lower: bool = True, check_finite: bool = True,
+    self: Any, M: Value, cond: Value = None, rcond: Option = None, lower: bool = True, check_finite: bool = True,
     allow_singular: bool = True,
 ) -> None:  # fmt: skip
     """A positive definite covariance, by its Cholesky factor: eigenvectors have no derivative where values meet."""
@@ -180,7 +181,9 @@ class Correlation(NamedTuple):
     pvalue: Any
 
 
-def _pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = None, axis: int | None = 0) -> Any:
+def _pearsonr(
+    x: Value, y: Value, *, alternative: str = "two-sided", method: Option = None, axis: int | None = 0
+) -> Value:
     require(alternative == "two-sided" and method is None, "stats.pearsonr", "the two-sided alternative, no method")
     x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
     x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
@@ -193,7 +196,7 @@ def _pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = N
     return Correlation(r, 2 * sp.betainc(half, half, (1 - np.abs(r)) / 2))
 
 
-def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: Any) -> Any:
+def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: Option) -> Value:
     require(equal_var and not options, "stats.f_oneway", "equal variances and no options")
     samples = tuple(map(np.asarray, samples))
     sizes = [np.shape(plain(s))[axis] for s in samples]
@@ -206,7 +209,7 @@ def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: A
     return Correlation(statistic, sp.fdtrc(*degrees, statistic))
 
 
-def _expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
+def _expectile(a: Value, alpha: Value = 0.5, *, weights: Value = None) -> Value:
     """The mean with the weight 1 - alpha below the expectile and alpha above it."""
     a = np.asarray(a)
     below = plain(a) <= evaluated(lambda a, alpha, w: scipy.stats.expectile(a, alpha, weights=w), a, alpha, weights)
@@ -215,7 +218,9 @@ def _expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
     return np.sum(w * a) / np.sum(w)
 
 
-def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
+def _boxcox_llf(
+    lmb: Any, data: Value, *, axis: Axis = 0, keepdims: bool = False, nan_policy: str = "propagate"
+) -> Value:
     require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
     reals("stats.boxcox_llf", lmb, data)
     data = np.asarray(data)
@@ -223,13 +228,13 @@ def _boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, n
     return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
 
 
-def _normal_inverse_gaussian_sf(self: Any, x: Any, a: Any, b: Any) -> Any:
+def _normal_inverse_gaussian_sf(self: Any, x: Value, a: Value, b: Value) -> Value:
     """SciPy's own goes through arguments that have one shape, which only it gives them."""
     sf = np.vectorize(lambda x, a, b: scipy.integrate.quad(self._pdf, x, np.inf, args=(a, b))[0])
     return sf(x, a, b)
 
 
-def _exponents(points: Any, xi: Any, factor: Any) -> Any:
+def _exponents(points: Value, xi: Any, factor: Any) -> Value:
     """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
     inverse = np.linalg.inv(factor).T
     apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
@@ -237,11 +242,11 @@ def _exponents(points: Any, xi: Any, factor: Any) -> Any:
     return -np.sum(apart * apart, axis=-1) / 2 - size
 
 
-def _kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+def _kernel_estimate(points: Value, values: Value, xi: Any, factor: Any, dtype: DTypeLike) -> Value:
     return np.exp(_exponents(points, xi, factor)) @ values
 
 
-def _log_kernel_estimate(points: Any, values: Any, xi: Any, factor: Any, dtype: Any) -> Any:
+def _log_kernel_estimate(points: Value, values: Value, xi: Any, factor: Any, dtype: DTypeLike) -> Value:
     return sp.logsumexp(_exponents(points, xi, factor), axis=1, b=np.ravel(values))[:, None]
 
 

@@ -11,6 +11,7 @@ from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
+from effgrad.vocabulary import Function, Option, Value
 
 
 def require(holds: bool, name: str, what: str) -> None:
@@ -19,35 +20,35 @@ def require(holds: bool, name: str, what: str) -> None:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
 
 
-def reals(name: str, *values: Any) -> None:
+def reals(name: str, *values: Value) -> None:
     """Refuse complex arguments where SciPy takes their real parts or has another formula."""
     for value in values:
         require_real(value, f"scipy.{name}")
 
 
-def constant(function: Any) -> Any:
+def constant(function: Function) -> Function:
     """The rule of a function whose result no derivative goes through: of a staged program, it is the example's."""
 
-    def rule(*args: Any, **kwargs: Any) -> Any:
+    def rule(*args: Value, **kwargs: Option) -> Value:
         return function(*map(_settled, args), **{key: _settled(value) for key, value in kwargs.items()})
 
     rule.constant = True  # type: ignore[attr-defined]
     return rule
 
 
-def _settled(value: Any) -> Any:
+def _settled(value: Value) -> Value:
     if type(value) in (list, tuple):
         return type(value)(map(_settled, value))
     value = plain(value)
     return value.__array__() if isinstance(value, Tracer) else value
 
 
-def along(matrix: Any, x: Any, axis: int) -> Any:
+def along(matrix: Value, x: Value, axis: int) -> Value:
     """A matrix applied along an axis."""
     return np.moveaxis(np.tensordot(matrix, x, axes=(1, axis)), 0, axis)
 
 
-def by_matrix(function: Any, x: Any, axis: int) -> Any:
+def by_matrix(function: Function, x: Value, axis: int) -> Value:
     """A function that is linear in the rows of a matrix, applied along an axis: a product with its own matrix."""
     kind = np.result_type(plain(x))
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
@@ -79,10 +80,10 @@ class Method(NamedTuple):
     holds: Any
 
 
-def over_batches(definition: Any, *ndims: int) -> Any:
+def over_batches(definition: Function, *ndims: int) -> Value:
     """A definition for arrays of so many axes each (-1: one or two), of batches of them."""
 
-    def rule(*args: Any, **named: Any) -> Any:
+    def rule(*args: Value, **named: Option) -> Value:
         bound = inspect.signature(definition).bind(*args, **named).arguments
         names = [name for name, _ in zip(bound, ndims, strict=False) if bound[name] is not None]
         arrays = {name: np.asarray(bound[name]) for name in names}
@@ -96,7 +97,7 @@ def over_batches(definition: Any, *ndims: int) -> Any:
         wide = {n: np.broadcast_to(a, batch + shape_of(a)[a.ndim - cores[n] :]) for n, a in arrays.items()}
         results = [definition(**(bound | {n: a[place] for n, a in wide.items()})) for place in np.ndindex(batch)]
 
-        def stacked(parts: Any) -> Any:
+        def stacked(parts: Any) -> Value:
             return np.reshape(np.stack(parts), batch + shape_of(parts[0]))
 
         return tuple(map(stacked, zip(*results, strict=True))) if type(results[0]) is tuple else stacked(results)
@@ -111,7 +112,7 @@ HARMLESS = frozenset((
 ))  # fmt: skip
 
 
-def by_name(original: Any, rule: Any, title: str) -> Any:
+def by_name(original: Any, rule: Function, title: str) -> Value:
     """A rule that is called as `original` is: by the same names, and refusing what it does not declare."""
     try:
         names, own = inspect.signature(original), inspect.signature(rule).parameters
@@ -122,7 +123,7 @@ def by_name(original: Any, rule: Any, title: str) -> Any:
     takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
 
     @functools.wraps(rule)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Value, **kwargs: Option) -> Value:
         positional, named = [], {}
         for name, value in names.bind(*args, **kwargs).arguments.items():
             if names.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -138,7 +139,7 @@ def by_name(original: Any, rule: Any, title: str) -> Any:
     return call
 
 
-def _undeclared(title: str, parameter: inspect.Parameter, value: Any) -> None:
+def _undeclared(title: str, parameter: inspect.Parameter, value: Value) -> None:
     """Refuse an argument of which a rule knows nothing, unless it is the default or without influence."""
     name = parameter.name
     if name in HARMLESS and not traced_inside(value):
@@ -147,7 +148,7 @@ def _undeclared(title: str, parameter: inspect.Parameter, value: Any) -> None:
         raise NoRule(f"{title} has no derivative rule for its argument {name}: leave it out, or make it a constant")
 
 
-def _equal(value: Any, default: Any) -> bool:
+def _equal(value: Value, default: Value) -> bool:
     return type(value) in (bool, int, float, str) and type(default) is type(value) and value == default
 
 
@@ -155,7 +156,7 @@ def rules_of(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, An
     """The rules of functions by their definitions: called by the same names, with the same values and errors."""
     module = owner.__name__
 
-    def rule(name: str, definition: Any) -> Any:
+    def rule(name: str, definition: Function) -> Value:
         if getattr(definition, "constant", False):
             return definition
         original = getattr(owner, name)

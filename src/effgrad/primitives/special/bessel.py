@@ -17,19 +17,9 @@ from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import _sign
 from effgrad.primitives.primitive import Primitive
-from effgrad.primitives.special.elementary import (
-    SQRT_PI,
-    enter,
-    enter_parts,
-    erfcx_slope,
-    order_below,
-    piecewise,
-    real_only,
-    sp,
-    special,
-    unknown,
-)  # fmt: skip
+from effgrad.primitives.special.elementary import SQRT_PI, erfcx_slope, order_below
 from effgrad.primitives.special.parameters import kve_order
+from effgrad.primitives.special.table import enter, enter_parts, piecewise, real_only, sp, special, unknown
 from effgrad.vocabulary import Function, Value
 
 # Bessel functions: chapter 10.

@@ -17,14 +17,11 @@ from effgrad.primitives.special.elementary import (
     SQRT_2PI,
     beta_density,
     boxcox_power,
-    enter,
     gamma_density,
     normal_density,
-    piecewise,
-    sp,
-    unknown,
 )  # fmt: skip
 from effgrad.primitives.special.parameters import beta_shapes, f_degrees, gamma_shape, student_degrees
+from effgrad.primitives.special.table import enter, piecewise, sp, unknown
 from effgrad.vocabulary import Function, Partial, Value
 
 

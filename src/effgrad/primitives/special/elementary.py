@@ -1,150 +1,26 @@
 """Special functions: `scipy.special`, each with its partials, one per argument.
 
 The identities are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov); the chapter is
-named at each group. `unknown` stands where no derivative is known in closed form (an order, a degree of freedom) and
-raises `NoRule` when it is asked for: such an argument is never taken as a constant. Where the textbook formula loses
-its digits (erfcx far out, complete elliptic integrals at 0) an equal one is used that does not.
+named at each group. Where the textbook formula loses its digits (erfcx far out, complete elliptic integrals at 0) an
+equal one is used that does not.
 
 At the ends of a domain the value is the limit from within, also where it is infinite (`entr` at 0). The scaled Bessel
 functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) counts as flat. `xlogy` is flat in its
 second argument at (0, 0).
 """
 
-import functools
-import math
-from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
-from scipy.special import _ufuncs
 
-from effgrad.arrays import counterparts
-from effgrad.arrays.value import CONSTANT, UFUNCS, composed, plain
-from effgrad.errors import NoRule
-from effgrad.primitives.complexes import is_complex, require_real
+from effgrad.arrays.value import CONSTANT, plain
+from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
-from effgrad.primitives.given import as_computed
-from effgrad.primitives.machine_code import EXPIT, XLOGY, Code, library
-from effgrad.primitives.primitive import Primitive, elementwise
-from effgrad.primitives.reduction import logsumexp
-from effgrad.vocabulary import Axis, Function, Option, Partial, Value
+from effgrad.primitives.machine_code import EXPIT, XLOGY, library
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, real_only, sp, special, unknown
+from effgrad.vocabulary import Option, Value
 
-
-class _Compiled:
-    """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
-
-    def __getattr__(self, name: str) -> Value:
-        return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
-
-
-sp = _Compiled()
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
-
-
-def unknown(*_: Value) -> Any:
-    """Stands for a partial for which no rule is known."""
-
-
-class Row(NamedTuple):
-    """What is known of a function beside its partials: its machine code, and how other libraries compute it."""
-
-    partials: Any
-    code: Code | None = None
-    otherwise: Any = None
-
-
-def special(
-    function: Function, *partials: Partial, name: str = "", code: Code | None = None, otherwise: Function | None = None
-) -> Primitive:
-    """An elementwise primitive some of whose partials are `unknown`.
-
-    Another library has a function of this name, or computes it as `otherwise(xp, *args)` says.
-    """
-    name = name or function.__name__
-    rules = [_refused(name, i) if partial is unknown else _of_numpy(partial) for i, partial in enumerate(partials)]
-    counterpart = counterparts.special(function.__name__, otherwise)
-    return elementwise(function, *rules, name=name, code=code, counterpart=counterpart)
-
-
-_NUMPYS: dict[type, Any] = {float: np.float64, int: np.int64}
-
-
-def _of_numpy(partial: Partial) -> Value:
-    """A partial of NumPy's numbers in place of Python's, whose division by zero is an error."""
-    if not callable(partial):
-        return partial
-
-    @functools.wraps(partial)
-    def rule(y: Value, *args: Value) -> Value:
-        return partial(y, *[_NUMPYS[type(x)](x) if type(x) in _NUMPYS else x for x in args])
-
-    return rule
-
-
-def _refused(name: str, index: int) -> Function:
-    def partial(*_: Value) -> Any:
-        raise NoRule(
-            f"scipy.special.{name} has no derivative rule in its argument number {index + 1}; "
-            "effgrad.stop_gradient(argument) makes it a constant"
-        )
-
-    return partial
-
-
-def real_only(name: str, partial: Function) -> Function:
-    """A partial that holds for real arguments alone: the function is not holomorphic, or its rule is not."""
-
-    def rule(*args: Value) -> Value:
-        require_real(args[-1], f"scipy.special.{name}")
-        return partial(*args)
-
-    return rule
-
-
-SPECIAL: dict[Any, Primitive] = {}
-# The primitives of functions that return several numbers, and their implementations by name.
-PARTS: dict[Any, tuple[Primitive, ...]] = {}
-_PART: dict[str, Any] = {}
-
-
-def __getattr__(name: str) -> Value:
-    if name in _PART:
-        return _PART[name]
-    raise AttributeError(name)
-
-
-def enter(table: dict[Any, Any]) -> None:
-    """Enter ufuncs with their partials (a tuple, or the only one) or their rows."""
-    for function, given in table.items():
-        partials, code, otherwise = given if type(given) is Row else (given, None, None)
-        partials = partials if type(partials) is tuple else (partials,)
-        UFUNCS[function] = SPECIAL[function] = special(function, *partials, code=code, otherwise=otherwise)
-
-
-def enter_parts(table: dict[Any, tuple[Value, ...]]) -> None:
-    """Enter ufuncs that return several numbers with a tuple of partials for each."""
-    for function, parts in table.items():
-        PARTS[function] = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
-        UFUNCS[function] = _several(PARTS[function])
-
-
-def _part(function: Function, index: int) -> Function:
-    def part(*args: Value) -> Value:
-        return function(*args)[index]
-
-    part.__name__ = f"{function.__name__}_{index}"
-    _PART[part.__name__] = part
-    return part
-
-
-def _several(parts: tuple[Primitive, ...]) -> Function:
-    return lambda *args: tuple(part(*args) for part in parts)
-
-
-def piecewise(condition: Value, x: Value, inside: Any, then: Function, outside: Any, otherwise: Function) -> Value:
-    """`then(x)` where the condition holds, else `otherwise(x)`; each sees a harmless number where the other counts."""
-    return np.where(condition, then(np.where(condition, x, inside)), otherwise(np.where(condition, outside, x)))
-
 
 # Gamma and beta functions: chapters 5 and 8.
 
@@ -291,6 +167,8 @@ def normal_density(x: Value) -> Value:
     return np.exp(-x * x / 2) / SQRT_2PI
 
 
+polygamma: Primitive = special(sp.polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
+
 enter({
     # gamma functions
     sp.gammaln: lambda y, x: sp.digamma(x),
@@ -420,111 +298,3 @@ enter_parts({
     sp.fresnel: ((lambda y, x: np.sin(np.pi / 2 * x * x),), (lambda y, x: np.cos(np.pi / 2 * x * x),)),
 })  # fmt: skip
 CONSTANT.update({sp.gammasgn, sp.round})
-
-
-# Functions that are not ufuncs: rows that the reader of programs looks up.
-
-polygamma: Primitive = special(sp.polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
-hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")
-
-# The Bernoulli numbers B(2 k) over the factorials of 2 k.
-_BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
-
-
-def _zeta(x: Value, q: Value = None, out: Option = None) -> Value:
-    if plain(x) is x:
-        return hurwitz(x, 1.0 if q is None else q)
-    if q is not None:
-        return np.where(plain(x) > 1, _summed_zeta(np.where(plain(x) > 1, x, 2.0), q), np.nan)
-
-    return _riemann(x, 1)
-
-
-def _riemann(x: Value, first: int) -> Value:
-    """The sum of k**-x from `first` on, 1 or 2."""
-
-    def reflected(x: Value) -> Value:
-        whole = 2 * (2 * np.pi) ** (x - 1) * np.sin(np.pi / 2 * x) * sp.gamma(1 - x) * _summed_zeta(1 - x, 1)
-        return whole - (first - 1)
-
-    return piecewise(plain(x) < 0, x, -0.5, reflected, 2.0, lambda x: _summed_zeta(x, first))
-
-
-def _summed_zeta(x: Value, q: Value) -> Value:
-    """The sum over k of (q + k)**-x by the formula of Euler and Maclaurin, section 25.11 there, in x as well."""
-    terms = 12
-    last = q + terms
-    total, power = last ** (1 - x) / (x - 1) + last**-x / 2, x * last ** (-x - 1)
-    for k in range(terms):
-        total = total + (q + k) ** -x
-    for k, coefficient in enumerate(_BERNOULLI):
-        total = total + coefficient * power
-        power = power * (x + 2 * k + 1) * (x + 2 * k + 2) / (last * last)
-    return total
-
-
-def _polygamma(n: Value, x: Value) -> Value:
-    return polygamma(n, x)
-
-
-def _lambertw(z: Value, k: Value = 0, tol: float = 1e-8) -> Value:
-    return lambert(z, k, tol)
-
-
-lambert: Primitive = special(scipy.special.lambertw, lambda y, z, k, tol: np.exp(-y) / (1 + y), unknown, unknown)
-
-
-def _diric(x: Value, n: int) -> Value:
-    return sp.eval_chebyu(n - 1, np.cos(x / 2)) / n
-
-
-def _multigammaln(a: Value, d: Value) -> Value:
-    terms = sum(sp.gammaln(a - j / 2) for j in range(int(d)))
-    return terms + d * (d - 1) / 4 * np.log(np.pi).item()
-
-
-def _softmax(x: Value, axis: Axis = None) -> Value:
-    return np.exp(_log_softmax(x, axis))
-
-
-def _log_softmax(x: Value, axis: Axis = None) -> Value:
-    return x - logsumexp(x, axis=axis, keepdims=True)
-
-
-def _softplus(x: Value, **options: Option) -> Value:
-    return np.logaddexp(0.0, x, **options)
-
-
-def _factorial(n: Value, exact: bool = False, extend: str = "zero") -> Value:
-    _refuse_exact("factorial", exact)
-    return np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
-
-
-def _comb(n: Value, k: Value, *, exact: bool = False, repetition: bool = False) -> Value:
-    _refuse_exact("comb", exact)
-    return sp.binom(n + k - 1 if repetition else n, k)
-
-
-def _perm(n: Value, k: Value, exact: bool = False) -> Value:
-    _refuse_exact("perm", exact)
-    return sp.poch(n - k + 1, k)
-
-
-def _refuse_exact(name: str, exact: bool) -> None:
-    if exact:
-        raise NoRule(f"scipy.special.{name} with exact=True counts integers and has no derivative; leave exact out")
-
-
-UFUNCS[sp.zetac] = lambda x: _riemann(x, 2)
-composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
-
-_DEFINITIONS: dict[str, Any] = {
-    "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
-    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": logsumexp, "softplus": _softplus,
-    "factorial": _factorial, "comb": _comb, "perm": _perm,
-}  # fmt: skip
-RULES: dict[str, Any] = {
-    name: as_computed(getattr(scipy.special, name), definition)
-    for name, definition in _DEFINITIONS.items()
-    if hasattr(scipy.special, name)  # `softplus` came with SciPy 1.15
-}

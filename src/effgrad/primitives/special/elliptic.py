@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.arrays.value import UFUNCS, plain
 from effgrad.primitives.primitive import Primitive
-from effgrad.primitives.special.elementary import enter, enter_parts, sp, special
+from effgrad.primitives.special.table import enter, enter_parts, sp, special
 from effgrad.vocabulary import Value
 
 # What is left of the series is the sixth power of the distance of the arguments.

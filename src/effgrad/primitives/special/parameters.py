@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import plain
-from effgrad.primitives.special.elementary import beta_density, gamma_density, sp
+from effgrad.primitives.special.elementary import beta_density, gamma_density
+from effgrad.primitives.special.table import sp
 from effgrad.vocabulary import Option, Value
 
 _POINTS, _WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(96))

@@ -50,7 +50,7 @@ def origin(loop: Any) -> Any:
 
 
 def without_returns(loop: Loop) -> tuple[list[ast.stmt], Loop]:
-    """What comes before a loop that may return, and the loop with `break` instead: after it, `LEFT` and `RESULT` say
+    """Return the statements before a loop that may return, and the loop with `break`: after it, `LEFT` and `RESULT` say
     whether it has, and what."""
     return [_assign(LEFT, ast.Constant(False), loop)], _breaking(loop)
 

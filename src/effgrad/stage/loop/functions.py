@@ -83,7 +83,7 @@ def run_captured(
 
 @runtime_checkable
 class Runner(Protocol):
-    """What runs the loops of a program that is being compiled."""
+    """The handler that runs the loops of a program that is being compiled."""
 
     def of_functions(
         self, loop: control.Loop, names: Mapping[str, Value], rows: Rows | None, memory: int | None

@@ -135,8 +135,10 @@ _method_of = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Definition), ct
 
 @functools.cache
 def _definition(address: int) -> _Definition:
-    """What makes a method of a function. The methods point to it as long as they live, without a reference that counts,
-    and may live until the process ends: so it is never freed."""
+    """Return the definition that makes a method of a function.
+
+    The methods point to it without a reference that counts, and may live until the process ends: it is never freed.
+    """
     definition = _Definition(b"effgrad_run", address, _WITHOUT_ARGUMENTS, None)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     return definition

@@ -17,7 +17,7 @@ from effgrad.primitives.constants import ROWS
 from effgrad.primitives.elementwise import clip, where
 from effgrad.primitives.machine_code import ADD, MULTIPLY, SUBTRACT, Code, Types
 from effgrad.primitives.primitive import Primitive, constant
-from effgrad.primitives.special.elementary import SPECIAL
+from effgrad.primitives.special.table import SPECIAL
 from effgrad.stage.moves import address_of
 from effgrad.stage.native.kernels import MOVES, Kernel
 from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit

@@ -1,0 +1,120 @@
+"""Functions of `scipy.special` that are no ufuncs: rows that the reader of programs looks up by name."""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from effgrad.arrays.value import UFUNCS, composed, plain
+from effgrad.errors import NoRule
+from effgrad.primitives.given import as_computed
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.reduction import logsumexp
+from effgrad.primitives.special.elementary import polygamma
+from effgrad.primitives.special.table import piecewise, sp, special, unknown
+from effgrad.vocabulary import Axis, Option, Value
+
+hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")
+
+# The Bernoulli numbers B(2 k) over the factorials of 2 k.
+_BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
+
+
+def _zeta(x: Value, q: Value = None, out: Option = None) -> Value:
+    if plain(x) is x:
+        return hurwitz(x, 1.0 if q is None else q)
+    if q is not None:
+        return np.where(plain(x) > 1, _summed_zeta(np.where(plain(x) > 1, x, 2.0), q), np.nan)
+
+    return _riemann(x, 1)
+
+
+def _riemann(x: Value, first: int) -> Value:
+    """The sum of k**-x from `first` on, 1 or 2."""
+
+    def reflected(x: Value) -> Value:
+        whole = 2 * (2 * np.pi) ** (x - 1) * np.sin(np.pi / 2 * x) * sp.gamma(1 - x) * _summed_zeta(1 - x, 1)
+        return whole - (first - 1)
+
+    return piecewise(plain(x) < 0, x, -0.5, reflected, 2.0, lambda x: _summed_zeta(x, first))
+
+
+def _summed_zeta(x: Value, q: Value) -> Value:
+    """The sum over k of (q + k)**-x by the formula of Euler and Maclaurin, section 25.11 there, in x as well."""
+    terms = 12
+    last = q + terms
+    total, power = last ** (1 - x) / (x - 1) + last**-x / 2, x * last ** (-x - 1)
+    for k in range(terms):
+        total = total + (q + k) ** -x
+    for k, coefficient in enumerate(_BERNOULLI):
+        total = total + coefficient * power
+        power = power * (x + 2 * k + 1) * (x + 2 * k + 2) / (last * last)
+    return total
+
+
+def _polygamma(n: Value, x: Value) -> Value:
+    return polygamma(n, x)
+
+
+def _lambertw(z: Value, k: Value = 0, tol: float = 1e-8) -> Value:
+    return lambert(z, k, tol)
+
+
+lambert: Primitive = special(scipy.special.lambertw, lambda y, z, k, tol: np.exp(-y) / (1 + y), unknown, unknown)
+
+
+def _diric(x: Value, n: int) -> Value:
+    return sp.eval_chebyu(n - 1, np.cos(x / 2)) / n
+
+
+def _multigammaln(a: Value, d: Value) -> Value:
+    terms = sum(sp.gammaln(a - j / 2) for j in range(int(d)))
+    return terms + d * (d - 1) / 4 * np.log(np.pi).item()
+
+
+def _softmax(x: Value, axis: Axis = None) -> Value:
+    return np.exp(_log_softmax(x, axis))
+
+
+def _log_softmax(x: Value, axis: Axis = None) -> Value:
+    return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+def _softplus(x: Value, **options: Option) -> Value:
+    return np.logaddexp(0.0, x, **options)
+
+
+def _factorial(n: Value, exact: bool = False, extend: str = "zero") -> Value:
+    _refuse_exact("factorial", exact)
+    return np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
+
+
+def _comb(n: Value, k: Value, *, exact: bool = False, repetition: bool = False) -> Value:
+    _refuse_exact("comb", exact)
+    return sp.binom(n + k - 1 if repetition else n, k)
+
+
+def _perm(n: Value, k: Value, exact: bool = False) -> Value:
+    _refuse_exact("perm", exact)
+    return sp.poch(n - k + 1, k)
+
+
+def _refuse_exact(name: str, exact: bool) -> None:
+    if exact:
+        raise NoRule(f"scipy.special.{name} with exact=True counts integers and has no derivative; leave exact out")
+
+
+UFUNCS[sp.zetac] = lambda x: _riemann(x, 2)
+composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
+
+_DEFINITIONS: dict[str, Any] = {
+    "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": logsumexp, "softplus": _softplus,
+    "factorial": _factorial, "comb": _comb, "perm": _perm,
+}  # fmt: skip
+RULES: dict[str, Any] = {
+    name: as_computed(getattr(scipy.special, name), definition)
+    for name, definition in _DEFINITIONS.items()
+    if hasattr(scipy.special, name)  # `softplus` came with SciPy 1.15
+}
