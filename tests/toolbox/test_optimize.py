@@ -129,6 +129,20 @@ def test_a_slow_program_is_compiled_where_that_gives_the_same(monkeypatch):
     assert not result.supplied.endswith("(compiled)")
 
 
+def test_slow_derivatives_are_compiled(monkeypatch):
+    monkeypatch.setattr(evaluations, "PATIENCE", 0.0)
+    for method in ("Newton-CG", "trust-exact"):
+        result = optimize.minimize(valley_of_vector, np.full(4, 1.1), method=method)
+        assert result.supplied.endswith("(compiled)")
+        np.testing.assert_allclose(result.x, np.ones(4), atol=1e-4)
+    for n in (3, 80, 1200):
+        result = optimize.least_squares(lambda x: np.append(x[1:] * x[:-1] - 1.0, x[0] - 1.0), np.full(n, 1.1))
+        assert result.supplied.endswith("(compiled)")
+        np.testing.assert_allclose(result.x, np.ones(n), rtol=1e-6)
+    result = optimize.root(lambda x: x**3 - np.array([1.0, 8.0]), np.ones(2) * 1.5)
+    assert result.supplied == "hybr: the Jacobian (compiled)" and result.x == pytest.approx([1.0, 2.0])
+
+
 def test_a_plot_and_a_progress_bar():
     matplotlib = pytest.importorskip("matplotlib")
     pytest.importorskip("rich")

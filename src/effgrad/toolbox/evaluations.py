@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from scipy.optimize import OptimizeResult
+from scipy.sparse import issparse
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
@@ -66,41 +67,80 @@ class Unknowns:
         return lambda x, *args: f(self.unflatten(x), *args)
 
 
+class Timed:
+    """A function that is compiled when it has taken long, if the compiled program gives the same.
+
+    `hasten` makes the compiled program.
+    """
+
+    def __init__(self, f: Function, hasten: Function = compiled_program) -> None:
+        self.f, self.hasten = f, hasten
+        self.seconds, self.compiled, self.settled = 0.0, False, False
+
+    def __call__(self, *args: Value) -> Value:
+        start = time.perf_counter()
+        result = self.f(*args)
+        self.seconds += time.perf_counter() - start
+        if self.seconds > PATIENCE and not self.settled:
+            self._compile(args, result)
+        return result
+
+    def _compile(self, args: tuple[Value, ...], result: Value) -> None:
+        self.settled = True
+        program = self.hasten(self.f)
+        try:
+            again = program(*args)
+        except Exception:  # a program that runs may have no form as a graph
+            return
+        pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
+        if all(_like(one, other) for one, other in pairs):
+            self.f, self.compiled = program, True
+
+
+def _like(one: Value, other: Value) -> bool:
+    if issparse(one):
+        return one.nnz == other.nnz and _like(one.data, other.data)
+    return np.allclose(one, other, rtol=1e-6, atol=1e-12, equal_nan=True)
+
+
 class Evaluations:
-    """The evaluations of one run: counted, timed, shown; the best is kept, and a slow program is compiled."""
+    """The evaluations of one run: counted and shown; the best is kept, and what takes long is compiled.
+
+    `beside` has the other derivatives that the run is given, as functions of the unknowns.
+    """
 
     def __init__(self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float) -> None:
-        self.f, self.args, self.size = f, args, size
+        self.f, self.args, self.size = Timed(f), args, size
+        self.beside: list[Timed] = []
         self.history: list[float] = []
         self.best: tuple[float, Value] = (np.inf, None)
-        self.seconds, self.compiled, self.settled = 0.0, False, False
         self.bar = _bar() if progress else None
 
+    def timed(self, f: Function, hasten: Function = compiled_program) -> Function:
+        """Another function of the unknowns, which is compiled likewise."""
+        function = Timed(f, hasten)
+        self.beside.append(function)
+        return lambda *given: function(*given, *self.args)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether one of the functions has been compiled."""
+        return any(function.compiled for function in (self.f, *self.beside))
+
+    def settle(self) -> None:
+        """Compile nothing: what is compiled is compiled elsewhere."""
+        for function in (self.f, *self.beside):
+            function.settled = True
+
     def __call__(self, x: Value) -> Value:
-        start = time.perf_counter()
         result = self.f(x, *self.args)
-        self.seconds += time.perf_counter() - start
         value = self.size(result[0] if type(result) is tuple else result)
         self.history.append(value)
         if value < self.best[0] or self.best[1] is None:
             self.best = (value, np.array(x))
         if self.bar is not None:
             self.bar.update(self.task, advance=1, value=f"{self.best[0]:.6g}")
-        if self.seconds > PATIENCE and not self.settled:
-            self._compile(x, result)
         return result
-
-    def _compile(self, x: Value, result: Value) -> None:
-        """Go on with a compiled program, if there is one and it gives the same."""
-        self.settled = True
-        program = compiled_program(self.f)
-        try:
-            again = program(x, *self.args)
-        except Exception:  # a program that runs may have no form as a graph
-            return
-        pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
-        if all(np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True) for a, b in pairs):
-            self.f, self.compiled = program, True
 
     def __enter__(self) -> "Evaluations":
         if self.bar is not None:

@@ -5,6 +5,7 @@ Hessians, Jacobians that are sparse where that takes fewer products. Unknowns ar
 returns the best point so far.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -59,7 +60,7 @@ def minimize(
         options: as SciPy's.
         progress: show the number of evaluations and the best value while it runs (needs `rich`).
 
-    A program that takes long is compiled on the way.
+    A program that takes long is compiled on the way, and so are those of the derivatives.
 
     Returns:
         SciPy's result with `x` like `x0`, and the fields `supplied`, `history` and `plot()`. Interrupted (Ctrl-C), it
@@ -87,11 +88,10 @@ def minimize(
     else:
         evaluations, supplied = Evaluations(f, args, progress), f"{name}: nothing, for it uses no derivatives"
     if key in PRODUCTS:
-        given["hessp"] = lambda x, v, *_: hvp(f, x, v, *args)
+        given["hessp"] = evaluations.timed(functools.partial(hvp, f))
         supplied += ", and products with the Hessian"
     if key in HESSIAN:
-        full = hessian(f)
-        given["hess"] = lambda x, *_: full(x, *args)
+        given["hess"] = evaluations.timed(hessian(f))
         supplied += ", and the Hessian"
     if constrained:
         supplied += "; the Jacobians of the constraints"
@@ -110,14 +110,14 @@ def minimize(
 
 def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given: dict[str, Value]) -> None:
     """Take the derivatives from the workers."""
-    evaluations.settled = True  # what is compiled is compiled there
+    evaluations.settle()  # what is compiled is compiled there
     if "jac" in given:
 
         def both(x: Value) -> Value:
             value, gradient = total.value_and_grad(unknowns.unflatten(x))
             return value, np.asarray(raveled(flatten(gradient)[0]))
 
-        evaluations.f = both
+        evaluations.f.f = both
     if "hessp" in given:
         product = total.gauss_newton_product if isinstance(total, LeastSquares) else total.hvp
         given["hessp"] = lambda x, v, *_: np.asarray(
@@ -154,20 +154,21 @@ def _flat(f: Function) -> Function:
     return lambda *args: raveled(flatten(f(*args))[0])
 
 
-def _matrix(f: Function, x: Value, args: tuple[Value, ...]) -> tuple[Function, str]:
+def _matrix(f: Function, x: Value, evaluations: Evaluations) -> tuple[Function, str]:
     """A function that returns the Jacobian of `f`, computed from few products where it can be, and its description."""
     if x.size >= MANY:
         found = SparseJacobian(f, 0, None, False)
         try:
-            found(x, *args)
+            found(x, *evaluations.args)
         except NotDifferentiable:  # it is dense
-            return jacobian(f), "the Jacobian"
+            return evaluations.timed(jacobian(f)), "the Jacobian"
         told = f"from {found.products} products"
         if 4 * found.products < x.size:
+            sparse = evaluations.timed(found, lambda found: SparseJacobian(f, 0, None, True))
             if x.size >= LARGE:
-                return found, f"the sparse Jacobian, {told}"
-            return lambda *given: found(*given).toarray(), f"the Jacobian, {told}"
-    return jacobian(f), "the Jacobian"
+                return sparse, f"the sparse Jacobian, {told}"
+            return lambda x: sparse(x).toarray(), f"the Jacobian, {told}"
+    return evaluations.timed(jacobian(f)), "the Jacobian"
 
 
 @boundary
@@ -201,18 +202,20 @@ def least_squares(
     """
     unknowns = Unknowns(x0)
     if isinstance(fun, LeastSquares):
-        f, matrix = few_residuals(fun, unknowns.unflatten, options.get("loss", "linear"))
-        kind = "the Jacobian, of a distributed sum"
+        f, few = few_residuals(fun, unknowns.unflatten, options.get("loss", "linear"))
     else:
-        f = unknowns.of_vector(_flat(fun))
-        matrix, kind = (jacobian(f), "the Jacobian") if method == "lm" else _matrix(f, unknowns.vector, args)
+        f, few = unknowns.of_vector(_flat(fun)), None
     evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
-    evaluations.settled = isinstance(fun, LeastSquares)  # what is compiled is compiled on the workers
+    if few is not None:
+        matrix, kind = evaluations.timed(few), "the Jacobian, of a distributed sum"
+        evaluations.settle()  # what is compiled is compiled on the workers
+    elif method == "lm":
+        matrix, kind = evaluations.timed(jacobian(f)), "the Jacobian"
+    else:
+        matrix, kind = _matrix(f, unknowns.vector, evaluations)
 
     def solve() -> Value:
-        return scipy.optimize.least_squares(
-            evaluations, unknowns.vector, lambda x: matrix(x, *args), bounds, method, **options
-        )
+        return scipy.optimize.least_squares(evaluations, unknowns.vector, matrix, bounds, method, **options)
 
     return observe(evaluations, unknowns, f"{method}: {kind}", solve)
 
@@ -250,12 +253,13 @@ def root(
     if count != unknowns.vector.size:
         raise NotDifferentiable(f"root has {unknowns.vector.size} unknowns and {count} equations; use least_squares")
     evaluations = Evaluations(f, args, progress, lambda r: float(np.linalg.norm(r)))
-    evaluations.settled = distributed
-    matrix = unknowns.of_vector(fun.jacobian) if isinstance(fun, Equations) else jacobian(f)
+    matrix = evaluations.timed(unknowns.of_vector(fun.jacobian) if isinstance(fun, Equations) else jacobian(f))
+    if distributed:
+        evaluations.settle()
     uses = method in ("hybr", "lm")
 
     def solve() -> Value:
-        given = {"jac": lambda x: matrix(x, *args)} if uses else {}
+        given = {"jac": matrix} if uses else {}
         return scipy.optimize.root(evaluations, unknowns.vector, method=method, **given, **options)
 
     supplied = f"{method}: " + ("the Jacobian" if uses else "nothing, for it uses no derivatives")
