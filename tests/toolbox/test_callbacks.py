@@ -126,6 +126,30 @@ def test_second_derivatives_in_every_nesting(name):
     np.testing.assert_allclose(np.diag(hessian(lambda a: np.sum(vmap(f)(a)))(A)), expected, rtol=1e-6)
 
 
+COMPLEX = {
+    "newton": lambda a: so.newton(lambda z: z**3 - a[0] - 1j * a[1], 1 + 0.3j, fprime=lambda z: 3 * z**2),
+    "implicit.root": implicit.root(
+        lambda z, a: z**3 - a[0] - 1j * a[1], lambda a: (a[0] + 1j * a[1]) ** (1 / 3)
+    ),
+    "of a complex number": lambda a: so.newton(lambda z, c: z**3 - c, 1 + 0.3j, args=(a[0] + 1j * a[1],)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", [np.real, np.imag, np.abs])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_roots(name, part):
+    """A call back gave a conjugated gradient."""
+    f, exact = (lambda a: part(COMPLEX[name](a))), (lambda a: part((a[0] + 1j * a[1]) ** (1 / 3)))
+    points = np.array([[2.1, 1.7], [1.8, 2.0]])
+    expected, curved = [grad(exact)(a) for a in points], [hessian(exact)(a) for a in points]
+    compiled = compile(grad(f))
+    np.testing.assert_allclose([compiled(a) for a in points], expected, rtol=1e-9)
+    np.testing.assert_allclose(vmap(grad(f))(points), expected, rtol=1e-9)
+    np.testing.assert_allclose(vmap(jacobian(f, mode="forward"))(points), expected, rtol=1e-9)
+    np.testing.assert_allclose(compile(hessian(f))(points[0]), curved[0], rtol=1e-7)
+    np.testing.assert_allclose(vmap(hessian(f))(points), curved, rtol=1e-7)
+
+
 def test_nested_integrals_have_second_derivatives():
     f, exact = PROGRAMS["dblquad"]
     expected = grad(grad(exact))(1.3)

@@ -21,6 +21,7 @@ from effgrad.effects.effect import frames
 from effgrad.errors import EscapedValue, NotBatched, NotStaged
 from effgrad.modes.batched import Batch
 from effgrad.primitives import cotangents
+from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.stage import Stage
@@ -253,12 +254,13 @@ class CallBack(Primitive):
             *values, g = leaves
             found, pull = vjp(self._of(moving, values), *[values[i] for i in moving])
             self._compare((np.shape(plain(found)),), (np.shape(plain(g)),))
-            return joined(list(pull(g)))
+            # The pullback is the adjoint, and a primitive's rule is the transpose.
+            return joined(list(map(conj, pull(conj(g)))))
 
         together = self._derived(("vjp", moving), pulled)(*args, cotangents.dense(cotangent))
         shapes = [np.shape(plain(args[i])) for i in moving]
         parts = dict(zip(moving, parted(np.reshape(together, (-1,)), shapes), strict=True))
-        return [parts.get(i) for i in wanted]
+        return [_as_real(parts[i]) if i in parts and not is_complex(args[i]) else parts.get(i) for i in wanted]
 
     def _of(self, moving: Sequence[int], values: Sequence[Value]) -> Function:
         """The program as a function of some of its arguments."""
@@ -295,6 +297,11 @@ def _of_kind(value: Value, kind: Any) -> Value:
     if kind is np.ndarray:
         return np.array(value)
     return np.asarray(value)[()] if issubclass(kind, np.generic) else kind(value)
+
+
+def _as_real(part: Value) -> Value:
+    """The cotangent of a real argument, which was joined with those of complex ones."""
+    return np.real(part) if is_complex(part) else part
 
 
 def _floating(value: Value) -> bool:
