@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from effgrad import (
     EffgradError,
     NoRule,
     NotDifferentiable,
+    StagingWarning,
     check_grad,
+    checkpoint,
     compile,
     grad,
     hessian,
@@ -189,6 +192,91 @@ REFUSED = {
     ),
     "arguments": (lambda x: grad(lambda x: erf(x, 2))(x), NotDifferentiable, "2 arguments"),
 }  # fmt: skip
+
+
+def square(x):
+    return np.frombuffer(x.tobytes()) ** 2
+
+
+# Rules of a square that are wrong, and what is said of them in forward and in reverse mode: in the words of their form.
+WRONG = {
+    "jvp of another shape": ({"jvp": lambda t, y, x: np.sum(2 * x * t[0])}, "the jvp of square returns a number, and"),
+    "jvp without a result": ({"jvp": lambda t, y, x: None}, "the jvp of square returns None"),
+    "jvp in a dictionary": ({"jvp": lambda t, y, x: {"a": t[0]}}, "the jvp of square returns a dict"),
+    "jvp of complex numbers": ({"jvp": lambda t, y, x: 2j * x * t[0]}, "returns complex numbers"),
+    "jvp of integers": ({"jvp": lambda t, y, x: (2 * x * t[0]).astype(int)}, "returns integers"),
+    "vjp of another shape": ({"vjp": lambda g, y, x: (np.sum(g),)}, "the vjp of square returns a cotangent of shape"),
+    "partial of another shape": ({"partials": lambda y, x: np.ones(7)}, r"partials of square .* \(7,\).* \(2,\)"),
+    "transpose of another shape": ({"transposes": lambda g, x: g[:1]}, r"transposes of square .* \(1,\).* \(2,\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_rule_that_returns_something_else_is_refused(name):
+    """A jvp of another shape was refused as a cotangent in reverse mode; a transpose of one was broadcast."""
+    forms, said = WRONG[name]
+    wrong = rule(**forms)(square)
+    for run in (grad, lambda f: compile(grad(f))):
+        with pytest.raises(NotDifferentiable, match=said):
+            run(lambda x: np.sum(wrong(x)))(A)
+    if "transposes" not in forms:
+        with pytest.raises(NotDifferentiable, match=said):
+            jvp(lambda x: np.sum(wrong(x)), (A,), (B,))
+
+
+@pytest.mark.parametrize("form", [
+    lambda t, y, x: 2 * x * t[0] + 1.0, lambda t, y, x: x * t[0] ** 2,
+    lambda t, y, x: 2 * x * t[0] if t[0][0] > 0 else 0 * t[0],
+])  # fmt: skip
+def test_a_jvp_that_is_not_linear_is_not_transposed(form):
+    """Its transpose at zero was taken, and the gradient was silently zero."""
+    with pytest.raises(NotDifferentiable, match="the jvp of square is not linear in the tangents"):
+        grad(lambda x: np.sum(rule(jvp=form)(square)(x)))(A)
+
+
+def complex_square(z):
+    return np.frombuffer(z.tobytes(), complex) ** 2
+
+
+@pytest.mark.parametrize("forms", [
+    {"jvp": lambda t, y, z: 2 * z * t[0]},
+    {"vjp": lambda g, y, z: (np.conj(2 * z) * g,)},
+    {"partials": lambda y, z: 2 * z},
+])  # fmt: skip
+def test_rules_of_complex_numbers(forms):
+    """A pullback is the adjoint, and a transposed jvp was taken for the transpose: its gradient was another one."""
+    boxed, z = rule(**forms)(complex_square), np.array([1.0 + 2.0j, 0.5 - 1.0j])
+
+    def f(square):
+        return lambda x: np.sum(np.real(square(z * x) * (2.0 - 3.0j)))
+
+    expected, second = grad(f(lambda z: z**2))(A), hessian(f(lambda z: z**2))(A)
+    for derivative in (grad, lambda f: compile(grad(f)), lambda f: jacobian(f, mode="forward")):
+        np.testing.assert_allclose(derivative(f(boxed))(A), expected, rtol=1e-12)
+    np.testing.assert_allclose(hessian(f(boxed))(A), second, rtol=1e-12, atol=1e-12)
+    w = np.array([1.0 - 1.0j, 2.0])
+    np.testing.assert_allclose(vjp(boxed, z)[1](w)[0], vjp(lambda z: z**2, z)[1](w)[0], rtol=1e-12)
+
+
+def test_rules_in_loops():
+    boxed = rule(jvp=lambda t, y, x: 2 * x * t[0])(square)
+
+    def iterated(square):
+        def f(x):
+            count = 0
+            while np.sum(x) > 0.01 and count < 12:
+                x, count = 0.9 * square(x) + 0.01 * x, count + 1
+            return np.sum(x)
+
+        return f
+
+    x = np.array([0.9, 0.7])
+    expected = grad(iterated(lambda x: x**2))(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StagingWarning)
+        for run in (grad, lambda f: compile(grad(f)), lambda f: grad(lambda x: checkpoint(f, x))):
+            np.testing.assert_allclose(run(iterated(boxed))(x), expected, rtol=1e-12)
+        np.testing.assert_allclose(compile(hessian(iterated(boxed)))(x), hessian(iterated(lambda x: x**2))(x))
 
 
 @pytest.mark.parametrize("name", REFUSED)

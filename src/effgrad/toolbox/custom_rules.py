@@ -16,16 +16,14 @@ from _ctypes import CFuncPtr
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from effgrad.api import vjp as pullback
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import plain
 from effgrad.errors import Detached, NoRule, NotDifferentiable
-from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, elementwise, linear
 from effgrad.toolbox.addresses import Native
 from effgrad.toolbox.addresses import native as machine_code
-from effgrad.toolbox.frozen import Function, Value, joined
-from effgrad.trees import Structure, flatten
+from effgrad.toolbox.black_box import RULED, BlackBox, Call, traced
+from effgrad.toolbox.frozen import Function, Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +51,8 @@ def rule(
             of the result to that of the argument.
         jvp: a function `(tangents, y, *args)` that returns the tangent of the result. `tangents` has a tangent for
             each argument: zeros if it does not move, None if it holds no floating-point number.
-        vjp: a function `(g, y, *args)` that returns a tuple of one cotangent, or None, for each argument.
+        vjp: a function `(g, y, *args)` that returns a tuple of one cotangent, or None, for each argument. Of complex
+            numbers it is the adjoint, as what `effgrad.vjp` returns.
         native: with `partials`, the same function of numbers in machine code, which compiled programs call without
             Python: a function of ctypes or cffi, Numba's cfunc, or a `scipy.LowLevelCallable`; of doubles, floats and
             integers, and maybe of user data. It may be called in several threads at once.
@@ -70,7 +69,8 @@ def rule(
     Raises:
         ValueError: no form of rule is given, or several; `native` is not a function of numbers.
         NoRule: what is asked for cannot be derived; the error names the missing form.
-        NotDifferentiable: the rule returns another structure or shape than it has to.
+        NotDifferentiable: the rule returns another structure, shape or type than it has to, or a jvp that is
+            transposed is not linear in the tangents.
 
     >>> import math
     >>> from effgrad import check_grad, grad, rule
@@ -93,7 +93,9 @@ def rule(
         if partials is not None:
             plainly, call = _for_arrays(f), _by_partials(f, name, partials, native)
         elif transposes is not None:
-            call = _of_arrays(linear(f, *_each(transposes, name, "transposes"), name=f"{name}{RULED}"))
+            rules = _each(transposes, name, "transposes")
+            rules = [one and _of_shape(one, name, "transposes", place) for place, one in enumerate(rules)]
+            call = _of_arrays(linear(f, *rules, name=f"{name}{RULED}"))
         else:
             call = _of_pytrees(f, name, jvp, vjp)
         return _ruled(f, name, plainly, call)
@@ -106,7 +108,7 @@ def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> C
 
     @functools.wraps(f)
     def ruled(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not _traced(args) and not _traced(kwargs):
+        if not traced(args) and not traced(kwargs):
             plain_result: R = plainly(*args, **kwargs)
             return plain_result
         result: R = call(*(_by_position(f, name, args, kwargs) if kwargs else args))
@@ -122,7 +124,7 @@ def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> C
 
 def _by_partials(f: Function, name: str, partials: Rules, native: Any) -> Function:
     """The call of an elementwise function, which machine code may compute in compiled programs."""
-    rules = _each(partials, name, "partials")
+    rules = [one and _of_shape(one, name, "partials") for one in _each(partials, name, "partials")]
     primitive = elementwise(_broadcasting(f), *rules, name=f"{name}{RULED}")
     primitive.native = _native(f if native is None else native, name, native is None, len(rules))
     return _of_arrays(primitive)
@@ -144,10 +146,6 @@ def _native(given: Any, name: str, own: bool, count: int) -> Native | None:
     if len(found.arguments) != count:
         raise ValueError(f"{name} has {count} partials, and its machine code takes {len(found.arguments)} numbers")
     return found
-
-
-def _traced(tree: Value) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in flatten(tree)[0])
 
 
 def _by_position(f: Function, name: str, args: Sequence[Value], kwargs: dict[str, Value]) -> tuple[Value, ...]:
@@ -207,8 +205,6 @@ def _each(rules: Rules, name: str, form: str) -> list[Function | None]:
     return [one and _named(one, name, form, OWN_RULE) for one in given]
 
 
-# A primitive of the user's may be called as one of NumPy's, which passes over graphs know by its name.
-RULED = " (by rule)"
 OWN_RULE = "give that code a rule of its own (effgrad.rule)"
 
 
@@ -219,7 +215,7 @@ def _named(function: Function, name: str, form: str, instead: str) -> Function:
         try:
             return function(*args, **kwargs)
         except (Detached, ctypes.ArgumentError, TypeError) as error:
-            if not _traced((args, kwargs)):
+            if not traced((args, kwargs)):
                 raise
             raise NoRule(
                 f"the derivative of {name} that is asked for differentiates its {form}, which calls code that takes "
@@ -229,55 +225,21 @@ def _named(function: Function, name: str, form: str, instead: str) -> Function:
     return called
 
 
-class Call:
-    """One call of a black box: the structure of its arguments, and, once it has run, of its result."""
+def _of_shape(function: Function, name: str, form: str, place: int | None = None) -> Function:
+    """A partial derivative, of the shape of the result, or a transpose, of that of the argument in a place."""
 
-    def __init__(self, args: tuple[Value, ...]) -> None:
-        self.leaves, self.tree = flatten(args)
-        self.moving = [i for i, leaf in enumerate(self.leaves) if np.result_type(plain(leaf)).kind in "fc"]
-        self.result: Structure | None = None
-        self.shapes: list[tuple[int, ...]] = []
+    def called(first: Value, *args: Value) -> Value:
+        result, like = function(first, *args), first if place is None else args[place]
+        found, wanted = np.shape(plain(result)), np.shape(plain(like))
+        # A partial may be a number for all elements.
+        if found != wanted and not (place is None and found == ()):
+            what = "the result" if place is None else f"argument {place}"
+            raise NotDifferentiable(
+                f"one of the {form} of {name} returns an array of shape {found}, and {what} has the shape {wanted}"
+            )
+        return result
 
-    def arguments(self, leaves: Sequence[Value]) -> tuple[Value, ...]:
-        """The arguments, with these in the place of their leaves of floating point."""
-        full = list(self.leaves)
-        for place, leaf in zip(self.moving, leaves, strict=True):
-            full[place] = leaf
-        arguments: tuple[Value, ...] = self.tree.unflatten(full)
-        return arguments
-
-    def tangents(self, tangents: Sequence[Value], leaves: Sequence[Value]) -> tuple[Value, ...]:
-        """Tangents in the structure of the arguments; None for an argument that has none."""
-        full: list[Value] = [None] * len(self.leaves)
-        for place, tangent, leaf in zip(self.moving, tangents, leaves, strict=True):
-            full[place] = _zeros(leaf) if tangent is None else tangent
-        parts: list[Value] = []
-        for arg in self.arguments(leaves):
-            inner, tree = flatten(arg)
-            own, full = full[: len(inner)], full[len(inner) :]
-            parts.append(None if all(t is None for t in own) else tree.unflatten(own))
-        return tuple(parts)
-
-    def packed(self, result: Value) -> Value:
-        """A result as one array: itself if it is a number or an array, else the vector of all elements."""
-        leaves, tree = flatten(result)
-        if self.result is None:
-            self.result, self.shapes = tree, [np.shape(plain(leaf)) for leaf in leaves]
-        return leaves[0] if len(leaves) == 1 and result is leaves[0] else joined(leaves)
-
-    def unpacked(self, packed: Value) -> Value:
-        """A result from its one array."""
-        assert self.result is not None
-        if len(self.shapes) == 1 and np.shape(plain(packed)) == self.shapes[0]:
-            return self.result.unflatten([packed])
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
-        parts = zip([0, *ends], ends, self.shapes, strict=False)
-        return self.result.unflatten([np.reshape(packed[start:end], shape) for start, end, shape in parts])
-
-
-def _zeros(leaf: Value) -> Value:
-    leaf = plain(leaf)
-    return np.zeros(np.shape(leaf), np.result_type(leaf))[()]
+    return called
 
 
 def _of_pytrees(f: Function, name: str, jvp: Function | None, vjp: Function | None) -> Function:
@@ -293,88 +255,3 @@ def _of_pytrees(f: Function, name: str, jvp: Function | None, vjp: Function | No
         return call.unpacked(box(*[call.leaves[place] for place in call.moving]))
 
     return apply
-
-
-class BlackBox(Primitive):
-    """One call of a function of pytrees with a jvp, a vjp or both, as a primitive of its leaves of floating point."""
-
-    __slots__ = ("call", "jvp", "vjp")
-
-    def __init__(self, f: Function, name: str, call: Call, jvp: Function | None, vjp: Function | None) -> None:
-        super().__init__(f"{name}{RULED}", lambda *x: call.packed(f(*call.arguments(x))), "general", None, None)
-        self.call, self.jvp, self.vjp = call, jvp, vjp
-
-    def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
-        return self.pushed([tangent if i == index else None for i in range(len(args))], result, list(args), params)
-
-    def pull(self, index: int, cotangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
-        return self.pulled([index], cotangent, result, list(args), params)[0]
-
-    def pushed(self, tangents: list[Value], result: Value, args: list[Value], params: dict[str, Any]) -> Value:
-        call = self.call
-        y, arguments = call.unpacked(result), call.arguments(args)
-        directions = call.tangents(tangents, args)
-        if self.jvp is not None:
-            moved = self.jvp(directions, y, *arguments)
-        else:
-            moved = pullback(lambda g: self._cotangents(g, y, arguments), _zero_tree(y))[1](
-                [t for t in flatten(directions)[0] if t is not None]
-            )[0]
-        self._check(moved, y, "jvp", "the result")
-        return call.packed(moved)
-
-    def pulled(
-        self, wanted: list[int], cotangent: Value, result: Value, args: list[Value], params: dict[str, Any]
-    ) -> list[Value]:
-        call = self.call
-        g, y, arguments = call.unpacked(cotangents.dense(cotangent)), call.unpacked(result), call.arguments(args)
-        if self.vjp is not None:
-            parts = self._cotangents(g, y, arguments)
-        else:
-            jvp: Function = self.jvp  # type: ignore[assignment]
-
-            def moved(*tangents: Value) -> Value:
-                return jvp(call.tangents(tangents, args), y, *arguments)
-
-            parts = list(pullback(moved, *map(_zeros, args))[1](g))
-        return [parts[index] for index in wanted]
-
-    def _cotangents(self, g: Value, y: Value, arguments: tuple[Value, ...]) -> list[Value]:
-        """The cotangents of the leaves of floating point, by the vjp."""
-        assert self.vjp is not None
-        given = self.vjp(g, y, *arguments)
-        if not isinstance(given, tuple | list) or len(given) != len(arguments):
-            raise NotDifferentiable(
-                f"the vjp of {self.name} has to return a tuple of one cotangent (or None) for each of its "
-                f"{len(arguments)} arguments"
-            )
-        leaves: list[Value] = []
-        for part, argument in zip(given, arguments, strict=True):
-            inner = flatten(argument)[0]
-            own = [None] * len(inner) if part is None else [leaf for leaf in flatten(part)[0]]
-            if len(own) != len(inner):
-                self._check(part, argument, "vjp", "an argument")
-            leaves += [
-                _zeros(leaf) if one is None else self._shaped(one, leaf) for one, leaf in zip(own, inner, strict=True)
-            ]
-        return [leaves[place] for place in self.call.moving]
-
-    def _shaped(self, part: Value, leaf: Value) -> Value:
-        if np.shape(plain(part)) != np.shape(plain(leaf)):
-            raise NotDifferentiable(
-                f"the vjp of {self.name} returns a cotangent of shape {np.shape(plain(part))} for an argument of shape "
-                f"{np.shape(plain(leaf))}"
-            )
-        return part
-
-    def _check(self, given: Value, like: Value, form: str, what: str) -> None:
-        found, wanted = ([np.shape(plain(leaf)) for leaf in flatten(tree)[0]] for tree in (given, like))
-        if found != wanted:
-            raise NotDifferentiable(
-                f"the {form} of {self.name} returns arrays of shapes {found}, and {what} has the shapes {wanted}"
-            )
-
-
-def _zero_tree(tree: Value) -> Value:
-    leaves, structure = flatten(tree)
-    return structure.unflatten([_zeros(leaf) for leaf in leaves])
