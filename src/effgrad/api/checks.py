@@ -1,7 +1,7 @@
 """Checks at both ends of a derivative: the inputs of a program, its outputs, and the arguments that users name."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from effgrad.arrays.namespace import taken
 from effgrad.arrays.value import constant, example, ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
+from effgrad.vocabulary import Function, Tree, Value
 
 
-def as_input(leaf: Any) -> Any:
+def as_input(leaf: Value) -> Value:
     """Return a leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
     if type(leaf) is float:
         return leaf
@@ -23,7 +24,7 @@ def as_input(leaf: Any) -> Any:
     return constant(leaf)
 
 
-def _not_floating(value: Any) -> str:
+def _not_floating(value: Value) -> str:
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
         return f"an input is of type {dtype}; derivatives need floating point: pass x.astype(float)"
@@ -33,19 +34,19 @@ def _not_floating(value: Any) -> str:
     return f"an input is of type {name}; numbers and arrays have derivatives: choose them with argnums"
 
 
-def is_floating(leaf: Any) -> bool:
+def is_floating(leaf: Value) -> bool:
     value = plain(leaf)
     return isinstance(value, float | complex) or getattr(getattr(value, "dtype", None), "kind", "") in ("f", "c")
 
 
-def check_outputs(outputs: list[Any]) -> None:
+def check_outputs(outputs: list[Value]) -> None:
     for output in outputs:
         if not isinstance(plain(output), float | complex | int | np.generic | np.ndarray):
             what = "a function; mark it with effgrad.function" if callable(output) else f"a {type(output).__name__}"
             raise NotDifferentiable(f"an output is {what}: only numbers and arrays have derivatives")
 
 
-def check_scalar(output: Any, kind: str = "f") -> None:
+def check_scalar(output: Tree, kind: str = "f") -> None:
     value = plain(output)
     if kind == "f" and type(value) in (float, np.float64):
         return
@@ -58,7 +59,7 @@ def check_scalar(output: Any, kind: str = "f") -> None:
         raise NotDifferentiable(f"grad needs a function that returns one real number; it returned {what}{hint}")
 
 
-def check_holomorphic(derivatives: list[Any], turned: list[Any]) -> None:
+def check_holomorphic(derivatives: list[Value], turned: list[Value]) -> None:
     """Check that the derivative along i is i times that along 1 (Cauchy-Riemann)."""
     for one, i in zip(derivatives, turned, strict=True):
         if not is_complex(taken(one)):
@@ -77,7 +78,7 @@ def argument_numbers(argnums: int | Sequence[int]) -> int | list[int]:
         raise ValueError(f"argnums is {argnums!r}; it has to be a number, or a sequence of numbers") from None
 
 
-def split_arguments(args: tuple[Any, ...], argnums: int | list[int]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+def split_arguments(args: tuple[Value, ...], argnums: int | list[int]) -> tuple[tuple[Value, ...], Function]:
     if type(argnums) is int and 0 <= argnums < len(args):
         return (args[argnums],), lambda inputs: [*args[:argnums], inputs[0], *args[argnums + 1 :]]
     numbers = [argnums] if isinstance(argnums, int) else argnums
@@ -87,7 +88,7 @@ def split_arguments(args: tuple[Any, ...], argnums: int | list[int]) -> tuple[tu
     if len(numbers) > 1 and len({n % len(args) for n in numbers}) < len(numbers):
         raise ValueError(f"argnums is {argnums}, which names an argument twice")
 
-    def rebuild(inputs: Sequence[Any]) -> list[Any]:
+    def rebuild(inputs: Sequence[Value]) -> list[Value]:
         full = list(args)
         for n, value in zip(numbers, inputs, strict=True):
             full[n] = value

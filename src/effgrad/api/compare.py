@@ -22,6 +22,7 @@ from effgrad.fast import REVERSE
 from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives import cotangents
 from effgrad.program import read
+from effgrad.vocabulary import Tree, Value
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Row:
 
 
 @boundary
-def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
+def compare(f: Callable[[Value], Value], x: Value) -> list[Row]:
     """Run `f` under every mode and print a table: derivative, operations performed, time and peak memory.
 
     Arguments:
@@ -80,27 +81,27 @@ def compare(f: Callable[[Any], Any], x: Any) -> list[Row]:
     return rows
 
 
-def _call(f: Callable[[Any], Any], inputs: list[Any]) -> Any:
+def _call(f: Callable[[Value], Value], inputs: list[Value]) -> Value:
     return f(inputs[0])
 
 
-def _count(counting: Counting, _: list[Any], __: Any) -> int:
+def _count(counting: Counting, _: list[Value], __: Any) -> int:
     return len(counting.performed)
 
 
-def _modes(f: Callable[[Any], Any], direction: Any) -> dict[str, Callable[[Any], Any]]:
+def _modes(f: Callable[[Value], Value], direction: Value) -> dict[str, Callable[[Value], Value]]:
     f = read(f)
 
-    def scalar(x: Any) -> Any:
+    def scalar(x: Value) -> Value:
         output = f(x)
         check_scalar(output)
         return output
 
-    def reverse(mode: str) -> Callable[[Any], Any]:
+    def reverse(mode: str) -> Callable[[Value], Value]:
         return lambda x: np.sum(grad(f, mode=mode)(x))
 
-    def hessian(x: Any) -> Any:
-        def finish(activation: EdgePushing, shadows: list[int], output: Any) -> Any:
+    def hessian(x: Value) -> Value:
+        def finish(activation: EdgePushing, shadows: list[int], output: Tree) -> Value:
             cotangent = activation.pull(output)[0][shadows[0]] if activation.owns(output) else None
             return 0.0 if cotangent is None else np.sum(cotangents.dense(cotangent))
 

@@ -1,15 +1,15 @@
 """`stop_gradient`, and the choice at kinks."""
 
-from typing import Any
 
 import numpy as np
 import optree
 
 from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives.kinks import Kinks
+from effgrad.vocabulary import Value
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Value) -> Value:
     """A pytree with every traced value replaced by its plain value: a constant to every derivative.
 
     Arguments:
@@ -22,7 +22,7 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
 
-    def constant_of(leaf: Any) -> Any:
+    def constant_of(leaf: Value) -> Value:
         value = plain(leaf)
         return value.copy() if isinstance(value, Tracer) else np.copy(value)[()]
 

@@ -1,9 +1,10 @@
 """Evaluation that counts: how many operations reach the handler below a mode."""
 
-from typing import Any
 
 from effgrad.arrays.traced import Traced
 from effgrad.modes.evaluate import Evaluate
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Option, Value
 
 
 class Counting(Evaluate):
@@ -12,6 +13,6 @@ class Counting(Evaluate):
     def enter(self) -> None:
         self.performed: list[str] = []
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         self.performed.append(primitive.name)
         return super().apply(primitive, *args, **params)

@@ -4,7 +4,7 @@ The handler lies below the derivatives of the function that it watches, so it se
 those of their reverse passes, which are operations like any other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,16 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite, running_frames
 from effgrad.modes.evaluate import Evaluate
+from effgrad.primitives.primitive import Primitive
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
+from effgrad.vocabulary import DType, Function, Option, Params, Tree, Value
 
 
 class Watch(Evaluate):
     """Evaluate, and raise `NotFinite` at the first result with a NaN or an infinity that no argument had."""
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         result = super().apply(primitive, *args, **params)
         value = plain(result)
         if _kind(value) in "fc" and not _all(np.isfinite(value)) and _new(value, [plain(a) for a in args]):
@@ -42,8 +44,8 @@ class Watch(Evaluate):
         return result
 
 
-def _kind(value: Any) -> str:
-    dtype: np.dtype[Any] = value.dtype if hasattr(value, "dtype") else np.result_type(value)
+def _kind(value: Value) -> str:
+    dtype: DType = value.dtype if hasattr(value, "dtype") else np.result_type(value)
     return dtype.kind
 
 
@@ -51,12 +53,12 @@ def _all(truths: Any) -> bool:
     return bool(np.all(truths))
 
 
-def _numpy(value: Any) -> Any:
+def _numpy(value: Value) -> Value:
     """Return a plain value as an array of NumPy; one of another library is copied, for the message."""
     return value.owner.numpy(value.primal) if isinstance(value, LibraryArray) else np.asarray(value)
 
 
-def _new(value: Any, args: list[Any]) -> bool:
+def _new(value: Value, args: list[Value]) -> bool:
     """Whether a NaN or an infinity is not just passed on from an argument."""
     numbers = [a for a in args if _kind(a) in "fc"]
     if not _all(value == value):
@@ -68,7 +70,7 @@ def _in_reverse_pass() -> bool:
     return any(frame.f_code.co_name in ("pull", "unwind") for frame in running_frames())
 
 
-def _summary(value: Any) -> str:
+def _summary(value: Value) -> str:
     if np.ndim(value) == 0:
         return f"{value:.6g}" if isinstance(value, float) else str(value)
     value = _numpy(value)
@@ -78,7 +80,7 @@ def _summary(value: Any) -> str:
     return text
 
 
-def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
+def debug_nans(f: Function) -> Function:
     """A function that computes what `f` does, and raises `NotFinite` where a NaN or an infinity first appears.
 
     `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. Every operation
@@ -102,7 +104,7 @@ def debug_nans(f: Callable[..., Any]) -> Callable[..., Any]:
     f = read(f)
 
     @boundary
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def watched(*args: Value, **kwargs: Option) -> Value:
         with np.errstate(all="ignore"):
             return _evaluated(Watch(), f, args, kwargs)
 
@@ -114,13 +116,13 @@ class Checked(Traced):
 
     __slots__ = ()
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         expected = None if "out" in kwargs or method == "at" else _plain_result(getattr(ufunc, method), inputs, kwargs)
         result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         _require_same(ufunc.__name__, result, expected, self.owner.exact)
         return result
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         known = "out" not in kwargs and function not in _OF_MEMORY
         expected = _plain_result(function, args, kwargs) if known else None
         result = super().__array_function__(function, types, args, kwargs)
@@ -141,7 +143,7 @@ class CheckedEvaluation(Evaluate):
         self.exact = exact
 
 
-def _plain_result(function: Any, args: Any, kwargs: Any) -> Any:
+def _plain_result(function: Function, args: Sequence[Value], kwargs: Params) -> Value:
     """The result of a function on copies of the plain arguments; None where it raises, as the rule should too."""
     copied: Any
     options: Any
@@ -158,14 +160,14 @@ def _plain_result(function: Any, args: Any, kwargs: Any) -> Any:
 ROUNDING = 64
 
 
-def _require_same(name: str, result: Any, expected: Any, exact: bool) -> None:
+def _require_same(name: str, result: Value, expected: Any, exact: bool) -> None:
     """Raise where a result is not what is expected."""
     difference = _difference(name, result, expected, exact)
     if difference:
         raise EffgradError(difference)
 
 
-def _difference(name: str, result: Any, expected: Any, exact: bool) -> str:
+def _difference(name: str, result: Value, expected: Any, exact: bool) -> str:
     """In what a result is not what is expected, in words; None for an expected one says that nothing is known."""
     if expected is None:
         return ""
@@ -188,7 +190,7 @@ def _difference(name: str, result: Any, expected: Any, exact: bool) -> str:
     return ""
 
 
-def _differs(value: Any, wanted: Any, exact: bool) -> Any:
+def _differs(value: Value, wanted: Any, exact: bool) -> Value:
     different = (value != wanted) & ~((value != value) & (wanted != wanted))
     if exact or value.dtype.kind not in "fc":
         return different
@@ -197,7 +199,7 @@ def _differs(value: Any, wanted: Any, exact: bool) -> Any:
         return different & ~(np.abs(value - wanted) <= ROUNDING * np.finfo(value.dtype).eps * largest)
 
 
-def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
+def debug_values(f: Function, exact: bool = False) -> Function:
     """A function that computes what `f` does, and raises where a value is not that of plain NumPy.
 
     `f` runs as it runs under a derivative. Each function of NumPy that it calls is called on plain copies of the
@@ -222,7 +224,7 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
     """
 
     @boundary
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: Value, **kwargs: Option) -> Tree:
         leaves, tree = flatten(args)
         given = copies(leaves)
         result = _evaluated(CheckedEvaluation(exact), f, args, kwargs)
@@ -237,14 +239,14 @@ def debug_values(f: Callable[..., Any], exact: bool = False) -> Callable[..., An
     return checked
 
 
-def copies(leaves: list[Any]) -> list[Any]:
+def copies(leaves: list[Value]) -> list[Value]:
     return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
 
 
 def _place(inside: list[Change], plainly: list[Change], exact: bool) -> str:
     """Say where two runs first differ, in words that go on a sentence; nothing if no line shows it."""
 
-    def differs(one: Any, other: Any) -> Any:
+    def differs(one: Value, other: Value) -> Value:
         return _differs(np.asarray(one), np.asarray(other), exact)
 
     found = first_difference(inside, plainly, differs)
@@ -258,7 +260,7 @@ def _place(inside: list[Change], plainly: list[Change], exact: bool) -> str:
     return f"; first, {one.name} is {value} after {line}, and {wanted} in NumPy ({one.file})"
 
 
-def _first_values(value: Any, wanted: Any, differs: Callable[[Any, Any], Any]) -> tuple[str, str]:
+def _first_values(value: Value, wanted: Any, differs: Callable[[Value, Value], Value]) -> tuple[str, str]:
     """The first numbers in which two values differ, with their place."""
     if np.shape(value) != np.shape(wanted):
         return f"of shape {np.shape(value)}", f"of shape {np.shape(wanted)}"
@@ -267,19 +269,19 @@ def _first_values(value: Any, wanted: Any, differs: Callable[[Any, Any], Any]) -
     return f"{np.asarray(value)[place]}{at}", f"{np.asarray(wanted)[place]}"
 
 
-def _evaluated(mode: Evaluate, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _evaluated(mode: Evaluate, f: Function, args: Sequence[Value], kwargs: Params) -> Value:
     """The result of `f` under a mode of evaluation."""
     f = read(f)
     leaves, tree = flatten(args)
     moving = [place for place, leaf in enumerate(leaves) if is_floating(taken(leaf))]
 
-    def program(inputs: list[Any]) -> Any:
+    def program(inputs: list[Value]) -> Tree:
         given = list(leaves)
         for place, value in zip(moving, inputs, strict=True):
             given[place] = value
         return f(*tree.unflatten(given), **kwargs)
 
-    def finish(watch: Evaluate, _: list[Any], output: Any) -> tuple[Structure, list[Any]]:
+    def finish(watch: Evaluate, _: list[Value], output: Tree) -> tuple[Structure, list[Value]]:
         outputs, output_tree = flattened(output)
         return output_tree, [released(watch.primal(o)) for o in outputs]
 

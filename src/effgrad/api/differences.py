@@ -1,7 +1,5 @@
 """Checks of derivatives against differences."""
 
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -11,10 +9,11 @@ from effgrad.api.results import basis_vectors
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.library_array import of_another_library
 from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.vocabulary import Function, Value
 
 
 @boundary
-def check_grad(f: Callable[..., Any], x: Any, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> str:
+def check_grad(f: Function, x: Value, *args: Value, step: float = 1e-5, tolerance: float = 1e-6) -> str:
     """Compare `grad(f)` at `x` with central differences, in every coordinate.
 
     Arguments:

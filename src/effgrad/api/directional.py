@@ -19,10 +19,11 @@ from effgrad.modes.taylor import Taylor
 from effgrad.primitives.complexes import is_complex
 from effgrad.program import read
 from effgrad.trees import flatten
+from effgrad.vocabulary import Params, Value
 
 
 @of_function
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
     """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
 
     Arguments:
@@ -64,18 +65,18 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return value, completed(derivative, lambda *x: jvp(f, x, tangents)[1], primals, lambda: value)
 
 
-def _check_shape(what: str, direction: Any, of: str, leaf: Any) -> None:
+def _check_shape(what: str, direction: Value, of: str, leaf: Value) -> None:
     given, wanted = shape_of(direction), shape_of(leaf)
     if given != wanted:
         raise NotDifferentiable(f"{what} has shape {given}, its {of} {wanted}")
 
 
 def _function_output(
-    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], place: int
+    f: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value], place: int
 ) -> tuple[Function, Function]:
     """A function that `f` returns, and its derivative, which differentiates anew at each application."""
 
-    def applied(args: Any, kwargs: Any) -> Callable[..., Any]:
+    def applied(args: Sequence[Value], kwargs: Params) -> Callable[..., Any]:
         return lambda *inputs: flatten(f(*inputs))[0][place](*args, **kwargs)
 
     return (
@@ -85,7 +86,7 @@ def _function_output(
 
 
 @of_function
-def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[Any, Any, Any]:
+def second_order(f: Callable[..., Any], x: Value, direction: Value = None) -> tuple[Value, Value, Value]:
     """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
 
     Arguments:
@@ -112,7 +113,7 @@ def second_order(f: Callable[..., Any], x: Any, direction: Any = None) -> tuple[
 
 
 @of_function
-def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None = None) -> list[Any]:
+def taylor(f: Callable[..., Any], coefficients: Sequence[Value], order: int | None = None) -> list[Value]:
     """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
 
     Arguments:
@@ -142,13 +143,13 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Any], order: int | None
         raise ValueError(f"order is {order}; the order of a series is 0 or more")
     first, *others = coefficients
 
-    def derivatives(series: Any) -> list[Any]:
+    def derivatives(series: Any) -> list[Value]:
         return [series[k] for k in range(1, last + 1)]
 
     return list(_along(Taylor(last), f, first, lambda leaf, *others: (leaf, others), *others, derivatives, last))
 
 
-def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
+def _along(mode: Mode, f: Callable[..., Any], x: Value, make: Any, *rest: Value) -> tuple[Value, ...]:
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
     f = read(f)
     value, *parts = _along_at(mode, f, x, make, *rest)
@@ -157,7 +158,7 @@ def _along(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> 
     return value, *completed(parts, lambda y: _along_at(mode, f, y, make, *rest)[1:], (x,), lambda: value, orders)
 
 
-def _along_at(mode: Mode, f: Callable[..., Any], x: Any, make: Any, *rest: Any) -> tuple[Any, ...]:
+def _along_at(mode: Mode, f: Callable[..., Any], x: Value, make: Any, *rest: Value) -> tuple[Value, ...]:
     *directions, derivatives, count = rest
     (*leaves,), tree = flatten_inputs((x,))
     moved = [

@@ -26,6 +26,7 @@ from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, 
 from effgrad.modes.mode import Mode
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
+from effgrad.vocabulary import Cotangent, Function, Shadow, Tree, Value
 
 ORDER = 3  # of Taylor mode
 GAP = 3  # the lines of the program that are shown though no step is in them
@@ -34,7 +35,7 @@ GAP = 3  # the lines of the program that are shown though no step is in them
 class Outcome(NamedTuple):
     """The output of a program, and the derivatives by name."""
 
-    output: list[Any]
+    output: list[Value]
     derivatives: dict[str, Any]
 
 
@@ -42,18 +43,18 @@ class Row(NamedTuple):
     """How a mode is explained: its handler, what it wants beside an input, and how its derivatives are read."""
 
     make: Callable[[], Mode]
-    beside: Callable[[Any], tuple[Any, ...]]
-    read: Callable[[Any, list[Any], Any], Callable[[], dict[str, Any]]]
+    beside: Callable[[Any], tuple[Value, ...]]
+    read: Callable[[Any, list[Value], Any], Callable[[], dict[str, Any]]]
 
 
-def _nothing(activation: Any, shadows: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+def _nothing(activation: Any, shadows: list[Shadow], output: Tree) -> Callable[[], dict[str, Any]]:
     return dict
 
 
-def _forward(*names: str) -> Callable[..., Any]:
+def _forward(*names: str) -> Function:
     """Read the derivatives along the direction from the shadows of the outputs."""
 
-    def read(activation: Any, _: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+    def read(activation: Any, _: list[Value], output: Tree) -> Callable[[], dict[str, Any]]:
         found = {}
         leaves = flattened(output)[0]
         for place, leaf in enumerate(leaves):
@@ -68,7 +69,7 @@ def _forward(*names: str) -> Callable[..., Any]:
     return read
 
 
-def _reverse(activation: Any, shadows: list[Any], output: Any) -> Callable[[], dict[str, Any]]:
+def _reverse(activation: Any, shadows: list[Shadow], output: Tree) -> Callable[[], dict[str, Any]]:
     check_scalar(output)
     if activation.owns(output):
         activation.seed(output, 1.0)
@@ -80,7 +81,7 @@ def _reverse(activation: Any, shadows: list[Any], output: Any) -> Callable[[], d
     return read
 
 
-def _hessian(activation: EdgePushing, names: list[int], output: Any) -> Callable[[], dict[str, Any]]:
+def _hessian(activation: EdgePushing, names: list[int], output: Tree) -> Callable[[], dict[str, Any]]:
     check_scalar(output)
     cotangents, pairs = activation.pull(output) if activation.owns(output) else ([None] * (len(names) + 1), {})
     found = {f"d/dx{i}": cotangents[name] for i, name in enumerate(names, 1)}
@@ -103,7 +104,7 @@ MODES: dict[str, Row] = {
 
 @boundary
 def explain(
-    f: Callable[..., Any], *args: Any, mode: str = "reverse", direction: Sequence[Any] | None = None
+    f: Function, *args: Value, mode: str = "reverse", direction: Sequence[Value] | None = None
 ) -> Explanation:
     """Print what a mode does to `f(*args)`, and return it as data.
 
@@ -148,7 +149,7 @@ def explain(
 
 
 def explained(
-    f: Callable[..., Any], args: Sequence[Any], mode: str = "reverse", direction: Sequence[Any] | None = None
+    f: Function, args: Sequence[Value], mode: str = "reverse", direction: Sequence[Value] | None = None
 ) -> Explanation:
     """Return what `explain` prints."""
     if mode not in MODES:
@@ -158,13 +159,13 @@ def explained(
     along = [np.ones_like(arg)[()] for arg in args] if direction is None else list(direction)
     inputs = [(arg, *row.beside(part)) for arg, part in zip(args, along, strict=True)]
 
-    def program(inputs: list[Any]) -> Any:
+    def program(inputs: list[Value]) -> Tree:
         return reading(*inputs)
 
-    def outcome(activation: Any, shadows: list[Any], output: Any) -> tuple[list[Shown], Any]:
+    def outcome(activation: Any, shadows: list[Shadow], output: Tree) -> tuple[list[Shown], Any]:
         return [shown(leaf) for leaf in flattened(output)[0]], row.read(activation, shadows, output)
 
-    def above(_: Any, __: list[Any], inner: list[Any]) -> tuple[list[Shown], dict[str, Shown]]:
+    def above(_: Any, __: list[Value], inner: list[Value]) -> tuple[list[Shown], dict[str, Shown]]:
         given = [(x, *beside) for x, (_, *beside) in zip(inner, inputs, strict=True)]
         value, derivatives = run(row.make(), program, given, outcome)
         of = {f"d/dx{i}": arg for i, arg in enumerate(args, 1)}
@@ -184,13 +185,13 @@ def explained(
     )  # fmt: skip
 
 
-def _gradient(cotangent: Any, of: Any) -> Any:
+def _gradient(cotangent: Cotangent, of: Any) -> Value:
     """A cotangent as `grad` gives it: real for a real argument, the direction of steepest ascent for a complex one."""
     value = plain_value(cotangent)
     return conj(value) if is_complex(of) else np.real(value) if is_complex(value) else value
 
 
-def _sources(f: Callable[..., Any], steps: list[Step]) -> list[Source]:
+def _sources(f: Function, steps: list[Step]) -> list[Source]:
     """The lines of the program: those of the function, and of the functions that the steps are in."""
     lines: dict[str, set[int]] = {}
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from effgrad.api.boxes import Box, draw
+from effgrad.vocabulary import Shape
 
 _FILLS = {True: "#dbeafe", False: "#fef3c7"}  # of the derivative that was asked for, and of those inside the program
 KINDS = ("begin", "input", "apply", "part", "part ends", "seed", "pull", "end")
@@ -20,7 +21,7 @@ class Shown:
     """A value: its first digits and elements as text, its shape, and its dtype ("" for a Python number)."""
 
     text: str
-    shape: tuple[int, ...] = ()
+    shape: Shape = ()
     dtype: str = ""
 
     def __str__(self) -> str:

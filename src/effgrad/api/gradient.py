@@ -22,6 +22,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
+from effgrad.vocabulary import Cotangent, Function, Shadow, Tree, Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,7 +67,7 @@ def grad(
     both: Any = value_and_grad(f, argnums, has_aux, mode, holomorphic, memory)
 
     @derivative(grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
-    def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def gradient(*args: P.args, **kwargs: P.kwargs) -> Value:
         result, slopes = both.function(*args, **kwargs)
         return (slopes, result[1]) if has_aux else slopes
 
@@ -103,11 +104,11 @@ def value_and_grad(
     reverse = _reverse_mode(mode, memory)
 
     @derivative(value_and_grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
-    def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, Any]:
+    def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[Value, Value]:
         chosen, rebuild = split_arguments(args, numbers)
-        aux: list[Any] = []
+        aux: list[Value] = []
 
-        def scalar(*inputs: Any) -> Any:
+        def scalar(*inputs: Value) -> Value:
             output = program(*rebuild(inputs), **kwargs)
             if has_aux:
                 if not isinstance(output, tuple) or len(output) != 2:
@@ -138,7 +139,7 @@ def value_and_grad(
 
 
 @of_function
-def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+def vjp(f: Function, *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Value, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 
     The function is run once; the pullback may be called any number of times. It is the adjoint of the derivative in the
@@ -171,25 +172,25 @@ def vjp(f: Callable[..., Any], *primals: Any, mode: str = "taped") -> tuple[Any,
     value, pull = record_pullback(f, primals, mode)
     value = value_of(value, f, *primals)
 
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
-        pulled: tuple[Any, ...] = _conjugated(pull(_conjugated(cotangent)))
+    def pullback(cotangent: Cotangent) -> tuple[Value, ...]:
+        pulled: tuple[Value, ...] = _conjugated(pull(_conjugated(cotangent)))
         pulled = completed(pulled, lambda *x: vjp(f, *x, mode=mode)[1](cotangent), primals, lambda: value)
         return pulled
 
     return value, pullback
 
 
-def _conjugated(tree: Any) -> Any:
+def _conjugated(tree: Tree) -> Value:
     """The complex conjugates of the leaves of a pytree."""
     leaves, structure = flatten(tree)
     return structure.unflatten([conj(leaf) if _is_number(leaf) and is_complex(leaf) else leaf for leaf in leaves])
 
 
-def _is_number(leaf: Any) -> bool:
+def _is_number(leaf: Value) -> bool:
     return isinstance(leaf, Tracer) or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
 
 
-def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Any]:
+def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Value]:
     """Return what makes the handler of a reverse mode."""
     if memory is None:
         # Looked up at each call: a mode may be entered later.
@@ -200,18 +201,18 @@ def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Any]:
     return lambda: LimitedTaped(limit)
 
 
-def _named_mode(mode: str) -> Any:
+def _named_mode(mode: str) -> Value:
     if mode not in REVERSE:
         raise ValueError(f"mode is {mode!r}; the reverse modes are {', '.join(sorted(REVERSE))}")
     return REVERSE[mode]
 
 
 def pull_scalar(
-    f: Callable[..., Any], leaves: list[Any], tree: Structure, cotangent: Any, reverse: Any
-) -> tuple[Any, list[Any]]:
+    f: Function, leaves: list[Value], tree: Structure, cotangent: Cotangent, reverse: Any
+) -> tuple[Any, list[Value]]:
     """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
 
-    def seeded(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Any]:
+    def seeded(activation: Any, shadows: list[Shadow], output: Tree) -> tuple[Any, list[Value], Any]:
         value = activation.primal(output)
         if activation.owns(output):
             activation.seed(output, beside(cotangent, value))
@@ -232,7 +233,7 @@ def pull_scalar(
     return value, derivatives
 
 
-def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) -> tuple[Any, Callable[[Any], Any]]:
+def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple[Any, Callable[[Value], Value]]:
     """Run `f` once under a reverse mode: its value, and a function that pulls a cotangent back, any number of times.
 
     The cotangent g of a complex value z means dL = Re(g dz), as in the rules.
@@ -240,7 +241,7 @@ def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) 
     f = read(f)
     leaves, tree = flatten_inputs(primals)
 
-    def kept(activation: Any, shadows: list[Any], output: Any) -> tuple[Any, list[Any], Outputs]:
+    def kept(activation: Any, shadows: list[Shadow], output: Tree) -> tuple[Any, list[Value], Outputs]:
         outputs = read_outputs(activation, shadows, output)
         return activation, shadows, outputs._replace(values=[constant(value) for value in outputs.values])
 
@@ -248,7 +249,7 @@ def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) 
         REVERSE[mode](), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], kept
     )
 
-    def pull(cotangent: Any) -> Any:
+    def pull(cotangent: Cotangent) -> Cotangent:
         given = _seeds(cotangent, outputs.values, outputs.tree)
         seeds = [(name, c) for name, c in zip(outputs.shadows, given, strict=True) if name is not None]
         pulled = recorded.pull(seeds, sources)
@@ -258,7 +259,7 @@ def record_pullback(f: Callable[..., Any], primals: tuple[Any, ...], mode: str) 
     return outside(outputs.tree, [v.copy() if type(v) is LibraryArray else v for v in outputs.values]), pull
 
 
-def _seeds(cotangent: Any, values: list[Any], tree: Structure) -> list[Any]:
+def _seeds(cotangent: Cotangent, values: list[Value], tree: Structure) -> list[Value]:
     given = [beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
     for one, value in zip(given, values, strict=True):
         if shape_of(one) != shape_of(value):

@@ -9,7 +9,7 @@ A value is known by what its activation keeps of it: the primal and the shadow.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ from effgrad.modes.mode import Mode, Operation
 from effgrad.modes.rerun import values_of
 from effgrad.modes.reverse import Reverse
 from effgrad.modes.walk import ListMode
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Cotangent, Option, Params, Shadow, Tree, Value
 
 
 class Listener:
@@ -40,7 +42,7 @@ class Listener:
         # How many reverse passes run that take derivatives themselves.
         self.working = 0
         self.names: dict[Any, str] = {}
-        self.kept: list[Any] = []
+        self.kept: list[Value] = []
         self.counts: dict[str, int] = {}
         # The cotangents so far, by the names of their values.
         self.totals: dict[str, Any] = {}
@@ -59,7 +61,7 @@ class Listener:
         self.activations.append(Activation(number, name, kind.__name__, bool(self.open) or self.working > 0))
         self.step("begin", activation)
 
-    def step(self, kind: str, activation: Any, **fields: Any) -> Step:
+    def step(self, kind: str, activation: Any, **fields: Option) -> Step:
         """Write down a step."""
         parent = self.open[-1].number if self.open else None
         fields.setdefault("line", self.line())
@@ -90,23 +92,23 @@ class Listener:
         own: bool = self.activations[activation.number].internal
         return own or (bool(self.open) and self.open[-1].activation == activation.number)
 
-    def call(self, activation: Any, value: Any, name: str) -> str:
+    def call(self, activation: Any, value: Value, name: str) -> str:
         """Give a value a name."""
         primal, shadow = value.primal, value.shadow
         self.kept.append((primal, shadow))  # whose identity stands for the value
         self.names[_key(activation, primal, shadow)] = name
         return name
 
-    def name(self, value: Any) -> str | None:
+    def name(self, value: Value) -> str | None:
         """The name of a value, if it has one."""
         if not isinstance(value, Tracer) or not hasattr(value.owner, "listener"):
             return None
         return self.names.get(_key(value.owner, value.primal, value.shadow))
 
-    def argument(self, value: Any) -> Argument:
+    def argument(self, value: Value) -> Argument:
         return Argument(self.name(value), shown(value))
 
-    def add(self, name: str | None, part: Any) -> Any:
+    def add(self, name: str | None, part: Value) -> Value:
         """Add to the cotangent of a value; the sum so far."""
         if name is None:
             return part
@@ -115,7 +117,7 @@ class Listener:
         return self.totals[name]
 
 
-def _key(activation: Any, primal: Any, shadow: Any) -> tuple[Any, ...]:
+def _key(activation: Any, primal: Value, shadow: Shadow) -> tuple[Value, ...]:
     """Stands for a value: its name on the tape, or the identities of what is kept with it."""
     return (activation.number, shadow) if type(shadow) is int else (activation.number, id(primal), id(shadow))
 
@@ -127,7 +129,7 @@ class Heard(Operation):
     step: Step
     names: list[str | None]
 
-    def shares(self, wanted: list[int], cotangent: Any) -> list[Any]:
+    def shares(self, wanted: list[int], cotangent: Cotangent) -> list[Cotangent]:
         listener, step = self.telling.listener, self.step
         listener.totals[step.name] = plain_value(cotangent)
         pull = listener.step(
@@ -150,7 +152,7 @@ class Listened(Mode):
     listener: Listener
     number: int
 
-    def variable(self, primal: Any, *beside: Any) -> Any:
+    def variable(self, primal: Value, *beside: Value) -> Value:
         value = super().variable(primal, *beside)
         if not self.is_evaluation():
             listener = self.listener
@@ -159,11 +161,11 @@ class Listened(Mode):
             listener.step("input", self, name=name, arguments=given, value=shown(value), **self.kept(value))
         return value
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Value:
         parent: Any = super()
         return self.tell(parent.apply, primitive, args, params)
 
-    def tell(self, clause: Any, primitive: Any, args: Any, params: Any) -> Any:
+    def tell(self, clause: Any, primitive: Primitive, args: Sequence[Value], params: Params) -> Value:
         listener = self.listener
         step = listener.step("apply", self, operation=primitive.name, arguments=[*map(listener.argument, args)])
         step.parameters = {name: parameter(value) for name, value in params.items() if value is not None}
@@ -175,13 +177,13 @@ class Listened(Mode):
             vars(step).update(self.kept(result))
         return result
 
-    def perform(self, primitive: Any, args: Any, params: Any) -> Operation:
+    def perform(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Operation:
         operation = Heard(*super().perform(primitive, args, params))
         operation.telling, operation.step = self, self.listener.open[-1]
         operation.names = [self.listener.name(arg) for arg in args]
         return operation
 
-    def kept(self, value: Any) -> dict[str, str]:
+    def kept(self, value: Value) -> dict[str, str]:
         return dict(zip(("record", "content"), record(self, value.shadow), strict=True))
 
     def pairs_held(self) -> dict[str, str]:
@@ -200,23 +202,23 @@ class Listened(Mode):
 class ListenedReverse(Listened):
     """Tells of checkpoints, and of the beginning of the reverse pass."""
 
-    def unrecorded(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def unrecorded(self, primitive: Primitive, *args: Value, **params: Option) -> Value:
         parent: Any = super()
         return self.tell(parent.unrecorded, primitive, args, params)
 
-    def run(self, thunk: Any) -> Any:
+    def run(self, thunk: Any) -> Value:
         parent: Any = super()
         part = HeardPart(self, thunk)
         result = parent.run(part)
         part.recorded_as(result)
         return result
 
-    def seed(self, value: Any, cotangent: Any) -> None:
+    def seed(self, value: Value, cotangent: Cotangent) -> None:
         self.begin_reverse(self.listener.name(value), cotangent)
         parent: Any = super()
         parent.seed(value, cotangent)
 
-    def begin_reverse(self, name: str | None, cotangent: Any) -> None:
+    def begin_reverse(self, name: str | None, cotangent: Cotangent) -> None:
         listener = self.listener
         if self.number == int(listener.below):
             listener.phase = "reverse"
@@ -227,11 +229,11 @@ class ListenedReverse(Listened):
 class ListenedList(ListenedReverse):
     """Tells of the beginning of each reverse pass of a mode whose reverse pass may be repeated."""
 
-    def seed(self, value: Any, cotangent: Any) -> None:
+    def seed(self, value: Value, cotangent: Cotangent) -> None:
         parent: Any = super(ListenedReverse, self)
         parent.seed(value, cotangent)
 
-    def pull(self, seeds: Any, shadows: Any) -> Any:
+    def pull(self, seeds: Any, shadows: Any) -> Cotangent:
         listener = self.listener
         for (number, *_), name in listener.names.items():
             if number == self.number:
@@ -247,7 +249,7 @@ class ListenedEdges(ListenedReverse):
 
     edges: Any = None
 
-    def pull(self, output: Any) -> Any:
+    def pull(self, output: Tree) -> Cotangent:
         self.begin_reverse(self.listener.name(output), 1.0)
         parent: Any = super()
         self.listener.working += 1
@@ -283,7 +285,7 @@ class HeardPart(functools.partial[Any]):
     runs: int
     results: list[tuple[Any, str | None]]
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Value:
         listener, activation = self.activation.listener, self.activation
         self.runs += 1
         recorded = activation.recording if isinstance(activation, ReverseMode) else "apply" not in vars(activation)
@@ -299,7 +301,7 @@ class HeardPart(functools.partial[Any]):
         self.results = self.results or values
         return result
 
-    def recorded_as(self, result: Any) -> None:
+    def recorded_as(self, result: Value) -> None:
         """Name the values of the first run as they are kept now: a mode gives them other shadows."""
         for value, name in self.results:
             if name is not None:
@@ -313,7 +315,7 @@ _MIXINS: list[tuple[Any, type[Listened]]] = [
 
 
 @functools.cache
-def _listened(kind: type[Mode]) -> Any:
+def _listened(kind: type[Mode]) -> Value:
     """The class of an activation of a mode that tells."""
     mixin = next(mixin for of, mixin in _MIXINS if issubclass(kind, of))
     return type(kind.__name__, (mixin, kind), {})
@@ -324,6 +326,6 @@ def _readable(kind: type[Mode]) -> type[Mode]:
     return next(base for base in kind.__mro__ if not base.__module__.startswith("effgrad.fast"))
 
 
-def _block(block: Any) -> str:
+def _block(block: Value) -> str:
     dense = block.toarray() if hasattr(block, "toarray") else block
     return str(shown(dense))

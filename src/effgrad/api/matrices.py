@@ -32,6 +32,7 @@ from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives.complexes import is_complex
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
+from effgrad.vocabulary import Function, Option, Shape, Tangent, Tree, Value
 
 P = ParamSpec("P")
 
@@ -56,12 +57,12 @@ def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | 
     program, numbers = read(f), argument_numbers(argnums)
 
     @derivative(jacobian, f, argnums=argnums, mode=mode)
-    def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def matrix(*args: P.args, **kwargs: P.kwargs) -> Value:
         chosen, rebuild = split_arguments(args, numbers)
         blocks = assembled(*args, **kwargs)
         return completed(blocks, lambda *x: assembled(*rebuild(x), **kwargs), chosen, lambda: program(*args, **kwargs))
 
-    def assembled(*args: Any, **kwargs: Any) -> Any:
+    def assembled(*args: Value, **kwargs: Option) -> Value:
         chosen, rebuild = split_arguments(args, numbers)
         leaves, tree = flatten_inputs(chosen)
         output_tree, blocks = _blocks(lambda *inputs: program(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
@@ -74,7 +75,7 @@ def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | 
 Blocks = tuple[Structure, list[list[Any]]]
 
 
-def _blocks(f: Any, primals: Any, leaves: list[Any], tree: Structure, mode: str | None) -> Blocks:
+def _blocks(f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: Structure, mode: str | None) -> Blocks:
     """Return the structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
     at_once = bool(leaves) and not handled(Smooth) and all(type(x) is float or is_real_array(x) for x in leaves)
     if mode == "forward" and at_once:
@@ -109,11 +110,11 @@ def _blocks(f: Any, primals: Any, leaves: list[Any], tree: Structure, mode: str 
     ]
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def _shape(value: Value) -> Shape:
     return np.shape(plain(value))
 
 
-def _elements(values: list[Any]) -> int:
+def _elements(values: list[Value]) -> int:
     return sum(math.prod(_shape(value)) for value in values)
 
 
@@ -121,11 +122,11 @@ def _elements(values: list[Any]) -> int:
 WIDTH = 32
 
 
-def _columns(f: Any, leaves: list[Any], tree: Structure) -> Blocks:
+def _columns(f: Function, leaves: list[Value], tree: Structure) -> Blocks:
     """Return what `_blocks` does, by forward mode along several directions at once."""
-    values: list[Any] = []
+    values: list[Value] = []
 
-    def pushed(directions: list[Any]) -> list[Any]:
+    def pushed(directions: list[Value]) -> list[Value]:
         value, tangent = jvp(f, tree.unflatten(leaves), tree.unflatten(directions))
         values[:] = flatten(value)
         return flatten(tangent)[0]
@@ -138,7 +139,7 @@ def _columns(f: Any, leaves: list[Any], tree: Structure) -> Blocks:
     ]
 
 
-def _rows(pullback: Any, outputs: list[Any], output_tree: Structure, leaves: list[Any]) -> list[list[Any]]:
+def _rows(pullback: Any, outputs: list[Value], output_tree: Structure, leaves: list[Value]) -> list[list[Value]]:
     """The Jacobian by its rows: for each output a block for each input leaf."""
     columns = _along_each(outputs, lambda seeds: flatten(pullback(output_tree.unflatten(seeds)))[0])
     ends = np.cumsum([np.size(output) for output in outputs]).tolist()
@@ -148,16 +149,16 @@ def _rows(pullback: Any, outputs: list[Any], output_tree: Structure, leaves: lis
     ]
 
 
-def _row_block(rows: Any, output: Any, leaf: Any) -> Any:
+def _row_block(rows: Value, output: Tree, leaf: Value) -> Value:
     block = np.reshape(rows, np.shape(output) + np.shape(leaf))
     return np.array(block, np.result_type(leaf)) if block.ndim else leaf.__class__(block[()])
 
 
-def _along_each(leaves: list[Any], derivative: Callable[[list[Any]], list[Any]]) -> list[Any]:
+def _along_each(leaves: list[Value], derivative: Callable[[list[Value]], list[Value]]) -> list[Value]:
     """The results of a linear map along each element of some leaves, as arrays with a first axis for the elements."""
     sizes = [np.size(leaf) for leaf in leaves]
     ends = np.cumsum(sizes).tolist()
-    strips: list[list[Any]] = []
+    strips: list[list[Value]] = []
     for start in range(0, max(ends[-1], 1), WIDTH):
         numbers = np.arange(start, min(start + WIDTH, ends[-1]))
         basis = [
@@ -166,14 +167,14 @@ def _along_each(leaves: list[Any], derivative: Callable[[list[Any]], list[Any]])
         ]
         basis = [part.astype(np.result_type(leaf)) for part, leaf in zip(basis, leaves, strict=True)]
 
-        def strip(batch: Batch, basis: list[Any] = basis) -> list[Any]:
+        def strip(batch: Batch, basis: list[Value] = basis) -> list[Value]:
             return batch.results(derivative([batch.variable(part) for part in basis]))
 
         strips.append(run_batched(len(numbers), strip))
     return [np.concatenate(parts) for parts in zip(*strips, strict=True)]
 
 
-def _block(rows: Any, value: Any, leaf: Any) -> Any:
+def _block(rows: Value, value: Value, leaf: Value) -> Value:
     """The derivatives of one output with respect to one leaf, from those with respect to its elements."""
     if not np.shape(leaf):
         return like(rows[0], value)
@@ -186,7 +187,9 @@ def _block(rows: Any, value: Any, leaf: Any) -> Any:
     return np.array(columns, dtype, order="C").reshape(shape)
 
 
-def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomorphic: bool) -> list[Any]:
+def _column(
+    f: Function, primals: tuple[Value, ...], tree: Structure, direction: list[Value], holomorphic: bool
+) -> list[Value]:
     """The derivative of every output along one input element."""
     column = flatten(jvp(f, primals, tree.unflatten(direction))[1])[0]
     if holomorphic:
@@ -195,7 +198,7 @@ def _column(f: Any, primals: Any, tree: Structure, direction: list[Any], holomor
     return column
 
 
-def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) -> list[Any]:
+def _row(pullback: Any, tree: Structure, seed: list[Value], complex_output: bool) -> list[Value]:
     """The derivatives of one output element; the imaginary part of a complex one comes from a second pass."""
     row = flatten(pullback(tree.unflatten(seed)))[0]
     if complex_output:
@@ -205,7 +208,7 @@ def _row(pullback: Any, tree: Structure, seed: list[Any], complex_output: bool) 
 
 
 @of_function
-def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+def hvp(f: Function, x: Value, v: Value, *args: Value, **kwargs: Option) -> Value:
     """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`: forward over reverse, for the cost of a few runs of `f`.
 
     Arguments:
@@ -259,14 +262,14 @@ def hessian(
         raise ValueError("edge pushing takes the Hessian with respect to one argument: give argnums as one number")
 
     @derivative(hessian, f, argnums=argnums, mode=mode, sparse=sparse)
-    def pushed(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def pushed(*args: P.args, **kwargs: P.kwargs) -> Tangent:
         (x,), rebuild = split_arguments(args, numbers)
         if sparse and of_another_library(x):
             raise NotDifferentiable(
                 "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
             )
 
-        def hessian_at(x: Any, sparse: bool = False) -> Any:
+        def hessian_at(x: Value, sparse: bool = False) -> Value:
             return _hessian_of(
                 _push_edges(lambda value: program(*rebuild([value]), **kwargs), x), plain(taken(x)), sparse
             )
@@ -281,21 +284,21 @@ def hessian(
     return pushed
 
 
-def _push_edges(f: Callable[[Any], Any], x: Any) -> Any:
+def _push_edges(f: Callable[[Value], Value], x: Value) -> Value:
     """Return the Hessian of `f` as a matrix, or None where it is zero."""
 
-    def program(inputs: list[Any]) -> Any:
+    def program(inputs: list[Value]) -> Value:
         output = taken(f(*inputs))
         check_scalar(output)
         return output
 
-    def finish(activation: EdgePushing, shadows: list[int], output: Any) -> Any:
+    def finish(activation: EdgePushing, shadows: list[int], output: Tree) -> Value:
         return activation.second_derivatives(output, shadows[0]) if activation.owns(output) else None
 
     return run(EdgePushing(), program, [(x,)], finish)
 
 
-def _hessian_of(block: Any, value: Any, sparse: bool) -> Any:
+def _hessian_of(block: Value, value: Value, sparse: bool) -> Value:
     """Return a Hessian at a value as its caller wants it."""
     size, shape = np.size(value), np.shape(value)
     if isinstance(block, Tracer):

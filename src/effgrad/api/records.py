@@ -19,12 +19,13 @@ from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
 from effgrad.modes.walk import ListMode
 from effgrad.primitives.cotangents import Block, Masked, Scattered
+from effgrad.vocabulary import Shadow, Tangent, Value
 
 NOT_RECORDED = "not recorded"
 LONGEST = 60  # the characters of a parameter
 
 
-def shown(value: Any) -> Shown:
+def shown(value: Value) -> Shown:
     """A value under any nesting of derivatives as a short text, with its shape and dtype."""
     value = plain_value(value)
     value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
@@ -36,7 +37,7 @@ def shown(value: Any) -> Shown:
     return Shown(str(value), (), str(getattr(value, "dtype", "")))
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Value) -> Value:
     """The number or array of a value or cotangent; nothing is performed to find it."""
     if type(value) is Masked:
         return plain_value(value.value)
@@ -49,18 +50,18 @@ def plain_value(value: Any) -> Any:
 
 
 @functools.singledispatch
-def record(mode: Mode, shadow: Any) -> tuple[str, str]:
+def record(mode: Mode, shadow: Shadow) -> tuple[str, str]:
     """Return what a mode keeps with a value, from the value's shadow: its name, and its content."""
     return "", ""
 
 
 @record.register
-def _(mode: Forward, tangent: Any) -> tuple[str, str]:
+def _(mode: Forward, tangent: Tangent) -> tuple[str, str]:
     return "tangent", str(shown(0.0 if tangent is None else tangent))
 
 
 @record.register
-def _(mode: SecondOrder, derivatives: tuple[Any, Any]) -> tuple[str, str]:
+def _(mode: SecondOrder, derivatives: tuple[Value, Value]) -> tuple[str, str]:
     return "derivatives", ", ".join(str(shown(0.0 if part is None else part)) for part in derivatives)
 
 
@@ -105,7 +106,7 @@ def _entry(operation: Any) -> str:
     return f"{operation.primitive.name}({names})"
 
 
-def _term(term: Any) -> str:
+def _term(term: Value) -> str:
     """A delta term in the constructors of the paper."""
     if not isinstance(term, Add):
         return ""
@@ -113,7 +114,7 @@ def _term(term: Any) -> str:
     return scaled[0] if len(scaled) == 1 else f"Add({', '.join(scaled)})" if scaled else "Zero"
 
 
-def parameter(value: Any) -> str:
+def parameter(value: Value) -> str:
     """A parameter of an operation as a short text; a slice as in an index."""
     value = plain_value(value)
     if isinstance(value, tuple | list) and any(isinstance(part, slice) for part in value):

@@ -15,27 +15,28 @@ from effgrad.effects import handled
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import typed
 from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
+from effgrad.vocabulary import Shape, Tree, Value
 
 
-def flatten_inputs(primals: tuple[Any, ...]) -> tuple[list[Any], Structure]:
+def flatten_inputs(primals: tuple[Value, ...]) -> tuple[list[Value], Structure]:
     for primal in primals:
         if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
             as_input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
     return flattened(primals)
 
 
-def flattened(value: Any) -> tuple[list[Any], Structure]:
+def flattened(value: Value) -> tuple[list[Value], Structure]:
     """The leaves of a pytree as programs and rules take them."""
     leaves, tree = flatten(value)
     return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
 
 
-def outside(tree: Structure, leaves: Sequence[Any]) -> Any:
+def outside(tree: Structure, leaves: Sequence[Value]) -> Value:
     """A result as the caller knows it: outside of every derivative, arrays of other libraries are their own again."""
     return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
 
 
-def beside(direction: Any, value: Any) -> Any:
+def beside(direction: Value, value: Value) -> Value:
     """A tangent or cotangent in the library and the precision of the value that it belongs to."""
     if type(direction) is float and type(value) is float:
         return direction
@@ -46,16 +47,16 @@ def beside(direction: Any, value: Any) -> Any:
     return given if is_complex(given) and not is_complex(inner) else typed(given, inner)
 
 
-def is_real_array(leaf: Any) -> bool:
+def is_real_array(leaf: Value) -> bool:
     return type(leaf) is np.ndarray and leaf.dtype.kind == "f"
 
 
-def like(derivative: Any, primal: Any, given: set[int] | None = None) -> Any:
+def like(derivative: Value, primal: Value, given: set[int] | None = None) -> Value:
     """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
     return derivative if type(derivative) is type(primal) is float else _like(derivative, primal, given)
 
 
-def _like(derivative: Any, primal: Any, given: set[int] | None) -> Any:
+def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
     value = plain(primal)
     if type(value) is LibraryArray:
         return value.owner.like(derivative, value, given)
@@ -78,20 +79,20 @@ def _like(derivative: Any, primal: Any, given: set[int] | None) -> Any:
     return value.__class__(derivative)
 
 
-def release(tree: Any) -> Any:
+def release(tree: Tree) -> Value:
     """A pytree from inside a derivative that has ended, as its values outside."""
     leaves, structure = flatten(tree)
     return outside(structure, [released(leaf) for leaf in leaves])
 
 
-def directions(leaves: list[Any], chosen: int) -> Any:
+def directions(leaves: list[Value], chosen: int) -> Any:
     """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
     zeros = [like(None, leaf) for leaf in leaves]
     for basis in basis_vectors(shape_of(leaves[chosen])):
         yield [*zeros[:chosen], like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
 
 
-def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> Any:
+def joined(parts: list[Value], axis: int, shape: Shape, leaf: Value) -> Value:
     """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
     if not shape:
         return parts[0]
@@ -99,7 +100,7 @@ def joined(parts: list[Any], axis: int, shape: tuple[int, ...], leaf: Any) -> An
     return np.reshape(stacked, shape)
 
 
-def basis_vectors(shape: tuple[int, ...]) -> Any:
+def basis_vectors(shape: Shape) -> Any:
     for place in np.ndindex(shape):
         basis = np.zeros(shape)
         basis[place] = 1.0

@@ -12,15 +12,16 @@ from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
 from effgrad.program.user_code import user_code
 from effgrad.trees import Structure
+from effgrad.vocabulary import Shadow, Tree, Value
 
 Result = TypeVar("Result")
 
 
 def run(
     mode: Mode,
-    f: Callable[[list[Any]], Any],
-    inputs: Iterable[tuple[Any, ...]],
-    finish: Callable[[Any, list[Any], Any], Result],
+    f: Callable[[list[Value]], Any],
+    inputs: Iterable[tuple[Value, ...]],
+    finish: Callable[[Any, list[Value], Any], Result],
 ) -> Result:
     """Run a function under a mode.
 
@@ -38,9 +39,9 @@ def run(
 
 def _run(
     mode: Mode,
-    f: Callable[[list[Any]], Any],
-    inputs: Iterable[tuple[Any, ...]],
-    finish: Callable[[Any, list[Any], Any], Result],
+    f: Callable[[list[Value]], Any],
+    inputs: Iterable[tuple[Value, ...]],
+    finish: Callable[[Any, list[Value], Any], Result],
 ) -> Result:
     with user_code(), mode as activation:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
@@ -58,11 +59,11 @@ class Outputs(NamedTuple):
     """The leaves of a program's output: their values outside, and their shadows (None for a constant)."""
 
     tree: Structure
-    values: list[Any]
-    shadows: list[Any]
+    values: list[Value]
+    shadows: list[Shadow]
 
 
-def read_outputs(activation: Mode, _: list[Any], output: Any) -> Outputs:
+def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
     """Return the outputs of a program, checked to be numbers, arrays or functions."""
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])

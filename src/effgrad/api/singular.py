@@ -8,7 +8,6 @@ is NaN. A side that leaves the domain of the program (`sqrt` of a negative numbe
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from effgrad.effects import handled
 from effgrad.modes.nearby import Beside, Nearby
 from effgrad.primitives.kinks import Kink
 from effgrad.trees import flatten
+from effgrad.vocabulary import Function, Option, Tree, Value
 
 _sum, _isnan = np.add.reduce, np.isnan
 # Sides that differ by more than this, relative to the largest number, do not agree.
@@ -25,9 +25,9 @@ AGREEMENT = 1e-8
 
 
 def completed(
-    derivative: Any, compute: Callable[..., Any], point: Sequence[Any], value: Callable[[], Any],
+    derivative: Value, compute: Function, point: Sequence[Value], value: Callable[[], Value],
     orders: Sequence[int] = (1,),
-) -> Any:  # fmt: skip
+) -> Tree:  # fmt: skip
     """A derivative with its limit in place of each NaN, unless the program's value is NaN.
 
     Arguments:
@@ -65,7 +65,7 @@ def completed(
     ])  # fmt: skip
 
 
-def value_of(value: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value:
     """The value of a program that ran inside a derivative.
 
     Derivatives that the program takes give NaN there where they have a limit: it runs again by itself, outside.
@@ -77,7 +77,7 @@ def value_of(value: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     return f(*args, **kwargs)
 
 
-def _note(inputs: list[Any], order: int) -> None:
+def _note(inputs: list[Value], order: int) -> None:
     """Note the order of a derivative inside a limit, its own and that of those around it, or that there is one."""
     for value in inputs:
         around = 0
@@ -90,7 +90,7 @@ def _note(inputs: list[Any], order: int) -> None:
             value.owner.differentiated = True
 
 
-def undefined(leaf: Any) -> bool:
+def undefined(leaf: Value) -> bool:
     if type(leaf) is float or type(leaf) is np.float64:
         return bool(leaf != leaf)
     if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
@@ -99,12 +99,12 @@ def undefined(leaf: Any) -> bool:
     return bool(total != total) and bool(_isnan(leaf).any())
 
 
-def _is_real(leaf: Any) -> bool:
+def _is_real(leaf: Value) -> bool:
     kind = getattr(getattr(leaf, "dtype", None), "kind", None)
     return not depends(leaf) and (isinstance(leaf, float) or isinstance(leaf, np.ndarray) and kind == "f")
 
 
-def _directions(inputs: list[Any]) -> list[list[Any]]:
+def _directions(inputs: list[Value]) -> list[list[Value]]:
     """Two directions in general position, each with its opposite; the first has positive elements."""
     result = []
     for mixed in (False, True):
@@ -118,11 +118,11 @@ def _directions(inputs: list[Any]) -> list[list[Any]]:
     return result
 
 
-def _replaced(leaf: Any, sides: list[Any], order: int) -> Any:
+def _replaced(leaf: Value, sides: list[Value], order: int) -> Value:
     """A leaf with the limits from all sides in place of each NaN."""
     if not undefined(leaf) or all(side is None for side in sides):
         return leaf
-    pairs: list[Any] = []
+    pairs: list[Value] = []
     for one, other in (sides[:2], sides[2:]):
         if one is not None and other is not None and order == 1:
             pairs.append((np.asarray(one) + other) / 2)

@@ -11,6 +11,7 @@ from types import MethodType, TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from effgrad.errors import EffgradError, is_ours
+from effgrad.vocabulary import Function, Option, Tree, Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +35,7 @@ def of_function(transform: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function of a function `f`, a `boundary`, which refuses anything else before it begins."""
 
     @functools.wraps(transform)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: Value, **kwargs: Option) -> Tree:
         f = args[0] if args else kwargs.get("f", transform)
         if not callable(f):
             raise TypeError(f"{transform.__name__} takes a function; it was given {f!r}, a {type(f).__name__}")
@@ -49,7 +50,7 @@ class Transformed(Generic[P, R]):
     It is a `boundary`, as public functions are. It is pickled as what it was made of, so it goes where `f` goes.
     """
 
-    def __init__(self, function: Callable[P, R], name: str, make: Callable[..., Any], f: Any) -> None:
+    def __init__(self, function: Callable[P, R], name: str, make: Function, f: Function) -> None:
         self.function, self._made_of = function, (make, (f,))
         self.__name__ = self.__qualname__ = f"{name}({getattr(f, '__name__', type(f).__name__)})"
         self.__doc__ = getattr(f, "__doc__", None)
@@ -63,12 +64,12 @@ class Transformed(Generic[P, R]):
             raise
 
     @property
-    def parts(self) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
+    def parts(self) -> tuple[Function, Any, dict[str, Any]]:
         """The transformation, the function that it was given, and its options."""
         make, (f,) = self._made_of
         return (make.func, f, make.keywords) if isinstance(make, functools.partial) else (make, f, {})
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> Value:
         return self if instance is None else MethodType(self, instance)
 
     @property
@@ -86,7 +87,7 @@ class Transformed(Generic[P, R]):
         return f"<function {self.__name__} at {id(self):#x}>"
 
 
-def derivative(transform: Callable[..., Any], f: Any, **options: Any) -> Callable[[Callable[P, R]], Transformed[P, R]]:
+def derivative(transform: Function, f: Function, **options: Option) -> Callable[[Callable[P, R]], Transformed[P, R]]:
     """Decorate the function that computes what `transform(f, **options)` returns."""
     make = functools.partial(transform, **options)
     return lambda function: Transformed(function, transform.__name__, make, f)

@@ -15,6 +15,7 @@ import numpy as np
 from effgrad.arrays.value import plain
 from effgrad.arrays.written import read
 from effgrad.program.syntax import LIBRARIES as PLACES
+from effgrad.vocabulary import Value
 
 # A program of more changes is followed up to here.
 MOST = 100_000
@@ -29,7 +30,7 @@ class Change(NamedTuple):
     line: int
     function: str
     name: str
-    value: Any
+    value: Value
 
 
 class Trail:
@@ -40,7 +41,7 @@ class Trail:
         self.lines: dict[FrameType, int] = {}
         self.known: dict[FrameType, dict[str, Any]] = {}
 
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def __call__(self, frame: FrameType, event: str, argument: Value) -> Value:
         if len(self.changes) >= MOST or _is_a_library_s(frame):
             return None
         self.note(frame)
@@ -69,7 +70,7 @@ def _is_a_library_s(frame: FrameType) -> bool:
     return made or package in LIBRARIES or any(place in file for place in PLACES)
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Value) -> Value:
     """A copy of a number or an array as it is now; None of anything else."""
     value = plain(read(value))
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -77,12 +78,12 @@ def _numbers(value: Any) -> Any:
     return np.array(value) if isinstance(value, np.ndarray) and value.dtype.kind in "fciub" else None
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Value, other: Value) -> bool:
     alike = np.shape(one) == np.shape(other)
     return alike and bool(np.array_equal(one, other, equal_nan=np.result_type(one).kind in "fc"))
 
 
-def followed(run: Callable[[], Any]) -> list[Change]:
+def followed(run: Callable[[], Value]) -> list[Change]:
     """The changes in the course of a run."""
     trail, before = Trail(), sys.gettrace()
     sys.settrace(trail)
@@ -94,7 +95,7 @@ def followed(run: Callable[[], Any]) -> list[Change]:
 
 
 def first_difference(
-    found: list[Change], wanted: list[Change], differs: Callable[[Any, Any], Any]
+    found: list[Change], wanted: list[Change], differs: Callable[[Value, Value], Value]
 ) -> tuple[Change, Change] | None:
     """The first change in which two runs differ, and what the other run has for it; None where they are the same."""
     for place, (one, other) in enumerate(itertools.zip_longest(found, wanted)):

@@ -1,7 +1,7 @@
 """The values of batched evaluation (`effgrad.modes.batched`): to the program each has the shape of one member."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from effgrad.arrays import value as traced
@@ -9,6 +9,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
+from effgrad.vocabulary import DTypeLike, Function, Option, Params, Tree, Value
 
 # Functions of shapes, types and memory, which one member has like all others.
 SHAPE_ONLY = frozenset((
@@ -26,14 +27,14 @@ class Batched(TracedArray):
     def __class__(self) -> type:
         return np.ndarray if self.ndim else np.result_type(plain(self.primal)).type
 
-    def inside(self) -> Any:
+    def inside(self) -> Value:
         """An example: the first member, or zeros if there is none."""
         return self.primal[0] if len(self.primal) else np.zeros(self.shape, self.dtype)[()]
 
     def contiguous(self) -> bool:
         return bool(outline(self.primal)[:1].flags.c_contiguous)
 
-    def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Any:
+    def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Value:
         """The plain value that all members have; an error where they differ."""
         members = traced.example(self.primal)
         if len(members) and not np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
@@ -44,12 +45,12 @@ class Batched(TracedArray):
             )
         return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(members) else self.inside()
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs and ufunc not in traced.UFUNCS and _is_plain(inputs):
             return each(ufunc, *inputs, constant=ufunc in CONSTANT)
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         if function in SHAPE_ONLY:
             return function(*[outline(a) if type(plain(a)) is Batched else plain(a) for a in args], **kwargs)
         if function in CONSTANT:
@@ -82,12 +83,12 @@ class Batched(TracedArray):
     def __float__(self) -> float:
         return float(self.agreed("float(x), or a function of plain numbers,", "a function of NumPy"))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
         what = "a plain array (an index of one, an index that is written to, or what compiled code is given)"
         instead = "np.take_along_axis for a[i], and np.where(np.arange(n) == i, v, a) for a[i] = v"
         return np.array(self.agreed(what, instead), dtype)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Value:
         return np.invert(self)
 
     def __repr__(self) -> str:
@@ -104,8 +105,8 @@ class Batched(TracedArray):
     flags = property(lambda self: outline(self).flags)
 
 
-def _recording(function: Callable[..., Any], reflected: bool = False) -> Any:
-    def operate(self: Batched, other: Any) -> Any:
+def _recording(function: Function, reflected: bool = False) -> Function:
+    def operate(self: Batched, other: Value) -> Value:
         return each(function, other, self) if reflected else each(function, self, other)
 
     return operate
@@ -120,18 +121,18 @@ for _name, _function in {
     setattr(Batched, f"__r{_name}__", _recording(_function, reflected=True))
 
 
-def _is_plain(tree: Any) -> bool:
+def _is_plain(tree: Tree) -> bool:
     """Whether no derivative looks at any argument: then a function needs no rule."""
     if type(tree) in (tuple, list):
         return all(map(_is_plain, tree))
     return not isinstance(tree, Tracer) or plain(tree) is tree or not traced.depends(tree)
 
 
-def leaves_of(tree: Any) -> list[Any]:
+def leaves_of(tree: Tree) -> list[Value]:
     return [leaf for item in tree for leaf in leaves_of(item)] if type(tree) in (tuple, list) else [tree]
 
 
-def each(function: Callable[..., Any], *args: Any, constant: bool = True, **kwargs: Any) -> Any:
+def each(function: Function, *args: Value, constant: bool = True, **kwargs: Option) -> Value:
     """A function that no derivative above the batch looks at, for each member of the innermost batch of its arguments.
 
     One that is `constant` has no derivative below the batch either.

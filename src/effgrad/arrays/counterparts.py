@@ -5,7 +5,6 @@ converts. It is a function of the array API standard or, where the standard has 
 (https://data-apis.org/array-api/2024.12).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ import scipy.special
 
 from effgrad.arrays.library_array import LibraryArray, numpy_dtype
 from effgrad.arrays.namespace import Library
-
-Function = Callable[..., Any]
+from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Index, Option, Shape, Value
 
 
 def any_type(name: str) -> Function:
@@ -27,14 +25,14 @@ def floating(name: str) -> Function:
     return lambda lib, *args: getattr(lib.xp, name)(*lib.promoted(*args, floating=True))
 
 
-def logical(name: str) -> Any:
+def logical(name: str) -> Function:
     return lambda lib, *args: getattr(lib.xp, name)(*[lib.array(a, bool) for a in args])
 
 
-def operator(function: Any, floating: bool = False) -> Any:
+def operator(function: Function, floating: bool = False) -> Function:
     """An operator, which takes Python's numbers as they are."""
 
-    def counterpart(lib: Library, a: Any, b: Any) -> Any:
+    def counterpart(lib: Library, a: Value, b: Value) -> Value:
         kind = getattr(a, "dtype", None)
         if type(b) is float and kind is not None and numpy_dtype(kind).kind in "fc" and type(a) is not np.ndarray:
             return function(a, b)
@@ -45,10 +43,10 @@ def operator(function: Any, floating: bool = False) -> Any:
     return counterpart
 
 
-def special(name: str, otherwise: Any = None) -> Any:
+def special(name: str, otherwise: Function | None = None) -> Function:
     """A function of the library's counterpart of `scipy.special`, or by others."""
 
-    def counterpart(lib: Library, *args: Any) -> Any:
+    def counterpart(lib: Library, *args: Value) -> Value:
         args = tuple(lib.promoted(*args, floating=True))
         for alias in (name, _SPECIAL_NAMES.get(name, name)):
             function = getattr(lib.special, alias, None)
@@ -68,10 +66,10 @@ _SPECIAL_NAMES = {
 }  # fmt: skip
 
 
-def own(name: str, otherwise: Any) -> Any:
+def own(name: str, otherwise: Function) -> Function:
     """A function that the standard lacks: the library's own, or by others."""
 
-    def counterpart(lib: Library, *args: Any) -> Any:
+    def counterpart(lib: Library, *args: Value) -> Value:
         args = tuple(lib.promoted(*args, floating=True))
         function = getattr(lib.xp, name, None)
         return function(*args) if function is not None else otherwise(lib.xp, *args)
@@ -79,10 +77,10 @@ def own(name: str, otherwise: Any) -> Any:
     return counterpart
 
 
-def ignoring_nan(better: str) -> Any:
+def ignoring_nan(better: str) -> Function:
     """`fmax` and `fmin`: of a number and a NaN, the number."""
 
-    def counterpart(lib: Library, a: Any, b: Any) -> Any:
+    def counterpart(lib: Library, a: Value, b: Value) -> Value:
         xp = lib.xp
         a, b = lib.promoted(a, b)
         a, b = xp.where(xp.isnan(a), b, a), xp.where(xp.isnan(b), a, b)
@@ -91,80 +89,80 @@ def ignoring_nan(better: str) -> Any:
     return counterpart
 
 
-def fmod(lib: Library, a: Any, b: Any) -> Any:
+def fmod(lib: Library, a: Value, b: Value) -> Value:
     a, b = lib.promoted(a, b)
     rest = lib.xp.remainder(lib.xp.abs(a), lib.xp.abs(b))
     return lib.xp.where(a < 0, -rest, rest)
 
 
-def where(lib: Library, condition: Any, a: Any = None, b: Any = None) -> Any:
+def where(lib: Library, condition: Value, a: Value = None, b: Value = None) -> Value:
     condition = lib.array(condition, bool)
     return lib.nonzero(condition) if a is None else lib.xp.where(condition, *lib.promoted(a, b))
 
 
-def inverse_if_apart(lib: Library, x: Any, equal: Any) -> Any:
+def inverse_if_apart(lib: Library, x: Value, equal: Any) -> Value:
     (x,), equal = lib.promoted(x, floating=True), lib.array(equal, bool)
     apart = lib.xp.where(equal, lib.xp.ones_like(x), x)
     return lib.xp.where(equal, lib.xp.zeros_like(x), 1.0 / apart)
 
 
-def undefined_where(lib: Library, x: Any, at: Any) -> Any:
+def undefined_where(lib: Library, x: Value, at: Value) -> Value:
     (x,) = lib.promoted(x, floating=True)
     return lib.xp.where(lib.array(at, bool), lib.xp.full_like(x, np.nan), x)
 
 
-def clip(lib: Library, x: Any, low: Any, high: Any) -> Any:
+def clip(lib: Library, x: Value, low: Value, high: Value) -> Value:
     x, low, high = lib.promoted(x, low, high)
     return lib.xp.minimum(lib.xp.maximum(x, low), high)
 
 
-def sinc(xp: Any, x: Any) -> Any:
+def sinc(xp: Any, x: Value) -> Value:
     t = xp.where(x == 0, xp.ones_like(x), x * np.pi)
     return xp.where(x == 0, xp.ones_like(x), xp.sin(t) / t)
 
 
-def step(xp: Any, distance: Any, at_zero: Any) -> Any:
+def step(xp: Any, distance: Value, at_zero: Value) -> Value:
     sided = xp.where(distance > 0, xp.ones_like(distance), xp.zeros_like(distance))
     return xp.where(xp.isnan(distance), distance, xp.where(distance == 0, at_zero, sided))
 
 
-def spike(xp: Any, distance: Any) -> Any:
+def spike(xp: Any, distance: Value) -> Value:
     zeros = xp.zeros_like(distance)
     return xp.where(distance == 0, zeros + np.nan, zeros)
 
 
-def inverse(xp: Any, y: Any) -> Any:
+def inverse(xp: Any, y: Value) -> Value:
     return xp.where(y == 0, xp.zeros_like(y), 1.0 / xp.where(y == 0, xp.ones_like(y), y))
 
 
-def cbrt(xp: Any, x: Any) -> Any:
+def cbrt(xp: Any, x: Value) -> Value:
     return xp.sign(x) * xp.abs(x) ** (1 / 3)
 
 
-def reduction(name: str) -> Any:
-    def counterpart(lib: Library, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def reduction(name: str) -> Function:
+    def counterpart(lib: Library, x: Value, axis: Axes = None, keepdims: bool = False) -> Value:
         axis = tuple(map(int, axis)) if type(axis) in (list, tuple) else axis
         return getattr(lib.xp, name)(lib.array(x), axis=axis, keepdims=keepdims)
 
     return counterpart
 
 
-def sum_(lib: Library, x: Any, axis: Any) -> Any:
+def sum_(lib: Library, x: Value, axis: Axes) -> Value:
     x = lib.array(x)
     if numpy_dtype(x.dtype).kind == "b":
         x = lib.xp.astype(x, lib.dtype(np.int64))
     return lib.xp.sum(x, axis=axis)
 
 
-def prod(lib: Library, x: Any, axis: Any) -> Any:
+def prod(lib: Library, x: Value, axis: Axis) -> Value:
     x = lib.array(x)
     return lib.xp.prod(x if axis is not None else lib.xp.reshape(x, (-1,)), axis=0 if axis is None else axis)
 
 
-def along(name: str) -> Any:
+def along(name: str) -> Function:
     """A function along one axis, by default of all elements."""
 
-    def counterpart(lib: Library, x: Any, axis: Any = None, **options: Any) -> Any:
+    def counterpart(lib: Library, x: Value, axis: Axes = None, **options: Option) -> Value:
         x = lib.array(x)
         x, axis = (lib.xp.reshape(x, (-1,)), 0) if axis is None else (x, int(axis))
         return getattr(lib.xp, name)(x, axis=axis, **options)
@@ -175,29 +173,29 @@ def along(name: str) -> Any:
 # Shapes, indices and writes.
 
 
-def reshape(lib: Library, x: Any, shape: Any) -> Any:
+def reshape(lib: Library, x: Value, shape: Shape) -> Value:
     return lib.reshape(lib.array(x), shape)
 
 
-def transpose(lib: Library, x: Any, axes: Any = None) -> Any:
+def transpose(lib: Library, x: Value, axes: Axes = None) -> Value:
     x = lib.array(x)
     return lib.xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(int(i) for i in axes))
 
 
-def broadcast_to(lib: Library, x: Any, shape: Any) -> Any:
+def broadcast_to(lib: Library, x: Value, shape: Shape) -> Value:
     return lib.broadcast_to(lib.array(x), shape)
 
 
-def getitem(lib: Library, x: Any, index: Any) -> Any:
+def getitem(lib: Library, x: Value, index: Index) -> Value:
     return lib.getitem(lib.array(x), index)
 
 
-def setitem(lib: Library, x: Any, value: Any, index: Any) -> Any:
+def setitem(lib: Library, x: Value, value: Value, index: Index) -> Value:
     x = lib.array(x)
     return lib.written(x, index, lib.array(value, numpy_dtype(x.dtype)))
 
 
-def scatter_add(lib: Library, *pieces: Any, shape: Any, indices: Any) -> Any:
+def scatter_add(lib: Library, *pieces: Value, shape: Shape, indices: Index) -> Value:
     values = lib.promoted(*pieces)
     total = lib.zeros(shape, values[0].dtype)
     for index, value in zip(indices, values, strict=True):
@@ -205,7 +203,7 @@ def scatter_add(lib: Library, *pieces: Any, shape: Any, indices: Any) -> Any:
     return total
 
 
-def overwrite(lib: Library, base: Any, *values: Any, places: Any) -> Any:
+def overwrite(lib: Library, base: Value, *values: Value, places: Value) -> Value:
     base = lib.array(base)
     flat = lib.xp.reshape(base, (-1,))
     for place, value in zip(places, values, strict=True):
@@ -221,5 +219,5 @@ def triangle(name: str) -> Function:
     return lambda lib, x, k: getattr(lib.xp, name)(lib.array(x), k=k)
 
 
-def astype(lib: Library, x: Any, dtype: Any) -> LibraryArray:
+def astype(lib: Library, x: Value, dtype: DTypeLike) -> LibraryArray:
     return LibraryArray(lib, lib.array(x, dtype), None)

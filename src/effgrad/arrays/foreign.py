@@ -1,7 +1,6 @@
 """How the arrays of other libraries are recognised."""
 
 import sys
-from typing import Any
 
 
 def asked_by_dask() -> bool:
@@ -9,6 +8,6 @@ def asked_by_dask() -> bool:
     return sys._getframe(2).f_globals.get("__name__") == "dask.array.chunk_types"
 
 
-def foreign(kind: Any) -> bool:
+def foreign(kind: type) -> bool:
     """Whether a class is one of arrays: it has DLPack's protocol, or is Dask's, which has no memory to hand over."""
     return hasattr(kind, "__dlpack__") or kind.__module__ == "dask.array.core"

@@ -8,14 +8,12 @@ These are the finite expansions of the Levi-Civita field: Shamseddine and Berz 1
 computation with nonarchimedean calculus.
 """
 
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
-Function = Callable[..., Any]
+from effgrad.vocabulary import Function, Option, Value
 
+Array = np.ndarray
 # Functions of NumPy itself, without rules.
 _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
 
@@ -54,7 +52,7 @@ class Laurent:
         first: Array = np.take_along_axis(self.coefficients, place[None], 0)[0]
         return first
 
-    def standard(self) -> Any:
+    def standard(self) -> Value:
         """The value that is infinitely near, infinite where the series is; NaN where it is not known."""
         before = self.coefficients[: max(-self.start, 0)]
         shape = self.coefficients.shape[1:]
@@ -71,7 +69,7 @@ class Laurent:
             beyond = np.where(np.isfinite(leading), leading * np.inf, np.nan)
         return np.where(infinite, beyond, value)[()]
 
-    def plain(self) -> Any:
+    def plain(self) -> Value:
         """The value at t = 0, infinite where the series is."""
         order = self.order() + self.start
         at_zero = self.coefficients[-self.start] if self.start <= 0 < self.end else np.zeros(order.shape)
@@ -79,7 +77,7 @@ class Laurent:
             return np.where(order < 0, self.leading() * np.inf, at_zero)[()]
 
 
-def constant(value: Any) -> Laurent:
+def constant(value: Value) -> Laurent:
     """A constant as a series, all of whose coefficients are known; what is not finite is above every order."""
     value = np.asarray(value)
     coefficients = _zeros((TERMS, *value.shape), np.result_type(value, float))
@@ -91,7 +89,7 @@ def constant(value: Any) -> Laurent:
     return Laurent(1 - TERMS, coefficients)
 
 
-def unknown(*arguments: Laurent, **_: Any) -> Laurent:
+def unknown(*arguments: Laurent, **_: Option) -> Laurent:
     """The result of a function whose derivative is a convention where it is singular: nothing is known of it."""
     shape = np.broadcast_shapes(*[a.coefficients.shape[1:] for a in arguments])
     return Laurent(0, np.full((1, *shape), np.nan))
@@ -218,7 +216,7 @@ def logarithm(a: Laurent) -> Laurent | None:
     return Laurent(-1, np.where(small, np.inf, _shifted(_stack(result), np.full(small.shape, -1))))
 
 
-def _derived(h: Array, known: list[Any], k: int) -> Any:
+def _derived(h: Array, known: list[Value], k: int) -> Value:
     """The coefficient k of y where y' is h' times a series of which the coefficients up to k - 1 are known."""
     return np.einsum("j,j...,j...->...", np.arange(1, k + 1), h[1 : k + 1], _stack(known[::-1])) / k
 
@@ -232,7 +230,7 @@ def _shifted(coefficients: Array, by: Array) -> Array:
     return np.where(inside, moved, 0.0)
 
 
-def choose(condition: Any, a: Laurent, b: Laurent) -> Laurent:
+def choose(condition: Value, a: Laurent, b: Laurent) -> Laurent:
     """The series of `a` where the condition holds, and of `b` elsewhere."""
     return linear(lambda x, y: np.where(condition, x, y), a, b)
 

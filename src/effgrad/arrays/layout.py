@@ -1,8 +1,9 @@
 """The shape and dtype of arrays and numbers, and the order of an array's elements in memory."""
 
-from typing import Any
 
 import numpy as np
+
+from effgrad.vocabulary import Array, DType, DTypeLike, Shape, Value
 
 # The parts of a basic index.
 BASIC = {int, slice, type(None), type(...)}
@@ -10,7 +11,7 @@ BASIC = {int, slice, type(None), type(...)}
 LARGE = 1 << 15
 
 
-def memory_like(array: np.ndarray[Any, Any], dtype: Any = None, shared: bool = False) -> np.ndarray[Any, Any]:
+def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> Array:
     """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.
 
     Where the gaps are wide, and, unless `shared`, where an element stands for several, they lie close together in the
@@ -28,12 +29,12 @@ def memory_like(array: np.ndarray[Any, Any], dtype: Any = None, shared: bool = F
         step * dtype.itemsize for step in steps])  # fmt: skip
 
 
-def is_dense(array: np.ndarray[Any, Any]) -> bool:
+def is_dense(array: Array) -> bool:
     """Whether the elements lie in memory forward and without gaps, in some order of the axes."""
     return array.flags.forc or np.empty_like(array, subok=False).strides == array.strides
 
 
-def duplicate(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def duplicate(array: Array) -> Array:
     """A copy whose elements lie in memory as those of the array."""
     if array.flags.forc:
         return array.copy("K")
@@ -42,16 +43,16 @@ def duplicate(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
-def shape_of(value: Any) -> Any:
+def shape_of(value: Value) -> Shape:
     """Return the shape of an array, a traced value or a number. Each is asked itself: NumPy's function takes longer."""
     return value.shape if hasattr(value, "shape") else np.shape(value)
 
 
-def ndim_of(value: Any) -> int:
+def ndim_of(value: Value) -> int:
     """Return the number of axes of an array, a traced value or a number."""
     return len(shape_of(value))
 
 
-def dtype_of(value: Any) -> Any:
+def dtype_of(value: Value) -> DType:
     """Return the dtype of an array, a traced value or a number."""
     return value.dtype if hasattr(value, "dtype") else np.result_type(value)

@@ -1,6 +1,7 @@
 """The values that stand for arrays of other libraries; `effgrad.arrays.namespace` evaluates what is done with them."""
 
 import operator
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
@@ -10,6 +11,7 @@ from effgrad.arrays.foreign import asked_by_dask, foreign
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends
 from effgrad.errors import NoCounterpart, NotDifferentiable
+from effgrad.vocabulary import DType, DTypeLike, Function, Option, Params, Tree, Value
 
 # Python's numbers of NumPy's kinds.
 _PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
@@ -30,7 +32,7 @@ class LibraryArray(TracedArray):
             return type(self)
         return np.ndarray if self.primal.ndim else np.generic
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs and (ufunc not in UFUNCS or ufunc in CONSTANT):
             return self.owner.evaluated(ufunc, *inputs)
         if not kwargs and method == "__call__" and type(UFUNCS[ufunc]) is not FunctionType:
@@ -41,7 +43,7 @@ class LibraryArray(TracedArray):
         finally:
             self.owner.finish(token)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         differentiated = _under_derivative((args, kwargs))
         if function in self.owner.functions and not differentiated:
             return self.owner.evaluated(function, *args, **kwargs)
@@ -55,7 +57,7 @@ class LibraryArray(TracedArray):
         finally:
             self.owner.finish(token)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
         if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
             return np.asarray(self.owner.numpy(self.primal), dtype)
         raise NoCounterpart(
@@ -84,7 +86,7 @@ class LibraryArray(TracedArray):
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Value:
         return np.invert(self)
 
     def __repr__(self) -> str:
@@ -93,7 +95,7 @@ class LibraryArray(TracedArray):
     def __format__(self, spec: str) -> str:
         return format(_PYTHON[self.dtype.kind](self) if spec and not self.ndim else self.primal, spec)
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Value:
         return type(self)(self.owner, self.owner.copied(self.primal), None)
 
     shape = property(lambda self: self.owner.shape(self.primal))
@@ -105,11 +107,11 @@ class LibraryArray(TracedArray):
     strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
 
 
-def _comparison(function: Any) -> Any:
+def _comparison(function: Function) -> Function:
     return lambda self, other: self.owner.evaluated(function, self, other)
 
 
-def _reflected(function: Any) -> Any:
+def _reflected(function: Function) -> Function:
     return lambda self, other: self.owner.evaluated(function, other, self)
 
 
@@ -122,7 +124,7 @@ for _name, _function in {
         setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
 
 
-def _under_derivative(tree: Any) -> bool:
+def _under_derivative(tree: Tree) -> bool:
     if type(tree) in (list, tuple):
         return any(map(_under_derivative, tree))
     return any(map(_under_derivative, tree.values())) if type(tree) is dict else depends(tree)
@@ -131,7 +133,7 @@ def _under_derivative(tree: Any) -> bool:
 _dtypes: dict[Any, Any] = {}
 
 
-def numpy_dtype(dtype: Any) -> Any:
+def numpy_dtype(dtype: DTypeLike) -> DType:
     """NumPy's dtype of the same name."""
     if isinstance(dtype, np.dtype):
         return dtype
@@ -145,7 +147,7 @@ def numpy_dtype(dtype: Any) -> Any:
     return found
 
 
-def of_another_library(value: Any) -> bool:
+def of_another_library(value: Value) -> bool:
     """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
     kind = type(value)
     return foreign(kind) and not isinstance(value, Tracer) and not isinstance(value, np.ndarray | np.generic)

@@ -4,15 +4,16 @@ from typing import Any
 
 from effgrad.arrays.library_array import numpy_dtype
 from effgrad.arrays.namespace import Library
+from effgrad.vocabulary import Function, Option, Value
 
 
-def matmul(lib: Library, a: Any, b: Any) -> Any:
+def matmul(lib: Library, a: Value, b: Value) -> Value:
     if not (type(a) is type(b) and a.dtype == b.dtype):
         a, b = lib.promoted(a, b)
     return lib.xp.matmul(a, b)
 
 
-def einsum(lib: Library, *operands: Any, subscripts: str) -> Any:
+def einsum(lib: Library, *operands: Value, subscripts: str) -> Value:
     xp, operands = lib.xp, tuple(lib.promoted(*operands))
     if hasattr(xp, "einsum"):
         return xp.einsum(subscripts, *operands)
@@ -34,17 +35,17 @@ def einsum(lib: Library, *operands: Any, subscripts: str) -> Any:
     return xp.permute_dims(total, tuple(kept.index(s) for s in output))
 
 
-def linalg(name: str) -> Any:
-    def counterpart(lib: Library, *args: Any, **options: Any) -> Any:
+def linalg(name: str) -> Function:
+    def counterpart(lib: Library, *args: Value, **options: Option) -> Value:
         return getattr(lib.xp.linalg, name)(*lib.promoted(*args, floating=True), **options)
 
     return counterpart
 
 
-def hermitian(name: str) -> Any:
+def hermitian(name: str) -> Function:
     """A function of Hermitian matrices, which the standard lets read either triangle: it is given the whole."""
 
-    def counterpart(lib: Library, a: Any, UPLO: str = "L", lower: bool = True, **options: Any) -> Any:
+    def counterpart(lib: Library, a: Value, UPLO: str = "L", lower: bool = True, **options: Option) -> Value:
         xp, a = lib.xp, lib.promoted(a, floating=True)[0]
         lower = lower and UPLO == "L" and not options.get("upper")
         half = xp.tril(a, k=-1) if lower else xp.triu(a, k=1)
@@ -55,30 +56,30 @@ def hermitian(name: str) -> Any:
     return counterpart
 
 
-def named(kind: Any, counterpart: Any) -> Any:
+def named(kind: type, counterpart: Any) -> Function:
     """A function of several results, which NumPy gives by names."""
     return lambda lib, *args, **options: kind(*counterpart(lib, *args, **options))
 
 
-def solve(lib: Library, a: Any, b: Any) -> Any:
+def solve(lib: Library, a: Value, b: Value) -> Value:
     a, b = lib.promoted(a, b, floating=True)
     return lib.xp.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else lib.xp.linalg.solve(a, b)
 
 
-def pinv(lib: Library, a: Any, rcond: Any) -> Any:
+def pinv(lib: Library, a: Value, rcond: Option) -> Value:
     return lib.xp.linalg.pinv(lib.array(a), rtol=rcond)
 
 
-def qr(lib: Library, a: Any, mode: str = "reduced") -> Any:
+def qr(lib: Library, a: Value, mode: str = "reduced") -> Value:
     return lib.xp.linalg.qr(lib.array(a), mode=mode)
 
 
-def eig(lib: Library, a: Any) -> Any:
+def eig(lib: Library, a: Value) -> Value:
     return lib.xp.linalg.eig(lib.array(a))
 
 
-def fourier(name: str) -> Any:
-    def counterpart(lib: Library, x: Any, axis: int, norm: Any) -> Any:
+def fourier(name: str) -> Function:
+    def counterpart(lib: Library, x: Value, axis: int, norm: Option) -> Value:
         x = lib.array(x)
         lib.refuse_chunked(x, axis, f"numpy.fft.{name}")
         if numpy_dtype(x.dtype).kind != "c":

@@ -6,6 +6,7 @@ import numpy as np
 
 from effgrad.arrays.library_array import of_another_library
 from effgrad.errors import NoCounterpart
+from effgrad.vocabulary import DTypeLike, Index, Shape, Value
 
 
 class Places:
@@ -16,11 +17,11 @@ class Places:
     # Whether its arrays take the indices that NumPy's take, but for slices that go backward.
     indexes: bool
 
-    def array(self, value: Any, dtype: Any = None) -> Any:
+    def array(self, value: Value, dtype: DTypeLike = None) -> Any:
         """A value as an array of the library, of a NumPy dtype."""
         raise NotImplementedError
 
-    def copied(self, tensor: Any) -> Any:
+    def copied(self, tensor: Value) -> Value:
         """A copy of an array."""
         return self.xp.asarray(tensor, copy=True)
 
@@ -28,26 +29,26 @@ class Places:
         """The error for an operation that the library has no function for."""
         raise NotImplementedError
 
-    def zeros(self, shape: Any, dtype: Any) -> Any:
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Value:
         """Zeros of one of the library's dtypes."""
         return self.xp.zeros(shape, dtype=dtype, device=self.device)
 
-    def reshape(self, x: Any, shape: Any) -> Any:
+    def reshape(self, x: Value, shape: Shape) -> Value:
         """An array in another shape."""
         return self.xp.reshape(x, (int(shape),) if isinstance(shape, int | np.integer) else tuple(map(int, shape)))
 
-    def broadcast_to(self, x: Any, shape: Any) -> Any:
+    def broadcast_to(self, x: Value, shape: Shape) -> Value:
         """An array repeated along new axes and those of length one."""
         return self.xp.broadcast_to(x, shape)
 
-    def nonzero(self, condition: Any) -> Any:
+    def nonzero(self, condition: Value) -> Value:
         """The places where a condition holds."""
         return self.xp.nonzero(condition)
 
-    def refuse_chunked(self, x: Any, axis: int, function: str) -> None:
+    def refuse_chunked(self, x: Value, axis: int, function: str) -> None:
         """Raise an error if a function needs an axis whole and the library keeps it in parts."""
 
-    def getitem(self, x: Any, index: Any) -> Any:
+    def getitem(self, x: Value, index: Index) -> Value:
         """The elements of an array at an index."""
         if self.indexes and _common(index):
             return x[self._located(index)]
@@ -57,7 +58,7 @@ class Places:
         found = self.xp.take(self.xp.reshape(x, (-1,)), self.xp.reshape(places, (-1,)), axis=0)
         return self.xp.reshape(found, places.shape)
 
-    def written(self, x: Any, index: Any, value: Any, adding: bool = False) -> Any:
+    def written(self, x: Value, index: Index, value: Value, adding: bool = False) -> Value:
         """A copy of an array with a value at (or added to) the places of an index."""
         if not (self.indexes and _common(index)):
             places = self._addresses(index, tuple(x.shape))
@@ -83,7 +84,7 @@ class Places:
             self.xp.add.at(x, index, value)
         return x
 
-    def _located(self, index: Any) -> tuple[Any, ...]:
+    def _located(self, index: Index) -> tuple[Value, ...]:
         """An index with its NumPy arrays and lists as the library's."""
         return tuple(
             self.array(i if not isinstance(i, list) or i else np.zeros(0, int))
@@ -91,7 +92,7 @@ class Places:
             for i in _tupled(index)
         )  # fmt: skip
 
-    def _addresses(self, index: Any, shape: Any) -> Any:
+    def _addresses(self, index: Index, shape: Shape) -> Value:
         """The numbers of the elements that an index selects: NumPy's answer, or computed from arrays of the library."""
         parts = [i for i in _tupled(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
         if not any(of_another_library(i) for i in parts):
@@ -108,7 +109,7 @@ class Places:
         numbers = self.array(np.arange(int(np.prod(rest))).reshape(rest))
         return self.xp.reshape(places, (*places.shape, *(1,) * len(rest))) * int(np.prod(rest)) + numbers
 
-    def _index_add(self, x: Any, index: Any, value: Any) -> None:
+    def _index_add(self, x: Value, index: Index, value: Value) -> None:
         """PyTorch adds at an index of tensors alone: slices and integers become addresses."""
         if all(hasattr(i, "dtype") for i in index):
             x.index_put_(index, value, accumulate=True)
@@ -118,11 +119,11 @@ class Places:
             x.view(-1).index_add_(0, numbers.reshape(-1), value.reshape(-1))
 
 
-def _tupled(index: Any) -> tuple[Any, ...]:
+def _tupled(index: Index) -> tuple[Value, ...]:
     return index if type(index) is tuple else (index,)
 
 
-def _common(index: Any) -> bool:
+def _common(index: Index) -> bool:
     """Whether an index means the same everywhere: not where slices go backward, nor where arrays and integers have
     other things between them, which NumPy and PyTorch put in different orders."""
     parts = _tupled(index)
@@ -132,12 +133,12 @@ def _common(index: Any) -> bool:
     return _basic(index) or places[-1] - places[0] < len(places)
 
 
-def _basic(index: Any) -> bool:
+def _basic(index: Index) -> bool:
     return all(i is None or i is Ellipsis or type(i) is slice or isinstance(i, int | np.integer) and not isinstance(
         i, bool) for i in _tupled(index))  # fmt: skip
 
 
-def _gathered(xp: Any, x: Any, places: Any, values: Any, adding: bool) -> Any:
+def _gathered(xp: Any, x: Value, places: Value, values: Value, adding: bool) -> Value:
     """A vector with values set at (added to) places, by the standard alone: each element looks up who writes to it."""
     if not places.shape[0] or not x.shape[0]:
         return x

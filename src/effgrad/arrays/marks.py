@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import Detached
+from effgrad.vocabulary import DType, Value
 
 # The sessions whose arrays hold marks: while there are none, nothing is asked.
 marking: set[object] = set()
@@ -23,19 +24,19 @@ _BITS: dict[Any, tuple[Any, int]] = {
 _PARTS: dict[Any, Any] = {np.dtype(np.complex128): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.float32)}
 
 
-def mark(dtype: Any) -> Any:
+def mark(dtype: DType) -> Value:
     """The marked NaN of a dtype; of precisions that have no mark of ours, the usual NaN."""
-    part: Any = _PARTS.get(dtype, dtype)
+    part: Value = _PARTS.get(dtype, dtype)
     if part not in _BITS:
         return np.full((), np.nan, dtype)[()]
     kind, bits = _BITS[part]
     return np.full(dtype.itemsize // part.itemsize, bits, kind).view(dtype)[0]
 
 
-def is_marked(value: Any) -> bool:
+def is_marked(value: Value) -> bool:
     """Whether any element of a plain array or number is a marked NaN, of either sign."""
     array = np.asarray(value)
-    part: Any = _PARTS.get(array.dtype, array.dtype)
+    part: Value = _PARTS.get(array.dtype, array.dtype)
     if part not in _BITS or not array.size:
         return False
     kind, bits = _BITS[part]
@@ -43,7 +44,7 @@ def is_marked(value: Any) -> bool:
     return bool(np.any(array & kind(~(1 << (8 * part.itemsize - 1)) & (1 << 8 * part.itemsize) - 1) == bits))
 
 
-def refuse_marked(value: Any, name: str = "an argument") -> None:
+def refuse_marked(value: Value, name: str = "an argument") -> None:
     """Raise an error if traced values were read from the memory of a plain array without our notice."""
     if issubclass(type(value), np.ndarray | np.floating | np.complexfloating | float) and is_marked(value):
         raise Detached(

@@ -25,6 +25,7 @@ from effgrad.arrays.value import (
     plain,
 )
 from effgrad.errors import Irreproducible
+from effgrad.vocabulary import DType, Function, Shape, Value
 
 Path = tuple[Callable[[Any], Any], ...]
 
@@ -83,13 +84,13 @@ class Storage:
         "borrowed", "made", "settled", "history", "rewound", "raw",
     )  # fmt: skip
 
-    def __init__(self, base: Any, parts: tuple[Part, ...] = ()) -> None:
+    def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
         # The parts without a record in which it was made for certain.
         self.base, self.parts = base, parts
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
-        self.writes: list[Any] = []
+        self.writes: list[Value] = []
         # For each address: which write was the last, and which of the written elements went there.
         self.writer: Any = None
         self.element: Any = None
@@ -104,7 +105,7 @@ class Storage:
         # The memory of a plain array that it stands for.
         self.raw: Any = None
 
-    def locate(self, path: Path) -> Any:
+    def locate(self, path: Path) -> Value:
         """The addresses of what `path` selects."""
         if self.addresses is None:
             addresses = np.arange(np.size(plain(self.base))).reshape(shape_of(self.base))
@@ -146,7 +147,7 @@ class Storage:
         self.version = next(clock)
         self.rewound = self.borrowed = True
 
-    def check(self, again: list[Part], addresses: Any) -> None:
+    def check(self, again: list[Part], addresses: Value) -> None:
         """Whether second runs read only what the first could."""
         for part in again:
             times = 0 if self.written is None else self.written[addresses]
@@ -156,7 +157,7 @@ class Storage:
                     "it is run again: pass it a copy, or the elements themselves"
                 )
 
-    def write(self, addresses: Any, value: Any) -> None:
+    def write(self, addresses: Value, value: Value) -> None:
         if parts := PARTS.get():
             rewind(self, parts)
         if self.rewound:
@@ -185,7 +186,7 @@ class Storage:
         self.element[addresses] = np.arange(addresses.size).reshape(addresses.shape) if addresses.ndim else 0
         self.writer[addresses] = len(self.writes) - 1
 
-    def settle(self) -> Any:
+    def settle(self) -> Value:
         """The whole value; the log of writes is empty afterwards."""
         if self.writes:
             if self.settled < Part.latest:
@@ -196,12 +197,12 @@ class Storage:
             self.writes, self.writer, self.element = [], None, None
         return self.base
 
-    def read(self, addresses: Any) -> Any:
+    def read(self, addresses: Value) -> Value:
         """The values at some addresses."""
         value = self._read(addresses)
         return laid_as(value, addresses) if np.ndim(addresses) else value
 
-    def _read(self, addresses: Any) -> Any:
+    def _read(self, addresses: Value) -> Value:
         if parts := PARTS.get():
             self.check(rewind(self, parts), addresses)
         if not self.writes:
@@ -224,7 +225,7 @@ class Storage:
             return self._cast(_elements(self.writes[first], elements, addresses.shape))
         return self._of_several(writers.ravel(), elements.ravel(), addresses)
 
-    def _of_several(self, writers: Any, elements: Any, addresses: Any) -> Any:
+    def _of_several(self, writers: Value, elements: Value, addresses: Value) -> Value:
         """The values at some addresses that several writes went to."""
         order = np.argsort(writers, kind="stable")
         chosen, starts = np.unique(writers[order], return_index=True)
@@ -235,7 +236,7 @@ class Storage:
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 
-    def settles(self, writers: Any, parts: Any) -> bool:
+    def settles(self, writers: Value, parts: Any) -> bool:
         """Whether a read settles all writes: one of many writers in a memory that is not much larger.
 
         A read of one write costs some ten microseconds, as much as thousands of elements. So the settled elements are
@@ -247,12 +248,12 @@ class Storage:
         few = writers.ravel()[: 4 * MANY]
         return len(np.unique(few)) > MANY
 
-    def _from_base(self, addresses: Any) -> Any:
+    def _from_base(self, addresses: Value) -> Value:
         if addresses is self.addresses:
             return self.base
         return getitem(self.base, index=np.unravel_index(addresses, self.addresses.shape))
 
-    def _cast(self, value: Any) -> Any:
+    def _cast(self, value: Value) -> Value:
         if isinstance(value, Tracer):
             kind = plain(value)
             # A Python float in an array of doubles stays one: its operations are faster.
@@ -260,7 +261,7 @@ class Storage:
         return np.asarray(value, self.dtype)[()]
 
 
-def laid_as(value: Any, memory: Any) -> Any:
+def laid_as(value: Value, memory: Any) -> Value:
     """A value with its elements in the order in which they lie in memory: sums go by it."""
     laid: Any = outline(value)
     if memory.flags.c_contiguous and laid.flags.c_contiguous:
@@ -279,16 +280,16 @@ def laid_as(value: Any, memory: Any) -> Any:
     return getitem(getitem(value, index=back).copy(order), index=back)
 
 
-def _steps(array: Any) -> list[int]:
+def _steps(array: Value) -> list[int]:
     """The strides along axes that have more than one element."""
     return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
-def copied(array: Any) -> Any:
+def copied(array: Value) -> Value:
     return None if array is None else array.copy()
 
 
-def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
+def _elements(value: Value, elements: Value, shape: Shape) -> Value:
     """Some elements of a written value, by their number in the region that it was written to."""
     size = np.size(plain(value))
     if size == 1:
@@ -303,10 +304,10 @@ def _elements(value: Any, elements: Any, shape: tuple[int, ...]) -> Any:
 class Half:
     """The step to the real or imaginary parts of complex elements, whose addresses are those of the elements."""
 
-    def __init__(self, take: Any, combine: Any) -> None:
+    def __init__(self, take: Any, combine: Function) -> None:
         self.take, self.combine = take, combine
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Value) -> Value:
         return self.take(value) if dtype_of(value).kind == "c" else value
 
 
@@ -319,22 +320,22 @@ class Handle:
     __slots__ = ("storage", "path", "addresses", "version", "half")
 
     def __init__(
-        self, storage: Storage, path: Path = (), addresses: Any = None, version: int = 0, half: Half | None = None
+        self, storage: Storage, path: Path = (), addresses: Value = None, version: int = 0, half: Half | None = None
     ) -> None:
         self.storage, self.path, self.addresses, self.version = storage, path, addresses, version
         self.half = half
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         dtype = self.storage.dtype
         return dtype if self.half is None else np.empty(0, dtype).real.dtype
 
-    def elements(self, addresses: Any) -> Any:
+    def elements(self, addresses: Value) -> Value:
         """The values at some addresses, as the handle sees them."""
         value = self.storage.read(addresses)
         return value if self.half is None else self.half(value)
 
-    def write(self, addresses: Any, value: Any) -> None:
+    def write(self, addresses: Value, value: Value) -> None:
         if self.half is not None:
             value = self.half.combine(self.storage.read(addresses), value)
         self.storage.write(addresses, value)
@@ -342,28 +343,28 @@ class Handle:
     def attach(self, value: Tracer) -> None:
         value.handle = self
 
-    def located(self) -> Any:
+    def located(self) -> Value:
         if self.addresses is None:
             self.addresses = self.storage.locate(self.path)
         return self.addresses
 
-    def outline(self) -> Any:
+    def outline(self) -> Value:
         """An array of the handle's shape: the addresses, unless nobody has needed them yet."""
         return self.located() if self.path or self.addresses is not None else plain(self.storage.base)
 
-    def shared(self, value: Any) -> Any:
+    def shared(self, value: Value) -> Value:
         """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
         self.storage.borrowed = True
         return value
 
-    def exposed(self, value: Any) -> Any:
+    def exposed(self, value: Value) -> Value:
         """The plain value, for code that could write to it: it must not reach memory that is shared."""
         if self.storage.borrowed:
             value = value.view()
             value.flags.writeable = False
         return value
 
-    def read(self) -> Any:
+    def read(self) -> Value:
         """The value now."""
         addresses, storage = self.located(), self.storage
         passing = [part for part in PARTS.get() if part not in storage.parts]

@@ -8,7 +8,7 @@ NumPy array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's to
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from types import CodeType
 from typing import Any
@@ -30,6 +30,7 @@ from effgrad.arrays.value import (
     plain_tree,
 )
 from effgrad.errors import Detached, EffgradError, NoCounterpart
+from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Tree, Value
 
 # The numbers that take the dtype of the arrays they meet: NumPy's own scalars of these types too.
 WEAK = float | complex
@@ -53,7 +54,7 @@ class Library(Evaluation, Places):
         self.immutable = self.name == "jax.numpy"
         self.indexes = self.name in ("torch", "jax.numpy", "cupy")
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Any, *args: Value, **params: Option) -> Value:
         counterpart = getattr(primitive, "counterpart", None)
         if counterpart is None:
             if type(primitive).__call__ is not perform:  # a call of a fused function, which is a program
@@ -63,7 +64,7 @@ class Library(Evaluation, Places):
             return primitive.function(*[self.held(plain(a)) for a in args], **params)
         return self.performed(counterpart, [plain(a) for a in args], params)
 
-    def evaluated(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, function: Function, *args: Value, **kwargs: Option) -> Value:
         """A function with no derivative, or of arguments that no derivative looks at."""
         counterpart = self.functions.get(function)
         if counterpart is not None:
@@ -76,7 +77,7 @@ class Library(Evaluation, Places):
         finally:
             _running.reset(token)
 
-    def performed(self, counterpart: Any, args: Any, params: Any) -> Any:
+    def performed(self, counterpart: Any, args: Sequence[Value], params: Params) -> Value:
         """Return the result of a counterpart of plain arguments, as values of the library."""
         values, numbers = [], False
         for a in args:
@@ -98,7 +99,7 @@ class Library(Evaluation, Places):
                 result.shadow = NUMBERS
         return result
 
-    def _settled(self, args: Any, values: list[Any]) -> list[Any]:
+    def _settled(self, args: Sequence[Value], values: list[Value]) -> list[Value]:
         """Arguments, of which those that have no precision of their own take that of the others."""
         others = [a.dtype for a in args if _has_precision(a)]
         if not others:
@@ -111,45 +112,45 @@ class Library(Evaluation, Places):
             for a, value in zip(args, values, strict=True)
         ]
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: Value) -> Value:
         """A value as a constant of a recording: a user's array may be written to before it is read again."""
         value = plain(value)
         return value.copy() if value.shadow is BORROWED else value
 
-    def same(self, a: Any, b: Any) -> bool:
+    def same(self, a: Value, b: Value) -> bool:
         """Whether two arrays of one shape have the same elements."""
         return bool(self.xp.all(a.primal == b.primal))
 
-    def released(self, value: Any) -> Any:
+    def released(self, value: Value) -> Value:
         return plain(value)
 
-    def exposed(self, value: Any) -> Any:
+    def exposed(self, value: Value) -> Value:
         """Return the array that compiled code is given."""
         return plain(value).__array__()
 
-    def shape(self, tensor: Any) -> tuple[int, ...]:
+    def shape(self, tensor: Value) -> Shape:
         return tuple(tensor.shape)
 
-    def number(self, tensor: Any) -> Any:
+    def number(self, tensor: Value) -> Value:
         """An array that Python asks for a number."""
         return tensor
 
-    def taken(self, tensor: Any) -> LibraryArray:
+    def taken(self, tensor: Value) -> LibraryArray:
         """A user's array as a value."""
         return LibraryArray(self, tensor, None if self.immutable else BORROWED)
 
-    def numpy(self, tensor: Any) -> Any:
+    def numpy(self, tensor: Value) -> Value:
         """An array of the library as one of NumPy's, which somebody asked for."""
         return np.from_dlpack(tensor, device="cpu")
 
-    def beside(self, direction: Any, value: Any) -> Any:
+    def beside(self, direction: Value, value: Value) -> Value:
         """A tangent or cotangent as an array of the library; a number takes the dtype of its value."""
         if isinstance(direction, Tracer):
             return direction
         dtype = np.result_type(value.dtype, direction) if isinstance(direction, int | WEAK) else None
         return self.result(self.array(direction, dtype))
 
-    def like(self, derivative: Any, value: Any, given: set[int] | None = None) -> Any:
+    def like(self, derivative: Value, value: Value, given: set[int] | None = None) -> Value:
         """A derivative in the shape and dtype of the value that it belongs to, in memory of its own.
 
         `given` are the addresses of memory given out already, where no record keeps any: other memory that PyTorch's
@@ -169,7 +170,7 @@ class Library(Evaluation, Places):
                 return self.result(derivative)
         return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
 
-    def argument(self, value: Any) -> Any:
+    def argument(self, value: Value) -> Value:
         """An argument as the library's function takes it; plain arrays are for it to convert."""
         value = plain(value)
         if type(value) is not LibraryArray:
@@ -178,17 +179,17 @@ class Library(Evaluation, Places):
             raise NoCounterpart(f"an array of {value.owner.name} met one of {self.name}: convert one of them before")
         return value.primal
 
-    def result(self, value: Any) -> Any:
+    def result(self, value: Value) -> Value:
         if isinstance(value, tuple):
             parts = map(self.result, value)
             return value._make(parts) if hasattr(value, "_make") else tuple(parts)
         return LibraryArray(self, value, None) if foreign(type(value)) else value
 
-    def held(self, value: Any) -> Any:
+    def held(self, value: Value) -> Value:
         """A plain array or number as an array of the library."""
         return value if type(value) is LibraryArray else LibraryArray(self, self.array(value), None)
 
-    def array(self, value: Any, dtype: Any = None) -> Any:
+    def array(self, value: Value, dtype: DTypeLike = None) -> Value:
         """A value as an array of the library, of a NumPy dtype."""
         if of_another_library(value):
             same = dtype is None or numpy_dtype(value.dtype) == dtype
@@ -196,7 +197,7 @@ class Library(Evaluation, Places):
         value = np.array(value, dtype)  # a copy: the array may be written to, or locked
         return self.xp.asarray(value if value.ndim else value.item(), dtype=self.dtype(value.dtype), device=self.device)
 
-    def dtype(self, dtype: Any) -> Any:
+    def dtype(self, dtype: DTypeLike) -> Any:
         """The library's dtype for one of NumPy's."""
         found = self.dtypes.get(dtype)
         if found is None:
@@ -207,7 +208,7 @@ class Library(Evaluation, Places):
                 raise NoCounterpart(f"{self.name} has no arrays of {np.dtype(dtype)}")
         return found
 
-    def promoted(self, *values: Any, floating: bool = False) -> list[Any]:
+    def promoted(self, *values: Value, floating: bool = False) -> list[Value]:
         """Values as arrays of the dtype that NumPy gives them together; with `floating`, not of integers."""
         kinds = [_kind(value) for value in values]
         dtype = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], np.dtype) else np.result_type(*kinds)
@@ -220,7 +221,7 @@ class Library(Evaluation, Places):
         running = _running.get()
         return f"numpy.{_name_of(running[0][0])}" if running else None
 
-    def by_rule(self, function: Any, method: str = "") -> Any:
+    def by_rule(self, function: Function, method: str = "") -> Any:
         """Note that a function is computed by its rule, which must not ask for the same of plain values."""
         running = _running.get()
         if (function, method) in running:
@@ -252,12 +253,12 @@ def _special_functions(namespace: Any) -> Any:
 
 
 # The functions that are computed by their rules now.
-_running: ContextVar[tuple[Any, ...]] = ContextVar("effgrad_by_rule", default=())
+_running: ContextVar[tuple[Value, ...]] = ContextVar("effgrad_by_rule", default=())
 # Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
 BY_NUMPY: Any = object()
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: Value) -> Value:
     """Return what a value contributes to the dtype of a result: its own dtype, or a number of Python's."""
     if isinstance(value, WEAK):
         return 1.0 if isinstance(value, float) else 1j
@@ -266,14 +267,14 @@ def _kind(value: Any) -> Any:
     return numpy_dtype(value.dtype) if hasattr(value, "dtype") else np.result_type(value)
 
 
-def _has_precision(value: Any) -> bool:
+def _has_precision(value: Value) -> bool:
     """Whether a value has a dtype of floating point that results must have too."""
     if type(value) is LibraryArray:
         return value.shadow is not NUMBERS and value.dtype.kind in "fc"
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc" and not isinstance(value, WEAK)
 
 
-def _arguments(library: Library, tree: Any) -> Any:
+def _arguments(library: Library, tree: Tree) -> Value:
     kind = type(tree)
     if kind in (list, tuple):
         return kind([_arguments(library, item) for item in tree])
@@ -287,7 +288,7 @@ def _arguments(library: Library, tree: Any) -> Any:
 _libraries: dict[Any, Library] = {}
 
 
-def taken(value: Any) -> Any:
+def taken(value: Value) -> Value:
     """An array of another library as a value that programs and rules take; anything else as it is."""
     if type(value) in PLAIN_TYPES or isinstance(value, Tracer) or not of_another_library(value):
         return value
@@ -303,7 +304,7 @@ def taken(value: Any) -> Any:
     return library.taken(value)
 
 
-def _library(value: Any) -> Library | None:
+def _library(value: Value) -> Library | None:
     try:
         import array_api_compat
     except ImportError:
@@ -318,7 +319,7 @@ def _library(value: Any) -> Library | None:
     return kind(namespace, array_api_compat.device(value))
 
 
-def _without_graph(tensor: Any) -> Any:
+def _without_graph(tensor: Value) -> Value:
     """A tensor of PyTorch that is part of its graph, which ends here: it must be said so."""
     import torch
 
@@ -330,7 +331,7 @@ def _without_graph(tensor: Any) -> Any:
     return tensor.detach()
 
 
-def given_back(value: Any) -> Any:
+def given_back(value: Value) -> Value:
     """An array as its library knows it."""
     return value.primal if type(value) is LibraryArray else value
 

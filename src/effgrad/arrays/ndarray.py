@@ -25,9 +25,10 @@ from effgrad.arrays.value import (
     plain_tree,
 )
 from effgrad.errors import Detached
+from effgrad.vocabulary import DTypeLike, Function, Index, Option, Value
 
 
-def decides(other: Any) -> bool:
+def decides(other: Value) -> bool:
     """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit of measure."""
     kind = type(other)
     if hasattr(kind, "__array_ufunc__"):
@@ -35,8 +36,8 @@ def decides(other: Any) -> bool:
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
 
 
-def _binary(ufunc: np.ufunc) -> Any:
-    def forward(self: Tracer, other: Any) -> Any:
+def _binary(ufunc: np.ufunc) -> Value:
+    def forward(self: Tracer, other: Value) -> Value:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
@@ -47,10 +48,10 @@ def _binary(ufunc: np.ufunc) -> Any:
             return owner.apply(UFUNCS[ufunc], self, other)
         return perform(UFUNCS[ufunc], self, other)
 
-    def backward(self: Tracer, other: Any) -> Any:
+    def backward(self: Tracer, other: Value) -> Value:
         return UFUNCS[ufunc](ordinary(other), self)
 
-    def inplace(self: Tracer, other: Any) -> Any:
+    def inplace(self: Tracer, other: Value) -> Value:
         result = UFUNCS[ufunc](self, other)
         if self.ndim == 0 and self.addresses() is None and not isinstance(plain(self), np.ndarray):
             return result  # a number is not changed in place
@@ -63,14 +64,14 @@ def _binary(ufunc: np.ufunc) -> Any:
     return forward, backward, inplace
 
 
-def _comparison(compare: Any) -> Any:
+def _comparison(compare: Any) -> Function:
     return lambda self, other: compare(plain(self), plain(ordinary(other)))
 
 
-def _method(function: Any) -> Any:
+def _method(function: Any) -> Function:
     """Return a method that is NumPy's function of that name; libraries of units look at what it is called."""
 
-    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tracer, *args: Value, **kwargs: Option) -> Value:
         return function(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = function.__name__
@@ -100,25 +101,25 @@ class ArrayMethods(Protocols):
     repeat, take, choose, nonzero, all, any = map(_method, (np.repeat, np.take, np.choose, np.nonzero, np.all, np.any))
     argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Value) -> Value:
         return plain(ordinary(other)) // plain(self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Value:
         return UFUNCS[np.negative](self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Value:
         return self.copy("K")
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Value:
         return UFUNCS[np.absolute](self)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: Value) -> Value:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: Value) -> Value:
         return other // self, other % self
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: Value) -> bool:
         return bool(np.any(plain(self) == plain(value)))
 
     def copy(self, order: str = "C") -> "Tracer":
@@ -150,25 +151,25 @@ class ArrayMethods(Protocols):
             raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
         return self
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: Value) -> None:
         self[...] = value
 
-    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+    def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
         np.put(self, indices, values, mode)  # type: ignore[arg-type]
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+    def sort(self, axis: int = -1, kind: type | None = None, order: Option = None) -> None:
         self[...] = np.sort(self, axis)
 
-    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+    def partition(self, kth: Option, axis: int = -1, kind: Option = "introselect", order: Option = None) -> None:
         self[...] = np.partition(self, kth, axis)
 
-    def compress(self, condition: Any, axis: int | None = None) -> Any:
+    def compress(self, condition: Value, axis: int | None = None) -> Value:
         return np.compress(condition, self, axis)
 
-    def tolist(self) -> Any:
+    def tolist(self) -> Value:
         return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
 
-    def view(self, dtype: Any = None) -> Any:
+    def view(self, dtype: DTypeLike = None) -> Value:
         if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
             if dtype is not np.ndarray:
                 raise no_subclass(dtype)
@@ -177,7 +178,7 @@ class ArrayMethods(Protocols):
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
 
-    def astype(self, dtype: Any, *, copy: bool = True, **_: Any) -> Any:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True, **_: Option) -> Value:
         if not copy and self.dtype == dtype:
             return self
         dtype = np.dtype(dtype)
@@ -186,21 +187,21 @@ class ArrayMethods(Protocols):
         # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
         return operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype)
 
-    def conjugate(self) -> Any:
+    def conjugate(self) -> Value:
         return np.conjugate(self) if self.dtype.kind == "c" else self
 
     conj = conjugate
 
-    def reshape(self, *shape: Any, **options: Any) -> Any:
+    def reshape(self, *shape: Any, **options: Option) -> Value:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> Value:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
-    def flatten(self, order: Any = "C") -> Any:
+    def flatten(self, order: Option = "C") -> Value:
         return np.ravel(self, order).copy()
 
-    def item(self, *place: Any) -> Any:
+    def item(self, *place: Any) -> Value:
         if not place:
             return np.reshape(self, ())[()]
         if len(place) == 1:
@@ -211,7 +212,7 @@ class ArrayMethods(Protocols):
 class Flat:
     """`array.flat`: the elements in C order, to read, to write and to go through."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Value) -> None:
         self.array, self.index = array, 0
 
     def __len__(self) -> int:
@@ -220,19 +221,19 @@ class Flat:
     def __iter__(self) -> "Flat":
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Value:
         if self.index == len(self):
             raise StopIteration
         self.index += 1
         return self[self.index - 1]
 
     @property
-    def coords(self) -> tuple[Any, ...]:
+    def coords(self) -> tuple[Value, ...]:
         shape = self.array.shape
         return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Value:
         return np.ravel(self.array)[plain_tree(index)]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Value) -> None:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import inspect
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from effgrad.arrays.value import (
     refusal,
 )
 from effgrad.errors import Detached, EscapedValue, NoRule, library_asks, library_call
+from effgrad.vocabulary import DTypeLike, Function, Option, Params, Tree, Value
 
 # The ufuncs whose primitives are Python's operators, which raise errors where NumPy's numbers become infinite or NaN.
 OPERATORS = frozenset((
@@ -48,7 +50,7 @@ class Protocols(Tracer):
     __array_priority__ = 1000.0
     __pandas_priority__ = 10000
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
@@ -58,7 +60,7 @@ class Protocols(Tracer):
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         if kwargs:  # a function that calls another hands on NumPy's mark of an argument that was left out
             kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
         if "out" in kwargs or len(args) > 2:
@@ -79,10 +81,12 @@ class Protocols(Tracer):
         raise no_rule(function)
 
     @classmethod
-    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, function: Function, types: Option, args: Sequence[Value] = (), kwargs: Params | None = None
+    ) -> Value:
         return operations.torch_function(function, args, kwargs or {})
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
         if depends(self):
             _check_alive(self)
             name = library_call()[0]
@@ -98,7 +102,7 @@ class Protocols(Tracer):
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return np
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self) -> Value:
         """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
         return NotJax()
 
@@ -128,11 +132,11 @@ class Protocols(Tracer):
     def __len__(self) -> int:
         return len(plain(self))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Value:
         return (self[i] for i in range(len(self)))
 
     # Rounded numbers are constants.
-    def __round__(self, digits: int | None = None) -> Any:
+    def __round__(self, digits: int | None = None) -> Value:
         return round(plain(self), digits)
 
     def __floor__(self) -> int:
@@ -161,7 +165,7 @@ class NotJax:
     """The answer to JAX's question for one of its arrays: a class that JAX does not know."""
 
 
-def _released(value: Any, what: str, instead: str) -> Any:
+def _released(value: Value, what: str, instead: str) -> Value:
     """The plain value of an array that no derivative depends on; an error for a traced value."""
     if depends(value):
         _check_alive(value)
@@ -172,7 +176,7 @@ def _released(value: Any, what: str, instead: str) -> Any:
     return value.primal
 
 
-def _check_alive(value: Any) -> None:
+def _check_alive(value: Value) -> None:
     if not value.owner.alive:
         raise EscapedValue(
             "a value of a derivative that has already ended was used as a plain one; return it from the differentiated "
@@ -180,7 +184,7 @@ def _check_alive(value: Any) -> None:
         )
 
 
-def _leaves(tree: Any) -> Any:
+def _leaves(tree: Tree) -> Any:
     if type(tree) in (list, tuple):
         for item in tree:
             yield from _leaves(item)
@@ -198,7 +202,7 @@ VIEWING = frozenset((
 ))  # fmt: skip
 
 
-def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any:
+def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
     """The result of a rule, its elements in the order in memory that NumPy gives them.
 
     NumPy is asked with plain values where the order can be another than the usual one: of results or arguments that are
@@ -217,7 +221,7 @@ def laid_out_as_numpy(result: Any, function: Any, args: Any, kwargs: Any) -> Any
     return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
 
 
-def _arrays(result: Any) -> list[Tracer]:
+def _arrays(result: Value) -> list[Tracer]:
     """The results, if one of them has several axes."""
     if isinstance(result, Tracer):
         return [result] if result.ndim > 1 else []
@@ -227,7 +231,7 @@ def _arrays(result: Any) -> list[Tracer]:
     return parts if any(part.ndim > 1 for part in parts) else []
 
 
-def _examples(tree: Any) -> Any:
+def _examples(tree: Tree) -> Value:
     """Arguments with the plain numbers under derivatives and staging."""
     kind = type(tree)
     if kind in (list, tuple):
@@ -237,7 +241,7 @@ def _examples(tree: Any) -> Any:
     return example(tree)
 
 
-def _in_order(value: Any, array: Any, given: Any) -> Any:
+def _in_order(value: Value, array: Value, given: Any) -> Value:
     if not isinstance(value, Tracer) or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
         return value
     if array.size < 2 or any(isinstance(a, np.ndarray) and np.may_share_memory(array, a) for a in given):
@@ -247,7 +251,7 @@ def _in_order(value: Any, array: Any, given: Any) -> Any:
     return value.copy("F" if array.flags.f_contiguous else "C" if array.flags.c_contiguous else "K")
 
 
-def no_rule(function: Any) -> NoRule:
+def no_rule(function: Function) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
@@ -259,7 +263,7 @@ def no_rule(function: Any) -> NoRule:
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
-def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeError) -> Any:
+def _by_position(function: Function, rule: Function, args: Sequence[Value], kwargs: Params, error: TypeError) -> Value:
     """Arguments given by the library's names at their places, for a rule that has other names.
 
     Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
@@ -277,14 +281,14 @@ def _by_position(function: Any, rule: Any, args: Any, kwargs: Any, error: TypeEr
     raise error
 
 
-def _as_numpys(inputs: Any) -> Any:
+def _as_numpys(inputs: Sequence[Value]) -> Value:
     """Python's numbers as those of NumPy: where these divide by zero or overflow, they give infinities, no errors."""
     if not all(type(example(x)) in _PYTHONS for x in inputs):
         return inputs
     return [UFUNCS[np.positive](x) if isinstance(x, Tracer) else x for x in inputs]
 
 
-def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params) -> Value:
     """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
     out = kwargs.pop("out", None)
     target = out[0] if out is not None and len(out) == 1 else out
@@ -301,7 +305,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     return result if out is None else _written(target, result, ufunc)
 
 
-def _called_with_options(ufunc: Any, inputs: Any, options: Any, target: Any) -> Any:
+def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Any, target: Value) -> Value:
     """Return the result of a ufunc called with `where=`, `dtype=`, `axis=`, or to be put into a target."""
     if ufunc not in UFUNCS and ufunc not in CONSTANT:
         raise no_rule(ufunc)
@@ -319,7 +323,7 @@ def _called_with_options(ufunc: Any, inputs: Any, options: Any, target: Any) -> 
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
 
 
-def _written(target: Any, result: Any, function: Any) -> Any:
+def _written(target: Value, result: Value, function: Function) -> Value:
     """The array given as `out`, which now holds the result."""
     if not isinstance(target, Tracer):
         raise Detached(
@@ -330,7 +334,7 @@ def _written(target: Any, result: Any, function: Any) -> Any:
     return target
 
 
-def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+def _without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
     """The arguments of a call apart from `out`, which may be given by its place."""
     if "out" in kwargs:
         return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
@@ -343,7 +347,7 @@ def _without_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
 
 
 @functools.cache
-def _parameters(function: Any) -> list[str]:
+def _parameters(function: Function) -> list[str]:
     try:
         signature = inspect.signature(function)
     except ValueError:  # compiled functions of NumPy before 2.4

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from effgrad.arrays.value import Tracer, nested, outline, traced_inside
+from effgrad.vocabulary import DTypeLike, Function, Option, Shape, Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["np"]
 
 
-def array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any) -> Any:
+def array(
+    value: Value, dtype: DTypeLike = None, *, copy: Option = True, order: Option = "K", ndmin: int = 0, **_: Option
+) -> Value:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
     if isinstance(value, Tracer):
         result = value.copy(order) if copy in (True, numpy._CopyMode.ALWAYS) else value
@@ -28,21 +31,21 @@ def array(value: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", 
     return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-def as_array(value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+def as_array(value: Value, dtype: DTypeLike = None, order: Option = None, *, copy: Option = None, **_: Option) -> Value:
     return array(value, dtype, copy=copy)
 
 
-def contiguous(order: str) -> Any:
+def contiguous(order: str) -> Function:
     """An array in an order of memory: a copy, where it is not in that order."""
 
-    def rule(a: Any, dtype: Any = None, **_: Any) -> Any:
+    def rule(a: Value, dtype: DTypeLike = None, **_: Option) -> Value:
         result = array(a, dtype, copy=None, ndmin=1)
         return result if outline(result).flags[order] else result.copy(order)
 
     return rule
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+def full(shape: Shape, fill_value: Value, dtype: DTypeLike = None, **_: Option) -> Value:
     return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order="C")
 
 
@@ -52,10 +55,10 @@ RULES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def when_traced(original: Any, rule: Any) -> Any:
+def when_traced(original: Any, rule: Function) -> Function:
     """A function that is its rule where a traced value is among the arguments."""
 
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
+    def dispatch(*args: Value, **kwargs: Option) -> Value:
         if traced_inside(args) or (kwargs and traced_inside(kwargs)):
             return rule(*args, **kwargs)
         return original(*args, **kwargs)

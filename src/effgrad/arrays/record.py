@@ -16,6 +16,7 @@ from effgrad.arrays.layout import LARGE
 from effgrad.arrays.library_array import BORROWED, LibraryArray
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.errors import Overwritten
+from effgrad.vocabulary import Value
 
 Array = np.ndarray[Any, Any]
 # A prime, so that moving rows of a matrix changes the sums.
@@ -29,9 +30,9 @@ class Protected:
     def __init__(self) -> None:
         # The program's array, the recording's view of it, and its checksum.
         self.arrays: dict[int, tuple[Array, Array, Any]] = {}
-        self.copies: dict[int, tuple[Any, Any]] = {}
+        self.copies: dict[int, tuple[Value, Value]] = {}
 
-    def keep(self, array: Any) -> Any:
+    def keep(self, array: Value) -> Value:
         """The array as it is now: a copy, or a view that will have a copy before the first write."""
         if type(array) is LibraryArray:
             return self._copy(array)
@@ -50,7 +51,7 @@ class Protected:
             _records[id(self)] = weakref.ref(self, functools.partial(_records.pop, id(self)))
         return known[1]
 
-    def _copy(self, array: Any) -> Any:
+    def _copy(self, array: Value) -> Value:
         """A copy of another library's array: one as long as the array stays the same."""
         if array.shadow is not BORROWED:
             return array
@@ -91,7 +92,7 @@ def preserve(array: Array) -> None:
             record.preserve(array)
 
 
-def _checksum(array: Array) -> Any:
+def _checksum(array: Array) -> Value:
     data = array.reshape(-1).view(np.uint8)
     words = data[: data.size // 8 * 8].view(np.uint64)
     whole = words.size // _COLUMNS * _COLUMNS

@@ -28,15 +28,16 @@ from effgrad.arrays.value import (
     staging,
 )
 from effgrad.errors import Detached
+from effgrad.vocabulary import DType, Function, Index, Option, Shadow, Shape, Value
 
 _OWNER, _PRIMAL, _SHADOW = (Tracer.__dict__[name] for name in ("owner", "primal", "shadow"))
 _CLASS: Any = object.__dict__["__class__"]
 
 
-def _current(descriptor: Any) -> Any:
+def _current(descriptor: Any) -> Value:
     """A slot of a mutable array, brought up to date with its memory."""
 
-    def get(self: Any) -> Any:
+    def get(self: Any) -> Value:
         handle = self.handle
         if parts := PARTS.get():
             rewind(handle.storage, parts)
@@ -59,14 +60,14 @@ class TracedArray(ArrayMethods):
     __hash__ = object.__hash__
     shape = property(lambda self: np.shape(plain(self)), lambda self, shape: take_shape(self, shape))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Value:
         index = as_index(index)
         return view(getitem(self, index), self, lambda value: getitem(value, index))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Value) -> None:
         write(self, index, value)
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: Value) -> None:
         fits = isinstance(value, Tracer) and value.shape == self.shape and value.dtype == self.dtype
         if fits and type(self) is type(value) and getattr(self, "handle", None) is None:
             _replace(self, value)
@@ -83,7 +84,7 @@ class Traced(TracedArray):
 
     __slots__ = ()
 
-    def plain(self) -> Any:
+    def plain(self) -> Value:
         primal = self.primal
         return primal.plain() if isinstance(primal, Tracer) else primal
 
@@ -93,7 +94,7 @@ class Traced(TracedArray):
     size = property(lambda self: getattr(self.primal, "size", 1))
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         primal = self.primal
         return primal.dtype if hasattr(primal, "dtype") else np.result_type(primal)
 
@@ -103,31 +104,31 @@ class Outermost(Evaluation):
 
     serial = -2
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Any, *args: Value, **params: Option) -> Value:
         return primitive.function(*[plain(a) for a in args], **params)
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: Value) -> Value:
         return value.handle.shared(value.primal)
 
-    def released(self, value: Any) -> Any:
+    def released(self, value: Value) -> Value:
         return value.primal
 
-    def exposed(self, value: Any) -> Any:
+    def exposed(self, value: Value) -> Value:
         return value.handle.exposed(value.primal)
 
 
 OUTERMOST = Outermost()
 
 
-def buffer(array: Any) -> Any:
+def buffer(array: Value) -> Value:
     """A fresh array as one of ours: code whose writes are not seen can write traced values into it."""
-    result: Any = Mutable(OUTERMOST, array, None)
+    result: Value = Mutable(OUTERMOST, array, None)
     # np.ascontiguousarray would give a number an axis.
     Handle(Storage(np.asarray(array, order="C"), PARTS.get())).attach(result)
     return result
 
 
-def as_plain(value: Any) -> Any:
+def as_plain(value: Value) -> Value:
     """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
     return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
 
@@ -144,7 +145,7 @@ class Mutable(TracedArray):
     size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.dtype)
 
-    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+    def __init__(self, owner: Any, primal: Value, shadow: Shadow) -> None:
         _OWNER.__set__(self, owner)
         _PRIMAL.__set__(self, primal)
         _SHADOW.__set__(self, shadow)
@@ -152,14 +153,14 @@ class Mutable(TracedArray):
     def __len__(self) -> int:
         return len(self.handle.outline())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Value:
         index = as_index(index)
         handle = self.handle
         if _listed(index):
             return getitem(self.__copy__(), index)
         addresses = handle.located()[index]
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
-            result: Any = Mutable(None, None, None)
+            result: Value = Mutable(None, None, None)
             path = (*handle.path, lambda value: getitem(value, index=index))
             Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
             return result
@@ -168,7 +169,7 @@ class Mutable(TracedArray):
             value = value.copy("K")  # of what was written, where all is from one write
         return value
 
-    def plain(self) -> Any:
+    def plain(self) -> Value:
         """Return the plain value that the array holds, or that below the value which an activation keeps."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
@@ -176,27 +177,27 @@ class Mutable(TracedArray):
     def contiguous(self) -> bool:
         return contiguous(self.handle.outline())
 
-    def addresses(self) -> Any:
+    def addresses(self) -> Value:
         return self.handle.located()
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Value:
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
 
 
-def _listed(index: Any) -> bool:
+def _listed(index: Index) -> bool:
     """Whether an index is one list of places that a staged program computes: what it chooses is a copy."""
     if not isinstance(index, Tracer) or staging((index,)) is None:
         return False
     return index.dtype.kind in "iu" and index.ndim > 0
 
 
-def held(owner: Any, primal: Any, shadow: Any) -> Any:
+def held(owner: Any, primal: Value, shadow: Shadow) -> Value:
     """A value of an activation, in the class that its values must have, if it names one."""
     return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
-def view(result: Any, source: Any, step: Any) -> Any:
+def view(result: Value, source: Any, step: Function) -> Value:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
     whole: Any = plain(source)
@@ -214,13 +215,13 @@ def view(result: Any, source: Any, step: Any) -> Any:
     return result
 
 
-def always_view(result: Any, source: Any, step: Any) -> Any:
+def always_view(result: Value, source: Any, step: Function) -> Value:
     """Note a view, as `view` does, of a function whose result shares the memory of every array."""
     shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
     return alias(result, source, step) if shares else result
 
 
-def take_shape(array: Any, shape: Any) -> None:
+def take_shape(array: Value, shape: Shape) -> None:
     """`array.shape = shape`: the array is from now on what a view of that shape would be."""
     seen: Any = np.reshape(array, shape)
     if not hasattr(seen, "handle") and seen.shape != array.shape:
@@ -231,7 +232,7 @@ def take_shape(array: Any, shape: Any) -> None:
         array.handle.storage.note(array)
 
 
-def memory(array: Tracer) -> Any:
+def memory(array: Tracer) -> Value:
     """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
@@ -242,13 +243,13 @@ def memory(array: Tracer) -> Any:
     return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
 
 
-def is_written(array: Any) -> bool:
+def is_written(array: Value) -> bool:
     """Whether an array, or one that shares its memory, has been written to."""
     handle: Handle | None = getattr(array, "handle", None)
     return handle is not None and handle.storage.written is not None
 
 
-def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
+def alias(result: Value, source: Any, step: Callable[[Value], Value]) -> Value:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
@@ -263,7 +264,7 @@ def alias(result: Any, source: Any, step: Callable[[Any], Any]) -> Any:
     return result
 
 
-def _handle(array: Any) -> Handle:
+def _handle(array: Value) -> Handle:
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
         handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
@@ -272,12 +273,12 @@ def _handle(array: Any) -> Handle:
     return handle
 
 
-def _asked(item: Any) -> Any:
+def _asked(item: Value) -> Value:
     """A truth value of another library in an index, which NumPy would take for a number."""
     return bool(item) if isinstance(item, Tracer) and item.dtype.kind == "b" and item.ndim == 0 else item
 
 
-def write(array: Tracer, index: Any, value: Any) -> None:
+def write(array: Tracer, index: Index, value: Value) -> None:
     """`array[index] = value`."""
     if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
         value = np.array(value) if type(value) in (list, tuple) else value
@@ -286,7 +287,7 @@ def write(array: Tracer, index: Any, value: Any) -> None:
         _write(array, index, value)
 
 
-def _write(array: Tracer, index: Any, value: Any) -> None:
+def _write(array: Tracer, index: Index, value: Value) -> None:
     """`array[index] = value`, in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
@@ -307,7 +308,7 @@ def _write(array: Tracer, index: Any, value: Any) -> None:
     handle.write(addresses, value)
 
 
-def _written(array: Tracer, index: Any, value: Any) -> Any:
+def _written(array: Tracer, index: Index, value: Value) -> Value:
     """The array after a write to places that a staged program computes; None where Python has to know the places."""
     if dtype_of(value).kind == "c":
         return None
@@ -319,7 +320,7 @@ def _written(array: Tracer, index: Any, value: Any) -> Any:
     return whole if whole is None or dtype_of(whole) == array.dtype else whole.astype(array.dtype)
 
 
-def _tells_places(index: Any) -> bool:
+def _tells_places(index: Index) -> bool:
     """Whether an index is of computed integers, or one list of computed rows, beside slices and integers."""
     parts = index if type(index) is tuple else (index,)
     places = [part for part in parts if isinstance(part, Tracer)]
@@ -329,7 +330,7 @@ def _tells_places(index: Any) -> bool:
     return all(part.dtype.kind in "iu" and (one_list or not part.ndim) for part in places)
 
 
-def _where(mask: Any, value: Any, array: Any) -> Any:
+def _where(mask: Value, value: Value, array: Value) -> Value:
     """The array with a value where a mask is, if the value goes to each place in the same way; else None."""
     inner = np.ndim(array) - mask.ndim
     if not mask.ndim or len(shape_of(value)) > inner:
@@ -337,7 +338,7 @@ def _where(mask: Any, value: Any, array: Any) -> Any:
     return np.where(np.reshape(mask, (*mask.shape, *(1,) * inner)), value, array)
 
 
-def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+def _spread(value: Value, shape: Shape) -> Value:
     """A value that is written to elements of a shape, in that shape; a number stays one."""
     given = shape_of(value)
     if given in (shape, ()):

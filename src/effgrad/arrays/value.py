@@ -5,7 +5,7 @@ A traced value is owned by an activation of a handler of `Smooth`. An operation 
 derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +15,14 @@ from effgrad.arrays.layout import duplicate
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.effects import Effect, operation
 from effgrad.errors import EscapedValue, NotDifferentiable
+from effgrad.vocabulary import DTypeLike, Function, Index, Option, Shadow, Tree, Value
 
 
 class Smooth(Effect):
     """The effect of smooth operations."""
 
     @operation
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Any, *args: Value, **params: Option) -> Any:
         """Apply a primitive to arguments, some of them traced."""
 
 
@@ -46,20 +47,20 @@ class Operations:
     """The operations that values need and primitives define, which need values: each is assigned once."""
 
     # `getitem(array, index=...)` is `array[index]`, as a new value and not as a view.
-    getitem: Callable[..., Any]
+    getitem: Function
     # `setitem(array, value, index=...)` is a copy of the array after `array[index] = value`.
-    setitem: Callable[..., Any]
+    setitem: Function
     # `scatter_add(*pieces, shape=..., indices=...)` is zeros of a shape, with each piece added at its index.
-    scatter_add: Callable[..., Any]
+    scatter_add: Function
     # `overwrite(base, *values, places=...)` is a copy of a base, with the values written one after another.
-    overwrite: Callable[..., Any]
+    overwrite: Function
     # `astype(array, dtype=...)` and `laid_out(array, order=...)` are the elements in another dtype, or order in memory.
-    astype: Callable[..., Any]
-    laid_out: Callable[..., Any]
+    astype: Function
+    laid_out: Function
     # `torch_function(function, args, kwargs)` is a function of PyTorch of traced values.
-    torch_function: Callable[..., Any]
+    torch_function: Function
     # `adopt(array)` is an array of another library as the value that stands for it.
-    adopt: Callable[..., Any]
+    adopt: Function
     # `counterparts()` is the table of what operations mean over the arrays of another library.
     counterparts: Callable[[], Mapping[Any, Any]]
 
@@ -82,19 +83,19 @@ class Evaluation:
     # The innermost of several owners, which performs an operation, has the largest; activations count from 0.
     serial = -1
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Any, *args: Value, **params: Option) -> Any:
         """Evaluate a primitive, as the clause of a handler does."""
         raise NotImplementedError
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: Value) -> Any:
         """Return a value for somebody who keeps it, and whom the program's later writes must not reach."""
         raise NotImplementedError
 
-    def released(self, value: Any) -> Any:
+    def released(self, value: Value) -> Any:
         """Return a value as it is outside of all derivatives."""
         raise NotImplementedError
 
-    def exposed(self, value: Any) -> Any:
+    def exposed(self, value: Value) -> Any:
         """Return a plain array for code that could write to it."""
         raise NotImplementedError
 
@@ -123,7 +124,7 @@ class Tracer:
         cls.operands.add(cls)
         cls.direct.add(cls)
 
-    def __init__(self, owner: Any, primal: Any, shadow: Any) -> None:
+    def __init__(self, owner: Any, primal: Value, shadow: Shadow) -> None:
         self.owner, self.primal, self.shadow = owner, primal, shadow
 
     @property  # type: ignore[misc]
@@ -133,19 +134,19 @@ class Tracer:
         kind: type = self.primal.__class__
         return kind if issubclass(kind, NUMERIC) and not asked_by_dask() else type(self)
 
-    def plain(self) -> Any:
+    def plain(self) -> Value:
         """Return the value that rules take for plain: below the derivatives, this one where it is staged."""
         return self
 
-    def inside(self) -> Any:
+    def inside(self) -> Value:
         """Return the value that this one stands for, or an example of it."""
         return self.primal
 
-    def addresses(self) -> Any:
+    def addresses(self) -> Value:
         """Return the places of the elements in their memory if the array was written to, else None."""
         return None
 
-    def beside(self, array: Any) -> Any:
+    def beside(self, array: Value) -> Value:
         """Return a plain array that this value is an index into, where indices are part of a program as a tracer."""
         return array
 
@@ -153,7 +154,7 @@ class Tracer:
         """Return whether the elements lie in memory one after the other, as NumPy would have them."""
         return contiguous(self.primal)
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: Value) -> None:
         """Let the array hold a value of its shape, as `out=` and augmented assignment do."""
         raise NotImplementedError
 
@@ -165,18 +166,18 @@ class Tracer:
         """Return a copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
         raise NotImplementedError
 
-    def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True, **options: Option) -> Any:
         """Return the elements in another dtype, as `numpy.ndarray.astype`."""
         raise NotImplementedError
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Any:
         """Return a plain array, as NumPy asks for; under a derivative this is an error."""
         raise NotImplementedError
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         raise NotImplementedError
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Value) -> None:
         raise NotImplementedError
 
     def __copy__(self) -> "Tracer":
@@ -191,12 +192,12 @@ class Tracer:
     dtype = property(lambda self: np.result_type(plain(self)))
 
 
-def is_foreign(value: Any) -> bool:
+def is_foreign(value: Value) -> bool:
     """Whether a value is an array of another library, as the user has it."""
     return type(value) not in PLAIN_TYPES and not isinstance(value, Tracer) and foreign(type(value))
 
 
-def any_traced(values: Any) -> bool:
+def any_traced(values: Iterable[Value]) -> bool:
     """Whether one of some values is a tracer."""
     for value in values:  # a loop: `any` would make a generator at each call of a compiled function
         if isinstance(value, Tracer):
@@ -204,7 +205,7 @@ def any_traced(values: Any) -> bool:
     return False
 
 
-def traced_inside(value: Any) -> bool:
+def traced_inside(value: Value) -> bool:
     """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
     if type(value) in (list, tuple):
         return any(map(traced_inside, value))
@@ -213,17 +214,17 @@ def traced_inside(value: Any) -> bool:
     return isinstance(value, Tracer) or getattr(type(value), "holds_traced", False)
 
 
-def nested(value: Any) -> Any:
+def nested(value: Value) -> Value:
     """Nested lists with traced numbers in them as a traced array."""
     return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
 
 
-def listed(value: Any) -> Any:
+def listed(value: Value) -> Value:
     """A list, as an operand of an array, as the array that NumPy makes of it."""
     return nested(value) if traced_inside(value) else np.asarray(value)
 
 
-def ordinary(value: Any) -> Any:
+def ordinary(value: Value) -> Value:
     """A column of a table, or another object that hands over a plain array, as that array.
 
     An array of another library as the value that stands for it (`effgrad.arrays.namespace`).
@@ -252,12 +253,12 @@ def no_subclass(kind: type) -> NotDifferentiable:
     )
 
 
-def getitem(value: Any, index: Any) -> Any:
+def getitem(value: Value, index: Index) -> Value:
     """`value[index]`, as a new value and not as a view."""
     return operations.getitem(value, index=index)
 
 
-def is_lazy(value: Any) -> bool:
+def is_lazy(value: Value) -> bool:
     """Whether a value is, under derivatives, a graph that nothing has computed: it has no memory that views share."""
     value = plain(value)
     return isinstance(value, Tracer) and getattr(value.owner, "lazy", False)
@@ -269,7 +270,7 @@ def composed(rules: dict[Any, Any]) -> None:
     COMPOSED.update(rules)
 
 
-def perform(primitive: Any, *args: Any, **params: Any) -> Any:
+def perform(primitive: Any, *args: Value, **params: Option) -> Value:
     """Perform `Smooth.apply` at the innermost activation among the arguments; plain arguments are just evaluated."""
     owner: Any = None
     for arg in args:
@@ -294,22 +295,22 @@ def perform(primitive: Any, *args: Any, **params: Any) -> Any:
     return owner.apply(primitive, *args, **params)
 
 
-def owned_by(value: Any, owner: Any) -> bool:
+def owned_by(value: Value, owner: Any) -> bool:
     """Whether a value is one of an activation's; what others own is a constant to it."""
     return isinstance(value, Tracer) and value.owner is owner
 
 
-def depends(value: Any) -> bool:
+def depends(value: Value) -> bool:
     """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
     return isinstance(value, Tracer) and not isinstance(value.owner, Evaluation)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Value) -> Value:
     """The number or array under any nesting of derivatives: plain, or staged where the program is."""
     return value.plain() if isinstance(value, Tracer) else value
 
 
-def plain_tree(tree: Any) -> Any:
+def plain_tree(tree: Tree) -> Value:
     kind = type(tree)
     if kind in (list, tuple):
         return kind(plain_tree(item) for item in tree)
@@ -319,14 +320,14 @@ def plain_tree(tree: Any) -> Any:
     return ordinary(tree) if is_foreign(tree) else tree
 
 
-def example(value: Any) -> Any:
+def example(value: Value) -> Value:
     """The number or array under derivatives and staging: of a staged program, the example's."""
     while depends(value):
         value = value.inside()
     return plain(value)
 
 
-def outline(value: Any) -> Any:
+def outline(value: Value) -> Value:
     """A plain array of the value's shape, in its order in memory."""
     if isinstance(value, Tracer) and (addresses := value.addresses()) is not None:
         return addresses
@@ -334,19 +335,19 @@ def outline(value: Any) -> Any:
     return np.empty(value.shape, value.dtype) if isinstance(value, Tracer) else value
 
 
-def contiguous(value: Any) -> bool:
+def contiguous(value: Value) -> bool:
     """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
     if isinstance(value, Tracer):
         return bool(value.contiguous())
     return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
-def decided(condition: Any) -> bool:
+def decided(condition: Value) -> bool:
     """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
     return type(condition) is bool or (not isinstance(condition, Tracer) and np.ndim(condition) == 0)
 
 
-def staging(values: Any) -> Any:
+def staging(values: Iterable[Value]) -> Any:
     """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
     for value in values:
         owner = None
@@ -360,7 +361,7 @@ def staging(values: Any) -> Any:
     return None
 
 
-def evaluated(function: Any, *args: Any) -> Any:
+def evaluated(function: Function, *args: Value) -> Value:
     """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
     values = [plain(a) for a in args]
     owners = [value.owner for value in values if isinstance(value, Tracer)]
@@ -369,7 +370,7 @@ def evaluated(function: Any, *args: Any) -> Any:
     return function(*values)
 
 
-def as_index(index: Any) -> Any:
+def as_index(index: Index) -> Value:
     """An index as it is now: a derivative reads it again, when the program may have changed its arrays."""
     index = plain_tree(index)
     if type(index) is tuple:
@@ -377,7 +378,7 @@ def as_index(index: Any) -> Any:
     return index.copy("K") if type(index) is np.ndarray or isinstance(index, Tracer) else index
 
 
-def constant(value: Any) -> Any:
+def constant(value: Value) -> Value:
     """A value as a constant of a recording: protected from writes that come before it is read again."""
     if isinstance(value, Tracer):
         return value.__copy__() if depends(value) else value.owner.constant(value)
@@ -386,7 +387,7 @@ def constant(value: Any) -> Any:
     return duplicate(value) if isinstance(value, np.ndarray) else value
 
 
-def released(value: Any) -> Any:
+def released(value: Value) -> Value:
     """A value as it is outside the derivatives that have ended."""
     while isinstance(value, Tracer) and not value.owner.alive:
         value = value.primal

@@ -24,6 +24,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, Tracer, example, plain, plain_tree
 from effgrad.errors import Detached
+from effgrad.vocabulary import DType, Index, Value
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Half | None]
@@ -92,7 +93,7 @@ class session:  # noqa: N801 (a context)
             self.outermost = Session()
             _session.set(self.outermost)
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, kind: type, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self.outermost is not None:
             _session.set(None)
             self.outermost.end()
@@ -113,7 +114,7 @@ class resumed:  # noqa: N801 (a context)
                 self.before.append((memory, memory.flat.copy()))
                 enter(key, memory)
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, kind: type, error: BaseException | None, traceback: TracebackType | None) -> None:
         _session.set(self.outside)
         for memory, numbers in self.before:
             if (owner := memory.owner()) is not None:
@@ -131,7 +132,7 @@ def logs_all() -> bool:
 class Memory:
     """The numbers of one dtype in the memory of an owner: a flat array of all its places, and the log of writes."""
 
-    def __init__(self, owner: Array, dtype: Any, session: Session) -> None:
+    def __init__(self, owner: Array, dtype: DType, session: Session) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
         self.start, self.dtype, self.token = low, dtype, session.held.token
         key, held = id(owner), session.held
@@ -175,7 +176,7 @@ class Memory:
             return np.empty(array.shape, int), half
         return np.ndarray(array.shape, self.places.dtype, self.places.data, start, strides), half
 
-    def value(self, array: Array) -> Any:
+    def value(self, array: Array) -> Value:
         """The value of an array now."""
         known = self.values.get(id(array))
         if known is not None and known[1] == self.storage.version and not PARTS.get():
@@ -188,15 +189,15 @@ class Memory:
             self.values[id(array)] = gone, self.storage.version, value
         return value
 
-    def handle(self, array: Array) -> Any:
+    def handle(self, array: Array) -> Value:
         """An array of ours that is read and written through this memory, for functions that write in place."""
         at, half = self.place(array)
-        result: Any = Mutable(OUTERMOST, None, None)
+        result: Value = Mutable(OUTERMOST, None, None)
         path = () if self.storage.addresses is at else (lambda value: value[at],)
         Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
         return result
 
-    def wrote(self, at: Any, value: Any) -> None:
+    def wrote(self, at: Value, value: Value) -> None:
         """Put the plain numbers that were written into the memory itself, and marks in the place of traced ones."""
         traced = isinstance(value, Tracer)
         if traced:
@@ -220,18 +221,18 @@ class Memory:
         self.marked[at] = False
 
 
-def beside(base: Any, value: Any) -> Any:
+def beside(base: Value, value: Value) -> Value:
     """The numbers of a memory that something was written to: of another library from then on, if that is."""
     return value.owner.held(base) if type(value) is LibraryArray and type(base) is np.ndarray else base
 
 
-def numbers_of(value: Any) -> Array:
+def numbers_of(value: Value) -> Array:
     """The plain numbers of a value, in an array of NumPy's."""
     value = example(value)
     return value.owner.numpy(value.primal) if type(value) is LibraryArray else np.asarray(value)
 
 
-def forgetting(table: dict[int, Any], key: int) -> Any:
+def forgetting(table: dict[int, Any], key: int) -> Value:
     """The callback of a weak reference, which drops an entry when its array is gone: no code to interrupt."""
     return functools.partial(table.pop, key)
 
@@ -239,11 +240,11 @@ def forgetting(table: dict[int, Any], key: int) -> Any:
 class _Interface:
     """Memory at an address."""
 
-    def __init__(self, address: int, count: int, dtype: Any) -> None:
+    def __init__(self, address: int, count: int, dtype: DType) -> None:
         self.__array_interface__ = {"data": (address, False), "typestr": dtype.str, "shape": (count,), "version": 3}
 
 
-def _at(address: int, count: int, dtype: Any) -> Array:
+def _at(address: int, count: int, dtype: DType) -> Array:
     return np.asarray(_Interface(address, count, dtype))
 
 
@@ -266,7 +267,7 @@ def memory_of(array: Array) -> Memory | None:
     return memory if session is not None and session.owns(memory) else None
 
 
-def read(value: Any, within: tuple[object, ...] = ()) -> Any:
+def read(value: Value, within: tuple[object, ...] = ()) -> Value:
     """A value as it is now: of a plain array that was written to with traced values, what its memory holds.
 
     `within` are the containers around it: one that holds itself is left as it is.
@@ -287,7 +288,7 @@ def read(value: Any, within: tuple[object, ...] = ()) -> Any:
     return dict(zip(value, now, strict=True)) if type(value) is dict else type(value)(now)
 
 
-def item_of(memory: Memory, array: Array, key: Any) -> Any:
+def item_of(memory: Memory, array: Array, key: Index) -> Value:
     """An item of an array that holds traced values: a view is NumPy's own, anything else what is there now."""
     key = plain_tree(key)
     result = array[key]
@@ -301,14 +302,14 @@ def item_of(memory: Memory, array: Array, key: Any) -> Any:
     return value.copy("K") if np.ndim(result) else value  # it may be written to
 
 
-def each_item(array: Array) -> Iterator[Any]:
+def each_item(array: Array) -> Iterator[Value]:
     """The items of a plain array, each read when it is its turn."""
     for place in range(len(array)):
         memory = memory_of(array) if memories else None
         yield array[place] if memory is None else item_of(memory, array, place)
 
 
-def whole(value: Any) -> Any:
+def whole(value: Value) -> Value:
     """The value of the whole memory of a plain array that was written to; anything else as it is."""
     known = memory_of(value) if type(value) is np.ndarray and memories else None
     if known is None:
@@ -317,7 +318,7 @@ def whole(value: Any) -> Any:
     return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
 
 
-def write_number(memory: Memory, array: Array, key: Any, value: Any) -> bool:
+def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool:
     """Write a number to one element of an array whose memory is in the table. Return whether that is what this is."""
     if type(plain(value)) not in NUMBERS or type(value) is Mutable or not array.flags.writeable:
         return False
@@ -358,7 +359,7 @@ def enter(key: int, memory: Memory) -> None:
         Tracer.direct.difference_update(HOLDERS)
 
 
-def handle(array: Array) -> Any:
+def handle(array: Array) -> Value:
     """A plain array as one that can be written to with traced values; the array itself keeps its place everywhere."""
     if not array.flags.writeable:
         raise ValueError("assignment destination is read-only")

@@ -17,6 +17,7 @@ from effgrad.arrays.traced import Traced, alias
 from effgrad.arrays.value import UFUNCS, getitem, operations
 from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
 from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Function, Option, Value
 
 # NumPy's values where no derivative is around, and all such values.
 ARRAYS = frozenset((np.ndarray, np.float64))
@@ -128,8 +129,8 @@ class _Symbol:
         return _Symbol(f"(-{self.text})")
 
 
-def _symbolic(symbol: str, reflected: bool) -> Any:
-    def operate(self: _Symbol, other: Any) -> _Symbol:
+def _symbolic(symbol: str, reflected: bool) -> Function:
+    def operate(self: _Symbol, other: Value) -> _Symbol:
         texts = [self.text, other.text if isinstance(other, _Symbol) else repr(other)]
         left, right = reversed(texts) if reflected else texts
         return _Symbol(f"({left} {symbol} {right})")
@@ -189,7 +190,7 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
     _define(value, text, generic=value.__getitem__, **names)
 
 
-def _define(value: type[Traced], text: str, **names: Any) -> None:
+def _define(value: type[Traced], text: str, **names: Option) -> None:
     scope: dict[str, Any] = {
         "Value": value,
         "new": object.__new__,

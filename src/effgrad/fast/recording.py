@@ -27,10 +27,12 @@ from effgrad.modes.taped import Taped
 from effgrad.modes.walk import Rerun
 from effgrad.primitives import cotangents
 from effgrad.primitives.cotangents import NUMBERS, typed
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Cotangent, Option, Params, Value
 
 UNRECORDED = 1 << 60
 ndarray = np.ndarray
-new: Any = object.__new__  # a value without the call of its __init__
+new: Value = object.__new__  # a value without the call of its __init__
 
 
 class TapedValue(Traced):
@@ -62,10 +64,10 @@ class FastTaped(Taped):
     def recorded(self, shadow: int) -> bool:
         return shadow < UNRECORDED
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        primals: list[Any] = []
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
+        primals: list[Value] = []
         names: list[int | None] = []
-        below: Any = None
+        below: Value = None
         simple, large = not params, False
         for arg in args:
             kind = type(arg)
@@ -97,7 +99,7 @@ class FastTaped(Taped):
         value.owner, value.primal, value.shadow = self, result, name
         return value
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
+    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
         self.protected.verify()
         try:
             return super().pull(seeds, shadows)
@@ -131,7 +133,7 @@ class FastTaped(Taped):
                     collected[source] = part if before is None else before + part
 
 
-def _pull_entry(collected: Any, entry: Any, cotangent: Any) -> None:
+def _pull_entry(collected: Any, entry: Any, cotangent: Cotangent) -> None:
     """Add the shares of an operation's arguments to their cotangents."""
     primitive, params, result, primals, names = entry
     kind = type(cotangent)
@@ -158,7 +160,9 @@ def _pull_entry(collected: Any, entry: Any, cotangent: Any) -> None:
                 cotangents.accumulate(collected, source, part)
 
 
-def drop_unread(primitive: Any, params: Any, result: Any, primals: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+def drop_unread(
+    primitive: Primitive, params: Params, result: Value, primals: Sequence[Value], names: Sequence[int | None]
+) -> list[Any]:
     """Return an entry whose arrays have a shape only, if the reverse pass reads no elements of them.
 
     So their memory is free for what comes next as soon as the program drops them.
@@ -171,7 +175,7 @@ def drop_unread(primitive: Any, params: Any, result: Any, primals: Sequence[Any]
     return [primitive, params, result, primals, names]
 
 
-def shape_only(array: Any) -> Any:
+def shape_only(array: Value) -> Value:
     """Return an array of the shape and type of another, all of whose elements are one."""
     if array.dtype.hasobject:
         return array

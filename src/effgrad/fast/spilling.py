@@ -29,6 +29,7 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import staging
 from effgrad.errors import EffgradError, MemoryLimit
 from effgrad.fast.recording import FastTaped
+from effgrad.vocabulary import Cotangent, Shadow, Value
 
 LOGGER = logging.getLogger("effgrad.memory")
 # A segment takes this part of the limit: the live one, the one that is read back, and their cotangents fit in it.
@@ -67,11 +68,11 @@ class LimitedTaped(FastTaped):
     def enter(self) -> None:
         super().enter()
         self.started = time.perf_counter()
-        self.inputs: list[Any] = []
+        self.inputs: list[Value] = []
         self.staged = False
         self.tape = self.entries = SpilledTape(self.limit, self._stays)
 
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+    def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         self.inputs.append(primal)
         limits = getattr(staging((primal,)), "limits", None)
         if limits is not None:  # a program is staged, and keeps the limit when it runs
@@ -84,11 +85,11 @@ class LimitedTaped(FastTaped):
             )
         return super().variable(primal)
 
-    def _stays(self, array: Any) -> bool:
+    def _stays(self, array: Value) -> bool:
         """Return whether an array is in memory anyway: an input, or a large constant that is not copied."""
         return id(array) in self.protected.arrays or any(array is value for value in self.inputs)
 
-    def no_cotangents(self) -> Any:
+    def no_cotangents(self) -> Value:
         return super().no_cotangents() if self.staged else Cotangents()
 
     def walk(self, collected: Any, first: int) -> None:
@@ -109,7 +110,7 @@ class LimitedTaped(FastTaped):
         if window and not window[1]:
             self.tape.read(window)
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
+    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
         pulled = super().pull(seeds, shadows)
         if not self.staged:
             LOGGER.info(
@@ -147,7 +148,7 @@ class SpilledTape:
     def __init__(self, limit: int, stays: Callable[[Any], bool]) -> None:
         self.limit, self.stays = limit, stays
         self.part = limit / SEGMENTS
-        self.live: list[Any] = []
+        self.live: list[Value] = []
         self.first = 0  # the name of the first live entry
         self.size = self.written = 0
         self.counted: dict[int, Any] = {}  # the arrays of the live segment, by identity
@@ -166,7 +167,7 @@ class SpilledTape:
         if self.size > self.part:
             self.spill()
 
-    def __iadd__(self, entries: list[Any]) -> "SpilledTape":
+    def __iadd__(self, entries: list[Value]) -> "SpilledTape":
         for entry in entries:
             self.append(entry)
         return self
@@ -196,7 +197,7 @@ class SpilledTape:
         for _, entries in self.windows:
             entries.clear()
 
-    def __getitem__(self, name: int) -> Any:
+    def __getitem__(self, name: int) -> Value:
         if name >= self.first:
             return self.live[name - self.first]
         for _, entries in reversed(self.windows):
@@ -228,7 +229,7 @@ class SpilledTape:
         for entry in self.live:
             self.size += self._size(entry)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Value:
         return (self[name] for name in range(len(self)))
 
     def _size(self, entry: Any) -> int:
@@ -288,7 +289,7 @@ class SpilledTape:
             file.write(bytes(8))
             _Pickler(file, self.stays, self.kept).dump(self.live)
 
-    def _load(self, name: int) -> tuple[int, list[Any]]:
+    def _load(self, name: int) -> tuple[int, list[Value]]:
         """Read the segment of an entry: the name of its first entry, and the entries."""
         assert self.file is not None
         self._check_process()
@@ -311,7 +312,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.stays, self.kept = stays, kept
 
-    def persistent_id(self, value: Any) -> Any:
+    def persistent_id(self, value: Value) -> Value:
         kind = type(value)
         if kind in _WRITTEN or issubclass(kind, np.generic) or (kind is np.ndarray and self._spills(value)):
             return None
@@ -320,10 +321,10 @@ class _Pickler(pickle.Pickler):
         self.kept[id(value)] = value
         return id(value)
 
-    def _spills(self, array: Any) -> bool:
+    def _spills(self, array: Value) -> bool:
         return not array.dtype.hasobject and 0 not in array.strides and not self.stays(array)
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: Value) -> Value:
         if isinstance(value, Traced):
             return type(value), (value.owner, value.primal, value.shadow)
         return NotImplemented
@@ -334,7 +335,7 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self.kept = kept
 
-    def persistent_load(self, key: int) -> Any:
+    def persistent_load(self, key: int) -> Value:
         return self.kept[key]
 
 

@@ -13,6 +13,7 @@ from effgrad.effects import Handler
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.mode import Mode, Operation, owned
 from effgrad.modes.rerun import CheckpointRun, leaked
+from effgrad.vocabulary import Cotangent, Shadow, Value
 
 
 class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
@@ -22,17 +23,17 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
     records = recording = True
     paused: dict[str, Any] = {"recording": False}  # the attributes of an activation that does not record
 
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+    def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         return self.value(self, primal, self.input())
 
-    def shadow(self, operation: Operation) -> Any:
+    def shadow(self, operation: Operation) -> Shadow:
         if not self.recording:
             return UNRECORDED
         if UNRECORDED in operation.shadows:
             raise leaked()
         return self.record(operation)
 
-    def run(self, thunk: Callable[[], Any]) -> Any:
+    def run(self, thunk: Callable[[], Value]) -> Value:
         """Run a checkpoint without recording; it runs again, recorded, when the reverse pass comes to it."""
         if not self.recording:
             return thunk()
@@ -41,11 +42,11 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
             part.shadow = shadow
         return first.result
 
-    def recorded(self, shadow: Any) -> bool:
+    def recorded(self, shadow: Shadow) -> bool:
         """Return whether a shadow was made while the activation recorded."""
         return shadow is not UNRECORDED
 
-    def seeded(self, value: Any) -> Any:
+    def seeded(self, value: Value) -> Value:
         """Return the shadow of a value that the reverse pass begins with."""
         shadow = owned(value, self).shadow
         if not self.recorded(shadow):
@@ -61,15 +62,15 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
         """Record an operation and return the shadow of its result."""
 
     @abc.abstractmethod
-    def rerun(self, first: CheckpointRun) -> Sequence[Any]:
+    def rerun(self, first: CheckpointRun) -> Sequence[Value]:
         """Record that a checkpoint runs again in the reverse pass; return shadows for the parts of its result."""
 
     @abc.abstractmethod
-    def seed(self, value: Any, cotangent: Any) -> None:
+    def seed(self, value: Value, cotangent: Cotangent) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
 
     @abc.abstractmethod
-    def cotangents(self, shadows: list[Any]) -> list[Any]:
+    def cotangents(self, shadows: list[Shadow]) -> list[Cotangent]:
         """Run the reverse pass and return the cotangents of the inputs with these shadows."""
 
 

@@ -13,13 +13,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from effgrad.effects import Effect, handled, operation
 from effgrad.functions.numpy.draws import Replayed
+from effgrad.vocabulary import Value
 
 
 class Checkpoint(Effect):
     """The effect of asking that a part of the program be recomputed instead of recorded."""
 
     @operation
-    def run(self, thunk: Callable[[], Any]) -> Any:
+    def run(self, thunk: Callable[[], Value]) -> Any:
         """The result of the thunk."""
 
 

@@ -14,6 +14,8 @@ from effgrad.effects import Handler, around
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.rerun import CheckpointRun, leaked
 from effgrad.modes.reverse import Cell, Reverse
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Cotangent, Option, Value
 
 
 class _Unrecorded(Cell):
@@ -21,17 +23,17 @@ class _Unrecorded(Cell):
 
     __slots__ = ()
 
-    def accumulate(self, part: Any) -> None:
+    def accumulate(self, part: Cotangent) -> None:
         raise leaked()
 
 
 class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
     """Stateful reverse mode with checkpoints."""
 
-    def run(self, thunk: Callable[[], Any]) -> Any:
+    def run(self, thunk: Callable[[], Value]) -> Value:
         return thunk() if "apply" in vars(self) else self._checkpoint(thunk)
 
-    def unrecorded(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def unrecorded(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         """Take the place of `apply` while nothing is recorded."""
         return self.value(self, self.perform(primitive, args, params).result, _Unrecorded())
 
@@ -39,7 +41,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
         return type(cell) is not _Unrecorded
 
     @around
-    def _checkpoint(self, thunk: Callable[[], Any]) -> Generator[Any, None, None]:
+    def _checkpoint(self, thunk: Callable[[], Value]) -> Generator[Any, None, None]:
         first = CheckpointRun(self, thunk, apply=self.unrecorded)
         cells = [Cell() for _ in first.parts]
         for part, cell in zip(first.parts, cells, strict=True):

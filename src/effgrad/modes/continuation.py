@@ -15,6 +15,7 @@ from effgrad.modes.backward import ReverseMode
 from effgrad.modes.mode import Operation
 from effgrad.modes.rerun import CheckpointRun
 from effgrad.primitives import cotangents
+from effgrad.vocabulary import Cotangent, Value
 
 
 class Backpropagator:
@@ -45,14 +46,14 @@ class Continuation(ReverseMode):
         return self.backpropagator(None)  # the cotangent goes no further
 
     def record(self, operation: Operation) -> Backpropagator:
-        def backpropagate(cotangent: Any) -> None:
+        def backpropagate(cotangent: Cotangent) -> None:
             for target, part in operation.pull(cotangent):
                 self.send(target, part)
 
         return self.backpropagator(backpropagate)
 
     def rerun(self, first: CheckpointRun) -> list[Backpropagator]:
-        received: list[Any] = [None] * len(first.parts)
+        received: list[Value] = [None] * len(first.parts)
 
         def again(_: Any) -> None:
             for part, cotangent in zip(first.again(), received, strict=True):
@@ -62,7 +63,7 @@ class Continuation(ReverseMode):
         older = self.backpropagator(again)
 
         def receiver(place: int) -> Callable[[Any], None]:
-            def receive(cotangent: Any) -> None:
+            def receive(cotangent: Cotangent) -> None:
                 received[place] = cotangent
                 self.send(older, 0.0)
 
@@ -70,17 +71,17 @@ class Continuation(ReverseMode):
 
         return [self.backpropagator(receiver(place)) for place in range(len(first.parts))]
 
-    def send(self, target: Backpropagator, part: Any) -> None:
+    def send(self, target: Backpropagator, part: Cotangent) -> None:
         """Let a share of a cotangent wait at its backpropagator."""
         if part is not None:
             if target.waiting is None:
                 heappush(self.pending, target)
             target.waiting = cotangents.add(target.waiting, part)
 
-    def seed(self, value: Any, cotangent: Any) -> None:
+    def seed(self, value: Value, cotangent: Cotangent) -> None:
         self.send(self.seeded(value), cotangent)
 
-    def cotangents(self, shadows: list[Backpropagator]) -> list[Any]:
+    def cotangents(self, shadows: list[Backpropagator]) -> list[Cotangent]:
         while self.pending:
             youngest = heappop(self.pending)
             if youngest.call is not None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from effgrad.modes.mode import Operation
 from effgrad.modes.walk import ListMode
+from effgrad.vocabulary import Cotangent
 
 
 class Scale(NamedTuple):
@@ -26,7 +27,7 @@ class Scale(NamedTuple):
     argument: int
     name: int
 
-    def pull(self, cotangent: Any) -> Any:
+    def pull(self, cotangent: Cotangent) -> Cotangent:
         return self.operation.shares([self.argument], cotangent)[0]
 
 
@@ -47,7 +48,7 @@ class Delta(ListMode):
         """Bind a term to a fresh name, for all its uses to share."""
         return self.append(term)
 
-    def back(self, term: Add, cotangent: Any) -> Iterable[tuple[int, Any]]:
+    def back(self, term: Add, cotangent: Cotangent) -> Iterable[tuple[int, Any]]:
         for scale in term.terms:
             part = scale.pull(cotangent)
             if part is not None:

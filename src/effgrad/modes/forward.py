@@ -4,13 +4,13 @@ The tangent of a result is the sum of what comes through each argument. A missin
 construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2022, figure 3.
 """
 
-from typing import Any
 
 from effgrad.modes.mode import Mode, Operation
+from effgrad.vocabulary import Shadow
 
 
 class Forward(Mode):
     """Forward mode; a value's shadow is its tangent."""
 
-    def shadow(self, operation: Operation) -> Any:
+    def shadow(self, operation: Operation) -> Shadow:
         return operation.push(operation.shadows)

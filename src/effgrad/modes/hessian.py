@@ -26,6 +26,7 @@ from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import cotangents
 from effgrad.primitives.blocks import LocalBlocks, halved, is_number, is_undefined, plus, pushed, transpose_block
 from effgrad.primitives.complexes import is_complex
+from effgrad.vocabulary import Shadow, Value
 
 
 class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
@@ -43,20 +44,20 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
     def shadow(self, operation: Operation) -> int:
         return self._name(operation.result, operation)
 
-    def run(self, thunk: Any) -> Any:
+    def run(self, thunk: Any) -> Value:
         """A checkpoint is recorded like the rest."""
         return thunk()
 
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+    def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         return self.value(self, primal, self._name(primal, None))
 
-    def _name(self, result: Any, operation: Operation | None) -> int:
+    def _name(self, result: Value, operation: Operation | None) -> int:
         self.tape.append((result, operation))
         return len(self.tape) - 1
 
-    def pull(self, output: Traced) -> tuple[list[Any], dict[int, dict[int, Any]]]:
+    def pull(self, output: Traced) -> tuple[list[Value], dict[int, dict[int, Any]]]:
         """The cotangents of the variables, and the second derivatives: for each name, its pairs with earlier ones."""
-        collected: list[Any] = [None] * len(self.tape)
+        collected: list[Value] = [None] * len(self.tape)
         collected[output.shadow] = 1.0
         pairs: dict[int, dict[int, Any]] = defaultdict(dict)
         # Values whose cotangent is a choice at a singular point, as 0 for that of a norm at 0: right for first
@@ -83,7 +84,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
                     chosen.add(source)
         return collected, pairs
 
-    def second_derivatives(self, output: Traced, variable: int) -> Any:
+    def second_derivatives(self, output: Traced, variable: int) -> Value:
         """The Hessian of the output with respect to one variable, as a matrix; None where it is zero."""
         if any(is_complex(result) for result, _ in self.tape):
             # The derivative of a complex value has two directions, and a block has one.
@@ -106,7 +107,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
                             _add_pair(pairs, source, second, both if second < source else halved(both))
 
 
-def _add_pair(pairs: Any, first: int, second: int, block: Any) -> None:
+def _add_pair(pairs: Any, first: int, second: int, block: Value) -> None:
     """Add second derivatives with respect to two values; a pair of a value with itself is added with its transpose.
 
     A pair is kept with the later of the two names, which is the first that the reverse pass comes to.

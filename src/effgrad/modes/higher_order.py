@@ -20,13 +20,14 @@ from effgrad.arrays.value import Smooth
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.taped import Taped
+from effgrad.vocabulary import Option, Value
 
 
 class Functions(Effect):
     """The effect of differentiable functions as values."""
 
     @operation
-    def app(self, thunk: Callable[[], Any]) -> Any:
+    def app(self, thunk: Callable[[], Value]) -> Any:
         """Apply a function: the thunk is its body on its arguments, and runs inside the handler."""
 
 
@@ -37,7 +38,7 @@ class Function:
         self.body = body
         functools.update_wrapper(self, body)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Value, **kwargs: Option) -> Value:
         if not handled(Functions):
             return self.body(*args, **kwargs)
         inside = contextvars.copy_context()
@@ -66,5 +67,5 @@ def function(f: Callable[..., Any]) -> Function:
 class HigherOrder(Taped, Handler[Smooth, Checkpoint, Functions]):
     """Taped reverse mode for programs with functions as values."""
 
-    def app(self, thunk: Callable[[], Any]) -> Any:
+    def app(self, thunk: Callable[[], Value]) -> Value:
         return thunk()

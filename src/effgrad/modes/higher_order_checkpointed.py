@@ -11,12 +11,13 @@ from effgrad.arrays.value import Smooth
 from effgrad.effects import Handler
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
+from effgrad.vocabulary import Value
 
 
 class HigherOrderCheckpointed(HigherOrder, Handler[Smooth, Checkpoint, Functions]):
     """Taped reverse mode, with every application of a function value recomputed when it is needed."""
 
-    def app(self, thunk: Any) -> Any:
+    def app(self, thunk: Any) -> Value:
         # In the program's context, so that a mode inside this one decides for what it has recorded.
         inside: contextvars.Context = thunk.func.__self__
         return inside.copy().run(Checkpoint.run, thunk)

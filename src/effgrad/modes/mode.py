@@ -11,36 +11,38 @@ from effgrad.arrays.traced import Traced, as_plain
 from effgrad.arrays.value import Smooth, Tracer, owned_by
 from effgrad.effects import Handler
 from effgrad.errors import EscapedValue
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Cotangent, Option, Params, Shadow, Tangent, Value
 
 
 class Operation(NamedTuple):
     """One application of a primitive, with the shadows of its arguments (None for a constant)."""
 
     primitive: Any
-    params: dict[str, Any]
-    primals: list[Any]
-    shadows: list[Any]
-    result: Any
+    params: Params
+    primals: list[Value]
+    shadows: list[Shadow]
+    result: Value
 
-    def push(self, tangents: list[Any]) -> Any:
+    def push(self, tangents: list[Value]) -> Tangent:
         """Return the tangent of the result, from those of the arguments."""
         return self.primitive.push_all(tangents, self.result, self.primals, self.params)
 
-    def pull(self, cotangent: Any) -> list[tuple[Any, Any]]:
+    def pull(self, cotangent: Cotangent) -> list[tuple[Value, Value]]:
         """Return pairs of an argument's shadow and its share of the cotangent; structural zeros are left out."""
         shadows = self.shadows
         wanted = [index for index, shadow in enumerate(shadows) if shadow is not None]
         parts = self.shares(wanted, cotangent)
         return [(shadows[i], part) for i, part in zip(wanted, parts, strict=True) if part is not None]
 
-    def shares(self, wanted: list[int], cotangent: Any) -> list[Any]:
+    def shares(self, wanted: list[int], cotangent: Cotangent) -> list[Cotangent]:
         """Return the shares of a cotangent that some arguments receive (None: a structural zero)."""
         primitive, params, primals, _, result = self
-        parts: list[Any] = primitive.pull_all(wanted, cotangent, result, primals, params)
+        parts: list[Value] = primitive.pull_all(wanted, cotangent, result, primals, params)
         return parts
 
 
-def owned(value: Any, activation: Any) -> Any:
+def owned(value: Value, activation: Any) -> Value:
     """Return a value, which must be one of the activation's."""
     if not owned_by(value, activation):
         raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
@@ -51,21 +53,21 @@ class Mode(Handler[Smooth]):
     """A handler of `Smooth`; `value` is the class of its values."""
 
     value: type[Traced] = Traced
-    constant: Callable[[Any], Any] = staticmethod(as_plain)
+    constant: Callable[[Value], Value] = staticmethod(as_plain)
 
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: Value) -> bool:
         """Return whether a value is one of this activation's."""
         return owned_by(value, self)
 
-    def primal(self, value: Any) -> Any:
+    def primal(self, value: Value) -> Value:
         """Return a value as it is in the handlers below; what this activation does not own is a constant."""
         return value.primal if self.owns(value) else self.constant(value)
 
-    def variable(self, primal: Any, shadow: Any = None) -> Tracer:
+    def variable(self, primal: Value, shadow: Shadow = None) -> Tracer:
         """Return an input of the program."""
         return self.value(self, primal, shadow)
 
-    def perform(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Operation:
+    def perform(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Operation:
         """Perform an operation in the handlers below."""
         primals, shadows = [], []
         for a in args:
@@ -75,7 +77,7 @@ class Mode(Handler[Smooth]):
             shadows.append(a.shadow if mine else None)
         return Operation(primitive, params, primals, shadows, primitive(*primals, **params))
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         operation = self.perform(primitive, args, params)
         return self.value(self, operation.result, self.shadow(operation))
 

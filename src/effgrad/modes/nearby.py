@@ -7,7 +7,6 @@ there is one; paths on several sides have to agree. The path is quadratic, so th
 Shamseddine and Berz 1996, Exception handling in derivative computation with nonarchimedean calculus.
 """
 
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import Handler
 from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Option, Params, Value
 
 LARGEST = 100_000  # the size of an array from which on a series for each element takes too much memory
 
@@ -34,7 +34,7 @@ class Nearby(Handler[Smooth]):
         # Whether the path has left the domain of an operation; the order of the derivatives taken.
         self.outside, self.order = False, 0
 
-    def apply(self, primitive: Primitive, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         primals = [self.primal(a) for a in args]
         series = [a.shadow if type(a) is Beside else None for a in args]
         with np.errstate(all="ignore"):
@@ -48,22 +48,22 @@ class Nearby(Handler[Smooth]):
                 self.outside = True
             return Beside(self, result, found)
 
-    def primal(self, value: Any) -> Any:
+    def primal(self, value: Value) -> Value:
         """A value at the point itself."""
         return plain(value)
 
-    def variable(self, primal: Any, direction: Any) -> Traced:
+    def variable(self, primal: Value, direction: Value) -> Traced:
         """An input of the program, which moves along a direction."""
         coefficients = np.zeros((TERMS, *np.shape(primal)), np.result_type(primal))
         coefficients[0], coefficients[2] = primal, direction
         return Beside(self, primal, Laurent(0, coefficients))
 
-    def standard(self, value: Any) -> Any:
+    def standard(self, value: Value) -> Value:
         """The limit of a value on the way to the point; NaN where there is none."""
         return value.shadow.standard() if type(value) is Beside else plain(value)
 
 
-def _result(primitive: Primitive, series: list[Any], primals: list[Any], params: dict[str, Any]) -> Laurent:
+def _result(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
     """The series of a result, by the primitive's own rule, by linearity, or by its derivative."""
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
@@ -78,7 +78,7 @@ def _result(primitive: Primitive, series: list[Any], primals: list[Any], params:
     if primitive.kind == "linear" and len(moving) == 2:
         first, second = moving
 
-        def product(x: Any, y: Any) -> Any:
+        def product(x: Value, y: Value) -> Value:
             args = list(primals)
             args[first], args[second] = x, y
             return primitive.function(*args, **params)
@@ -87,10 +87,10 @@ def _result(primitive: Primitive, series: list[Any], primals: list[Any], params:
     return _by_derivative(primitive, series, primals, params)
 
 
-def _linear(primitive: Primitive, series: list[Any], primals: list[Any], params: Any, jointly: bool) -> Laurent:
+def _linear(primitive: Primitive, series: list[Value], primals: list[Value], params: Params, jointly: bool) -> Laurent:
     given = [s or (constant(p) if jointly else None) for s, p in zip(series, primals, strict=True)]
 
-    def each(*rows: Any) -> Any:
+    def each(*rows: Value) -> Value:
         row = iter(rows)
         args = [p if s is None else next(row) for s, p in zip(given, primals, strict=True)]
         return primitive.function(*args, **params)
@@ -98,13 +98,13 @@ def _linear(primitive: Primitive, series: list[Any], primals: list[Any], params:
     return linear(each, *[s for s in given if s is not None])
 
 
-def _by_derivative(primitive: Primitive, series: list[Any], primals: list[Any], params: dict[str, Any]) -> Laurent:
+def _by_derivative(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
     """The series of a function that is smooth at the point, by Taylor mode; NaN of what is infinite."""
     end = min(s.end for s in series if s is not None)
     if end <= 0 or any(s is not None and s.start < 0 for s in series):
         value = np.asarray(primitive.function(*primals, **params))
         return Laurent(0, np.full((1, *value.shape), np.nan))
-    inputs: list[Any] = []
+    inputs: list[Value] = []
     with Taylor(end - 1) as taylor:
         for s, p in zip(series, primals, strict=True):
             if s is None:

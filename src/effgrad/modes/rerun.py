@@ -16,6 +16,7 @@ from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.modes.checkpoint import Recompute
 from effgrad.program.user_code import user_code
 from effgrad.trees import flatten
+from effgrad.vocabulary import Option, Value
 
 
 class CheckpointRun:
@@ -26,7 +27,7 @@ class CheckpointRun:
     only passes through.
     """
 
-    def __init__(self, activation: Any, thunk: Any, **paused: Any) -> None:
+    def __init__(self, activation: Any, thunk: Any, **paused: Option) -> None:
         self.activation, self.thunk = activation, thunk
         self.around, self.first = PARTS.get(), Part()
         state = vars(activation)
@@ -43,7 +44,7 @@ class CheckpointRun:
         self.places = sorted(first.values())
         self.parts = [values[place] for place in self.places]
 
-    def _run(self, part: Part) -> tuple[Any, list[Any], list[Any]]:
+    def _run(self, part: Part) -> tuple[Any, list[Value], list[Value]]:
         """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
         context: contextvars.Context = self.thunk.func.__self__
         context.run(PARTS.set, (*self.around, part))
@@ -57,11 +58,11 @@ class CheckpointRun:
             PARTS.set(outside)
             part.end()
 
-    def _run_again(self) -> tuple[Any, list[Any], list[Any]]:
+    def _run_again(self) -> tuple[Any, list[Value], list[Value]]:
         with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
             return self._run(Part(again=self.first))
 
-    def again(self) -> list[Any]:
+    def again(self) -> list[Value]:
         """Run the thunk once more; the parts of its results, checked to be the same."""
         told = handled(Recompute)
         if told:
@@ -79,12 +80,12 @@ class CheckpointRun:
         return [parts[place] for place in self.places]
 
 
-def values_of(activation: Any, result: Any) -> list[Any]:
+def values_of(activation: Any, result: Value) -> list[Value]:
     """Return the values of an activation in a result: leaves, or what values of inner derivatives hold."""
     return [value for leaf in flatten(result)[0] for value in _values_of(activation, leaf)]
 
 
-def _values_of(activation: Any, value: Any) -> Iterator[Any]:
+def _values_of(activation: Any, value: Value) -> Iterator[Value]:
     # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
     value = memory(value) if isinstance(value, Tracer) else whole(value)
     if isinstance(value, Tracer):
@@ -98,14 +99,14 @@ def _values_of(activation: Any, value: Any) -> Iterator[Any]:
             yield from _values_of(activation, part)
 
 
-def _same(value: Any, before: Any) -> bool:
+def _same(value: Value, before: Any) -> bool:
     value, before = example(value), example(before)
     if not isinstance(value, float | complex | int | np.generic | np.ndarray):
         return indistinguishable(value, before)
     return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
 
 
-def indistinguishable(value: Any, before: Any) -> bool:
+def indistinguishable(value: Value, before: Any) -> bool:
     """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
     equality: Any = type(value).__eq__
     return equality is object.__eq__ or bool(value == before)

@@ -15,6 +15,8 @@ from effgrad.effects import Handler, around
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.mode import Mode, owned
 from effgrad.primitives import cotangents
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Cotangent, Option, Shadow, Value
 
 
 class Cell:
@@ -25,7 +27,7 @@ class Cell:
     def __init__(self) -> None:
         self.cotangent: Any = None
 
-    def accumulate(self, part: Any) -> None:
+    def accumulate(self, part: Cotangent) -> None:
         self.cotangent = part if self.cotangent is None else cotangents.add(self.cotangent, part)
 
 
@@ -36,7 +38,7 @@ class Reverse(Mode, Handler[Smooth, Checkpoint]):
     records = True
 
     @around
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Generator[Traced, None, None]:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Generator[Traced, None, None]:
         operation = self.perform(primitive, args, params)
         cell = Cell()
         yield self.value(self, operation.result, cell)  # the rest of the program runs here
@@ -44,17 +46,17 @@ class Reverse(Mode, Handler[Smooth, Checkpoint]):
             for target, part in operation.pull(cell.cotangent):
                 target.accumulate(part)
 
-    def run(self, thunk: Callable[[], Any]) -> Any:
+    def run(self, thunk: Callable[[], Value]) -> Value:
         """Record a checkpoint like the rest; `effgrad.modes.checkpointed` does otherwise."""
         return thunk()
 
-    def variable(self, primal: Any, shadow: Any = None) -> Traced:
+    def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         return self.value(self, primal, Cell())
 
-    def seed(self, value: Traced, cotangent: Any) -> None:
+    def seed(self, value: Traced, cotangent: Cotangent) -> None:
         """Let the reverse pass begin with a cotangent of a value."""
         owned(value, self).shadow.accumulate(cotangent)
 
-    def cotangents(self, cells: list[Cell]) -> list[Any]:
+    def cotangents(self, cells: list[Cell]) -> list[Cotangent]:
         """Return the cotangents in the cells, when the activation has ended."""
         return [cell.cotangent for cell in cells]

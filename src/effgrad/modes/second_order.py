@@ -9,11 +9,12 @@ derivative of that expression along the direction, with x'' pushed beside it: so
 Sigal 2024, section 5.1.
 """
 
-from typing import Any
 
 from effgrad.arrays.traced import Traced
 from effgrad.modes.forward import Forward
 from effgrad.modes.mode import Mode
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Option, Value
 
 
 class SecondOrder(Mode):
@@ -22,10 +23,10 @@ class SecondOrder(Mode):
     forward: type[Forward] = Forward
     order = 2  # of the derivatives that it takes
 
-    def variable(self, primal: Any, direction: Any = None) -> Traced:
+    def variable(self, primal: Value, direction: Value = None) -> Traced:
         return self.value(self, primal, (direction, None))
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         primals = [self.primal(a) for a in args]
         shadows = [a.shadow if self.owns(a) else (None, None) for a in args]
         firsts, seconds = [list(part) for part in zip(*shadows, strict=True)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from effgrad.modes.mode import Operation
 from effgrad.modes.walk import ListMode
+from effgrad.vocabulary import Cotangent
 
 
 class Taped(ListMode):
@@ -18,5 +19,5 @@ class Taped(ListMode):
     def record(self, operation: Operation) -> int:
         return self.append(operation)
 
-    def back(self, operation: Operation, cotangent: Any) -> Iterable[tuple[int, Any]]:
+    def back(self, operation: Operation, cotangent: Cotangent) -> Iterable[tuple[int, Any]]:
         return operation.pull(cotangent)

@@ -16,19 +16,21 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import constant, plain
 from effgrad.modes.mode import Mode
 from effgrad.primitives.elementwise import divide, multiply, where
+from effgrad.primitives.primitive import Primitive
+from effgrad.vocabulary import Option, Params, Value
 
 
 class Series:
     """The coefficients of a power series, each computed by `rule` from earlier ones when it is asked for."""
 
-    def __init__(self, first: Any, rule: Callable[[int], Any]) -> None:
+    def __init__(self, first: Value, rule: Callable[[int], Any]) -> None:
         self.known, self.rule = [first], rule
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Value]:
         """The coefficients that are known."""
         return iter(self.known)
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: int) -> Value:
         while len(self.known) <= k:
             self.known.append(self.rule(len(self.known)))
         return self.known[k]
@@ -44,8 +46,8 @@ class Taylor(Mode):
         self.order = order
         self.in_rule = False
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Traced:
-        moving: list[Any] = [a.shadow if self.owns(a) else None for a in args]
+    def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
+        moving: list[Value] = [a.shadow if self.owns(a) else None for a in args]
         primals = [self.primal(a) for a in args]
         value = primitive(*primals, **params)
         if primitive is multiply and None not in moving:
@@ -65,12 +67,12 @@ class Taylor(Mode):
         return self._traced(result)
 
     def _by_derivative(
-        self, primitive: Any, moving: list[Any], primals: list[Any], result: Series, params: Any
+        self, primitive: Primitive, moving: list[Value], primals: list[Value], result: Series, params: Params
     ) -> Callable[[int], Any]:
         """The coefficients by the pushed expression, which is made when the first one is asked for."""
-        made: list[Any] = []
+        made: list[Value] = []
 
-        def rule(k: int) -> Any:
+        def rule(k: int) -> Value:
             outer, self.in_rule = self.in_rule, True
             if not made:
                 xs = [p if s is None else self._traced(s) for p, s in zip(primals, moving, strict=True)]
@@ -92,7 +94,7 @@ class Taylor(Mode):
     def _derivative(self, series: Series) -> Traced:
         return self._traced(Series(series[1], lambda k: (k + 1) * series[k + 1]))
 
-    def variable(self, primal: Any, others: Any = ()) -> Traced:
+    def variable(self, primal: Value, others: Any = ()) -> Traced:
         """Return an input of the program, by the first coefficients of its series."""
         given = [primal, *others]
         return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else _zeros(given[0])))
@@ -102,7 +104,7 @@ def _product(a: Series, b: Series) -> Callable[[int], Any]:
     return lambda k: sum((a[j] * b[k - j] for j in range(1, k + 1)), start=a[0] * b[k])
 
 
-def _quotient(a: Series, b: Series, value: Any) -> Series:
+def _quotient(a: Series, b: Series, value: Value) -> Series:
     result = Series(value, lambda k: None)
     result.rule = lambda k: sum((-b[j] * result[k - j] for j in range(1, k + 1)), start=a[k]) / b[0]
     return result
@@ -112,6 +114,6 @@ def _zeros_after(constant: Any) -> Series:
     return Series(constant, lambda k: _zeros(constant))
 
 
-def _zeros(like: Any) -> Any:
+def _zeros(like: Value) -> Value:
     like = plain(like)
     return np.zeros(np.shape(like), np.result_type(like))[()]

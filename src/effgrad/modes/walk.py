@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from effgrad.modes.backward import ReverseMode
 from effgrad.modes.rerun import CheckpointRun
 from effgrad.primitives import cotangents
+from effgrad.vocabulary import Cotangent, Value
 
 
 class ListMode(ReverseMode):
@@ -33,13 +34,13 @@ class ListMode(ReverseMode):
         self.entries += [None] * len(names)
         return names
 
-    def seed(self, value: Any, cotangent: Any) -> None:
+    def seed(self, value: Value, cotangent: Cotangent) -> None:
         self.seeds.append((self.seeded(value), cotangent))
 
-    def cotangents(self, shadows: list[int]) -> list[Any]:
+    def cotangents(self, shadows: list[int]) -> list[Cotangent]:
         return self.pull(self.seeds, shadows)
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Any]:
+    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
         """Return the cotangents of the inputs from those of some values; any number of times."""
         collected = self.no_cotangents()
         for name, cotangent in seeds:
@@ -47,7 +48,7 @@ class ListMode(ReverseMode):
         self.walk(collected, 0)
         return [collected[name] for name in shadows]
 
-    def no_cotangents(self) -> Any:
+    def no_cotangents(self) -> Value:
         """Return a list, or what is used like one, of the cotangents of all entries, None so far."""
         return [None] * len(self.entries)
 
@@ -97,7 +98,7 @@ class ListMode(ReverseMode):
         del self.entries[end:], collected[end:]
 
     @abc.abstractmethod
-    def back(self, entry: Any, cotangent: Any) -> Iterable[tuple[int, Any]]:
+    def back(self, entry: Any, cotangent: Cotangent) -> Iterable[tuple[int, Any]]:
         """Return pairs of a name and the share of the cotangent that goes to it."""
 
 

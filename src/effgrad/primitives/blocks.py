@@ -194,7 +194,7 @@ def plus(a: Value, b: Value) -> Value:
     return a + b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) + _dense(b)
 
 
-def pushed(jacobian: Value, block: Value) -> Value:
+def pushed(jacobian: Value, block: Value) -> Tangent:
     """The product of a transposed Jacobian and a block.
 
     SciPy drops the zeros of a product, which an infinite entry of the Jacobian would turn to NaN: in a Jacobian itself,

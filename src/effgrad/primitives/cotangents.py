@@ -189,7 +189,7 @@ FORMS = frozenset((Masked, Block, Scattered))
 NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
 
 
-def accumulate(cells: list[Value], name: int, part: Value) -> None:
+def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
     """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
     before = cells[name]
     if type(before) is type(part) is np.ndarray and before.nbytes < LARGE:
@@ -211,14 +211,14 @@ def accumulate(cells: list[Value], name: int, part: Value) -> None:
     cells[name] = add(before, part)
 
 
-def own_array(cells: list[Value], name: int) -> bool:
+def own_array(cells: list[Cotangent], name: int) -> bool:
     """Whether a large array in a list has memory of its own, and nothing but the list refers to it."""
     array = cells[name]
     large = type(array) is np.ndarray and array.nbytes >= LARGE
     return large and getrefcount(array) == ALONE and array.base is None and array.flags.writeable
 
 
-def _references(cells: list[Value], name: int) -> int:
+def _references(cells: list[Cotangent], name: int) -> int:
     array = cells[name]
     return getrefcount(array)
 

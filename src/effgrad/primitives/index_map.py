@@ -17,7 +17,7 @@ import numpy as np
 from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, linear, zeros_like
-from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Value
+from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
 
 
 def move(
@@ -73,10 +73,10 @@ def moving(function: Function, transpose: Function, name: str, counterpart: Func
     """
     primitive = Primitive(name, function, "linear", None, None)
 
-    def push(tangents: list[Value], args: list[Value], params: Params) -> Value:
+    def push(tangents: list[Value], args: list[Value], params: Params) -> Tangent:
         return primitive(*[zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
 
-    def pull(wanted: list[int], g: Cotangent, args: list[Value], params: Params) -> list[Value]:
+    def pull(wanted: list[int], g: Cotangent, args: list[Value], params: Params) -> list[Cotangent]:
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
         g = cotangents.settled(g)

@@ -241,7 +241,7 @@ def _number_pull(partial: Partial) -> Rule:
     if not callable(partial):
         return (lambda g, y, *args: g) if partial == 1 else (lambda g, y, *args: g * partial) if partial else None
 
-    def pull(g: float, y: Value, *args: Value) -> Value:
+    def pull(g: float, y: Value, *args: Value) -> Cotangent:
         factor = partial(y, *args)
         return g * (float(factor) if type(factor) in NUMBERS else factor)
 

@@ -21,7 +21,7 @@ from effgrad.functions.scipy.tables import Items, reals, require, rules_of, trac
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
-from effgrad.vocabulary import Axis, DTypeLike, Function, Option, Value
+from effgrad.vocabulary import DTypeLike, Function, Option, Value
 
 # The method of the standard form, the values below and above the support, and what the scale does to the result.
 POINTS = {
@@ -219,7 +219,7 @@ def _expectile(a: Value, alpha: Value = 0.5, *, weights: Value = None) -> Value:
 
 
 def _boxcox_llf(
-    lmb: Any, data: Value, *, axis: Axis = 0, keepdims: bool = False, nan_policy: str = "propagate"
+    lmb: Value, data: Value, *, axis: int | None = 0, keepdims: bool = False, nan_policy: str = "propagate"
 ) -> Value:
     require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
     reals("stats.boxcox_llf", lmb, data)
