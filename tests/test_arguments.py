@@ -12,7 +12,7 @@ from numpy_cases import CASES, X
 from effgrad import EffgradError, compile, grad
 from effgrad.arrays.value import plain
 
-pytestmark = [pytest.mark.eager, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SOME = np.array([True, False, True, True])
 ARGUMENTS = {

@@ -9,6 +9,8 @@ import pytest
 
 from effgrad import check_grad, grad, jvp
 
+BACKEND = "numpy"  # of the compiled runs
+
 X = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
 ELEMENTWISE = """abs acos asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 negative positive reciprocal
     sign sin sinh sqrt square tan tanh ceil floor round trunc""".split()
@@ -100,25 +102,25 @@ def case(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_functions_of_the_standard_take_traced_values(name):
+def test_functions_of_the_standard_take_traced_values(run, name):
     f = case(name)
     check_grad(lambda x: np.sum(np.sin(f(x))), X, tolerance=2e-5)
-    value, tangent = jvp(f, (X,), (np.ones_like(X),))
+    value, tangent = run(jvp)(f, (X,), (np.ones_like(X),))
     np.testing.assert_allclose(value, f(X), rtol=1e-13)
     assert np.shape(tangent) == np.shape(value)
 
 
-def test_a_traced_value_has_the_attributes_of_the_standard():
+def test_a_traced_value_has_the_attributes_of_the_standard(run):
     def f(x):
         assert (x.ndim, x.shape, x.size, x.device, x.dtype) == (2, (3, 4), 12, "cpu", np.float64)
         assert x.to_device("cpu") is x
         assert x.T.shape == x.mT.shape == (4, 3)
         return np.sum(x.T @ x)
 
-    assert grad(f)(X).shape == X.shape
+    assert run(grad)(f)(X).shape == X.shape
 
 
-def run(program):
+def finishes(program):
     """In a process of its own: SciPy looks at SCIPY_ARRAY_API when it is imported."""
     program = "import os\nos.environ['SCIPY_ARRAY_API'] = '1'\n" + textwrap.dedent(program)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
@@ -126,7 +128,7 @@ def run(program):
 
 
 def test_scipy_with_its_array_api_switched_on():
-    run("""
+    finishes("""
         import numpy as np, scipy.special, scipy.stats, scipy.signal, scipy.cluster.vq, scipy.linalg, scipy.integrate
         from effgrad import check_grad
         x = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 0.4]])
@@ -144,7 +146,7 @@ def test_scipy_with_its_array_api_switched_on():
 
 def test_scikit_learn_with_array_api_dispatch():
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    run("""
+    finishes("""
         import numpy as np, sklearn.metrics, sklearn.preprocessing
         from sklearn import config_context
         from effgrad import check_grad
@@ -165,7 +167,6 @@ def network(w, x):
     return np.sum(np.tanh(np.matmul(x, w)) ** 2) + np.sum(w * w)
 
 
-@pytest.mark.eager  # tensors are not compiled
 def test_derivatives_of_tensors_of_pytorch_are_tensors():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     for kind in (torch.float64, torch.float32):

@@ -5,8 +5,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from runs import eagerly
 
 from effgrad import EscapedValue, Irreproducible, checkpoint, grad, hessian, hvp, jvp
+
+BACKEND = "native"  # of the compiled runs
 
 MODES = ["taped", "checkpointed", "continuation", "delta"]
 X = np.array([0.3, 0.7, -0.4])
@@ -29,43 +32,44 @@ def marked_program(x):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_gradient_is_the_same(mode):
-    np.testing.assert_allclose(grad(marked_program, mode=mode)(X), grad(plain_program)(X), rtol=1e-14)
+def test_the_gradient_is_the_same(run, mode):
+    np.testing.assert_allclose(run(grad)(marked_program, mode=mode)(X), run(grad)(plain_program)(X), rtol=1e-14)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_results_of_every_shape(mode):
+def test_results_of_every_shape(run, mode):
     def f(x):
         parts = checkpoint(lambda: {"a": x * x, "same": x, "n": 3, "pair": (x[0], 2.0)})
         return np.sum(parts["a"] * parts["same"]) * parts["n"] + parts["pair"][0] * parts["pair"][1]
 
-    np.testing.assert_allclose(grad(f, mode=mode)(X), 9 * X**2 + [2, 0, 0])
+    np.testing.assert_allclose(run(grad)(f, mode=mode)(X), 9 * X**2 + [2, 0, 0])
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_floats(mode):
+def test_floats(run, mode):
     def f(x):
         y = checkpoint(lambda: x * x * x)
         return y * y + checkpoint(lambda: y)
 
-    assert grad(f, mode=mode)(2.0) == 6 * 32 + 12
+    assert run(grad)(f, mode=mode)(2.0) == 6 * 32 + 12
 
 
-def test_nested_derivatives():
+def test_nested_derivatives(run):
     direction = np.array([1.0, 2.0, -1.0])
-    np.testing.assert_allclose(hessian(marked_program)(X), hessian(plain_program)(X), rtol=1e-12)
-    np.testing.assert_allclose(hvp(marked_program, X, direction), hvp(plain_program, X, direction), rtol=1e-12)
+    np.testing.assert_allclose(run(hessian)(marked_program)(X), run(hessian)(plain_program)(X), rtol=1e-12)
+    products = run(hvp)(marked_program, X, direction), run(hvp)(plain_program, X, direction)
+    np.testing.assert_allclose(*products, rtol=1e-12)
 
     def directional(f):
-        return lambda x: jvp(f, (x,), (direction,))[1]
+        return lambda x: run(jvp)(f, (x,), (direction,))[1]
 
-    expected = hessian(plain_program)(X) @ direction
-    np.testing.assert_allclose(grad(directional(marked_program))(X), expected, rtol=1e-12)
-    np.testing.assert_allclose(grad(lambda x: grad(marked_program)(x) @ direction)(X), expected, rtol=1e-12)
+    expected = run(hessian)(plain_program)(X) @ direction
+    np.testing.assert_allclose(run(grad)(directional(marked_program))(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(run(grad)(lambda x: run(grad)(marked_program)(x) @ direction)(X), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_number_of_evaluations(mode):
+def test_number_of_evaluations(run, mode):
     runs = []
 
     def step(x):
@@ -75,22 +79,22 @@ def test_number_of_evaluations(mode):
     def nested(x, depth):
         return step(x) if depth == 0 else checkpoint(nested, x, depth - 1)
 
-    grad(lambda x: checkpoint(step, checkpoint(step, x)), mode=mode)(1.0)
+    run(grad)(lambda x: checkpoint(step, checkpoint(step, x)), mode=mode)(1.0)
     assert len(runs) == 4
     runs.clear()
-    grad(nested, mode=mode)(1.0, 3)
+    run(grad)(nested, mode=mode)(1.0, 3)
     assert len(runs) == 4  # once for each checkpoint around it, and once recorded
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_unused_region_is_not_run_again(mode):
+def test_an_unused_region_is_not_run_again(run, mode):
     runs = []
 
     def f(x):
         checkpoint(lambda: runs.append(1) or x * x)
         return x * 3
 
-    assert grad(f, mode=mode)(2.0) == 3.0 and len(runs) == 1
+    assert run(grad)(f, mode=mode)(2.0) == 3.0 and len(runs) == 1
 
 
 def chain(x, steps, evaluations):
@@ -100,7 +104,7 @@ def chain(x, steps, evaluations):
     return x
 
 
-def peak_and_evaluations(n, parts, mode):
+def peak_and_evaluations(run, n, parts, mode):
     """Of the gradient of a chain of n steps on arrays of 10 kB, in equal parts with a mark each."""
     evaluations = []
 
@@ -111,30 +115,29 @@ def peak_and_evaluations(n, parts, mode):
 
     x = np.ones(1250)
     tracemalloc.start()
-    grad(f, mode=mode)(x)
+    run(grad)(f, mode=mode)(x)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak, len(evaluations)
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_of_a_chain_grows_as_the_square_root_with_square_root_marks(mode):
-    plain = [peak_and_evaluations(n, 1, mode) for n in (64, 256)]
-    marked = [peak_and_evaluations(n, parts, mode) for n, parts in ((64, 8), (256, 16))]
+    plain = [peak_and_evaluations(eagerly, n, 1, mode) for n in (64, 256)]
+    marked = [peak_and_evaluations(eagerly, n, parts, mode) for n, parts in ((64, 8), (256, 16))]
     assert plain[1][0] / plain[0][0] > 3.5 and [runs for _, runs in plain] == [64, 256]
     assert marked[1][0] / marked[0][0] < 2.5 and marked[1][0] < plain[1][0] / 2
     assert [runs for _, runs in marked] == [2 * 64, 2 * 256]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_cannot_be_repeated_is_an_error(mode):
+def test_what_cannot_be_repeated_is_an_error(run, mode):
     numbers = random.Random(0)  # Python's generator; NumPy's draws again what it drew
     with pytest.raises(Irreproducible, match="random"):
-        grad(lambda x: checkpoint(lambda: x * numbers.random()), mode=mode)(1.0)
+        run(grad)(lambda x: checkpoint(lambda: x * numbers.random()), mode=mode)(1.0)
     kept = []
     with pytest.raises(EscapedValue, match="checkpoint"):
-        grad(lambda x: checkpoint(lambda: kept.append(x * x) or x) * kept[0], mode=mode)(1.0)
+        run(grad)(lambda x: checkpoint(lambda: kept.append(x * x) or x) * kept[0], mode=mode)(1.0)
 
 
 def test_without_a_derivative_it_is_a_call():
@@ -142,7 +145,7 @@ def test_without_a_derivative_it_is_a_call():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
+def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(run, mode):
     def built(x):
         return np.array([x[0] * x[1], x[2], x[0]])
 
@@ -167,8 +170,8 @@ def test_arrays_that_are_written_to_go_into_and_out_of_checkpoints(mode):
         return f
 
     x = np.array([0.3, 0.5, 0.2])
-    expected = grad(program(lambda f, *args: f(*args)))(x)
-    np.testing.assert_allclose(grad(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)
+    expected = run(grad)(program(lambda f, *args: f(*args)))(x)
+    np.testing.assert_allclose(run(grad)(program(checkpoint), mode=mode)(x), expected, rtol=1e-12)
 
 
 def reads_an_array_written_before(x):
@@ -230,7 +233,6 @@ def reads_rows_while_others_are_written_and_all_is_read(x):
     return total
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("mode", MODES)
 def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(mode):
     def f(x):
@@ -253,39 +255,39 @@ def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(
         reads_rows_while_others_are_written_and_all_is_read,
     ],
 )  # fmt: skip
-def test_arrays_that_are_written_to(f, mode):
+def test_arrays_that_are_written_to(run, f, mode):
     differences = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
-    np.testing.assert_allclose(grad(f, mode=mode)(X), differences, rtol=1e-7)
+    np.testing.assert_allclose(run(grad)(f, mode=mode)(X), differences, rtol=1e-7)
     u = np.array([1.0, -0.5, 2.0])
-    second = [(grad(f)(X + e) - grad(f)(X - e)) @ u / 2e-6 for e in 1e-6 * np.eye(3)]
-    np.testing.assert_allclose(grad(lambda x: np.dot(grad(f, mode=mode)(x), u))(X), second, rtol=1e-6)
-    np.testing.assert_allclose(jvp(grad(f, mode=mode), (X,), (u,))[1], second, rtol=1e-6)
-    np.testing.assert_allclose(hvp(f, X, X), hessian(f, mode="hessian")(X) @ X, rtol=1e-10)
+    second = [(run(grad)(f)(X + e) - run(grad)(f)(X - e)) @ u / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(run(grad)(lambda x: np.dot(run(grad)(f, mode=mode)(x), u))(X), second, rtol=1e-6)
+    np.testing.assert_allclose(run(jvp)(run(grad)(f, mode=mode), (X,), (u,))[1], second, rtol=1e-6)
+    np.testing.assert_allclose(run(hvp)(f, X, X), run(hessian)(f, mode="hessian")(X) @ X, rtol=1e-10)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_array_written_inside_is_not_used_outside(mode):
+def test_an_array_written_inside_is_not_used_outside(run, mode):
     def f(x):
         kept = np.zeros(2)
         checkpoint(lambda: kept.__setitem__(0, x * x))
         return np.sum(kept)
 
     with pytest.raises(EscapedValue, match="checkpoint"):
-        grad(f, mode=mode)(2.0)
+        run(grad)(f, mode=mode)(2.0)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(mode):
+def test_a_value_that_leaves_a_checkpoint_by_another_way_and_is_the_result_is_an_error(run, mode):
     def f(x):
         kept = []
         checkpoint(lambda: kept.append(x * x))
         return kept[0]
 
     with pytest.raises(EscapedValue):
-        grad(f, mode=mode)(2.0)
+        run(grad)(f, mode=mode)(2.0)
 
 
-def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints():
+def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints(run):
     x = np.linspace(0.0, 1.0, 20_000)
 
     def f(a):
@@ -294,6 +296,6 @@ def test_views_of_one_array_and_an_array_written_to_may_go_into_checkpoints():
         return sum(checkpoint(lambda s, block: np.sum(s[0] * np.sin(s[1] * block)), scale, block)
                    for block in np.split(x, 4))  # fmt: skip
 
-    expected = grad(lambda a: np.sum(a * np.sin(a * a * x)))(0.7)
-    np.testing.assert_allclose(grad(f)(0.7), expected, rtol=1e-12)
+    expected = run(grad)(lambda a: np.sum(a * np.sin(a * a * x)))(0.7)
+    np.testing.assert_allclose(run(grad)(f)(0.7), expected, rtol=1e-12)
     assert x.flags.writeable

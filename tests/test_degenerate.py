@@ -58,7 +58,6 @@ ALONG = {
 }
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     ("name", "routes"),

@@ -150,7 +150,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("mode", REVERSE)
 @pytest.mark.parametrize("name", RIGHT)
 def test_plain_python_is_differentiated(name, mode):

@@ -69,7 +69,6 @@ FORMS = {
 }  # fmt: skip
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.RankWarning")
 @pytest.mark.parametrize("name", FORMS)
 def test_form(name):

@@ -5,32 +5,33 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from runs import eagerly
 
 from effgrad import function, grad, jvp, vjp
-from effgrad.api.run import run
+from effgrad.api.run import run as run_mode
 from effgrad.fast import REVERSE
 from effgrad.modes import REVERSE as READABLE
+
+BACKEND = "numpy"  # of the compiled runs
 
 MODES = ["taped", "reverse", "continuation", "delta", "checkpointed", "higher_order", "higher_order_checkpointed"]
 
 
-def derivative(f):
-    return lambda x: jvp(f, (x,), (1.0,))[1]
+def derivative(run, f):
+    return lambda x: run(jvp)(f, (x,), (1.0,))[1]
 
 
 def shifted(u):
     return function(lambda f: function(lambda x: f(x + u)))
 
 
-@pytest.mark.eager  # a function is no result of what is compiled
 def test_no_higher_order_perturbation_confusion():
-    d = derivative(shifted)(0.0)
+    d = derivative(eagerly, shifted)(0.0)
     assert d(d(lambda x: x**3))(5.0) == 30.0
     assert d(d(np.exp))(1.0) == pytest.approx(math.e)
     assert d(d(d(lambda x: x**4)))(2.0) == pytest.approx(48.0)
 
 
-@pytest.mark.eager  # a function is no result of what is compiled
 def test_the_value_of_a_function_output_is_usable_afterwards():
     value, tangent = jvp(lambda a: {"f": function(lambda x: a * x * x), "n": a * a}, (3.0,), (1.0,))
     assert value["f"](2.0) == 12.0 and value["n"] == 9.0
@@ -39,7 +40,7 @@ def test_the_value_of_a_function_output_is_usable_afterwards():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_functions_are_passed_returned_stored_and_mapped(mode):
+def test_functions_are_passed_returned_stored_and_mapped(run, mode):
     def program(w):
         scale = function(lambda x: w[0] * x)
         layers = [scale, function(np.tanh), function(lambda x: x + w[1])]
@@ -57,20 +58,20 @@ def test_functions_are_passed_returned_stored_and_mapped(mode):
 
     w = np.array([0.7, -0.2])
     plain = [(program(w + e) - program(w - e)) / 2e-6 for e in 1e-6 * np.eye(2)]
-    np.testing.assert_allclose(grad(program, mode=mode)(w), plain, rtol=1e-8)
+    np.testing.assert_allclose(run(grad)(program, mode=mode)(w), plain, rtol=1e-8)
     np.testing.assert_allclose(vjp(program, w)[1](1.0)[0], plain, rtol=1e-8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_recursive_functions(mode):
+def test_recursive_functions(run, mode):
     @function
     def power(x, n):
         return 1.0 if n == 0 else x * power(x, n - 1)
 
-    assert grad(power, mode=mode)(2.0, 5) == 80.0
+    assert run(grad)(power, mode=mode)(2.0, 5) == 80.0
 
 
-def test_checkpointed_applications_run_twice_and_others_once():
+def test_checkpointed_applications_run_twice_and_others_once(run):
     runs = []
 
     @function
@@ -78,10 +79,10 @@ def test_checkpointed_applications_run_twice_and_others_once():
         runs.append(1)
         return np.sin(x)
 
-    grad(lambda x: f(f(x)), mode="higher_order")(1.0)
+    run(grad)(lambda x: f(f(x)), mode="higher_order")(1.0)
     assert len(runs) == 2
     runs.clear()
-    grad(lambda x: f(f(x)), mode="higher_order_checkpointed")(1.0)
+    run(grad)(lambda x: f(f(x)), mode="higher_order_checkpointed")(1.0)
     assert len(runs) == 4
 
 
@@ -102,23 +103,22 @@ def nested(depth, sines):
     return lambda x: np.sum(f(x, depth))
 
 
-def peak_of(run):
+def peak_of(program):
     tracemalloc.start()
     try:
-        run()
+        program()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.eager  # what is compiled has no record
 @pytest.mark.parametrize("reverse", [READABLE, REVERSE], ids=["readable", "fast"])
 def test_checkpoints_of_nested_functions_save_memory(reverse):
     """80 functions, each of which calls the next, took three times the memory that they take without checkpoints."""
     x, f = np.linspace(0.1, 1.0, 1000), nested(80, 5)
 
     def pulled(mode):
-        activation, shadows = run(reverse[mode](), lambda xs: f(*xs), [(x,)], seeded)
+        activation, shadows = run_mode(reverse[mode](), lambda xs: f(*xs), [(x,)], seeded)
         return activation.cotangents(shadows)[0]
 
     def seeded(activation, shadows, output):
@@ -130,7 +130,6 @@ def test_checkpoints_of_nested_functions_save_memory(reverse):
     assert peak_of(lambda: pulled("higher_order_checkpointed")) < 0.15 * peak_of(lambda: pulled("higher_order"))
 
 
-@pytest.mark.eager
 def test_a_pullback_over_checkpoints_may_be_called_again():
     """What a walk forgets on its way is recorded anew by the next."""
     f = nested(3, 2)

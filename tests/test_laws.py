@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import eagerly
 
 import effgrad
 from effgrad import checkpoint, function, grad, hessian, jacobian, jvp, second_order, taylor, vjp
 from effgrad.fast import REVERSE
+
+BACKEND = "numpy"  # of the compiled runs
 
 N = 3
 TURN = np.array([[0.6, -0.8, 0.1], [0.8, 0.6, 0.0], [-0.2, 0.3, 1.0]])
@@ -52,22 +55,22 @@ def program(names, marked=False):
     return f
 
 
-def pushed(f, x, v, mode):
+def pushed(run, f, x, v, mode):
     """The derivative of f along v, by a mode."""
     if mode == "forward":
-        return jvp(f, (x,), (v,))[1]
+        return run(jvp)(f, (x,), (v,))[1]
     if mode == "second_order":
-        return second_order(f, x, v)[1]
+        return run(second_order)(f, x, v)[1]
     if mode == "taylor":
-        return taylor(f, [x, v])[1]
-    return np.array([grad(lambda x, i=i: f(x)[i], mode=mode)(x) @ v for i in range(N)])
+        return run(taylor)(f, [x, v])[1]
+    return np.array([run(grad)(lambda x, i=i: f(x)[i], mode=mode)(x) @ v for i in range(N)])
 
 
-def pulled(f, x, w, mode):
+def pulled(run, f, x, w, mode):
     """The transposed derivative of f along w, by a mode."""
     if mode in REVERSE:
-        return grad(lambda x: f(x) @ w, mode=mode)(x)
-    return np.array([w @ pushed(f, x, e, mode) for e in np.eye(N)])
+        return run(grad)(lambda x: f(x) @ w, mode=mode)(x)
+    return np.array([w @ pushed(run, f, x, e, mode) for e in np.eye(N)])
 
 
 MODES = ["forward", "second_order", "taylor", *REVERSE]
@@ -81,28 +84,28 @@ def close(a, b):
 @quick
 @given(programs, programs, vectors, vectors)
 @every_mode
-def test_chain_rule(mode, first, second, x, v):
+def test_chain_rule(run, mode, first, second, x, v):
     f, g = program(first), program(second)
-    close(pushed(lambda x: g(f(x)), x, v, mode), pushed(g, f(x), pushed(f, x, v, mode), mode))
-    close(pulled(lambda x: g(f(x)), x, v, mode), pulled(f, x, pulled(g, f(x), v, mode), mode))
+    close(pushed(run, lambda x: g(f(x)), x, v, mode), pushed(run, g, f(x), pushed(run, f, x, v, mode), mode))
+    close(pulled(run, lambda x: g(f(x)), x, v, mode), pulled(run, f, x, pulled(run, g, f(x), v, mode), mode))
 
 
 @quick
 @given(programs, vectors, vectors, vectors, numbers)
 @every_mode
-def test_derivatives_are_linear_in_the_direction(mode, names, x, v, w, c):
+def test_derivatives_are_linear_in_the_direction(run, mode, names, x, v, w, c):
     f = program(names)
-    close(pushed(f, x, v + c * w, mode), pushed(f, x, v, mode) + c * pushed(f, x, w, mode))
-    close(pulled(f, x, v + c * w, mode), pulled(f, x, v, mode) + c * pulled(f, x, w, mode))
+    close(pushed(run, f, x, v + c * w, mode), pushed(run, f, x, v, mode) + c * pushed(run, f, x, w, mode))
+    close(pulled(run, f, x, v + c * w, mode), pulled(run, f, x, v, mode) + c * pulled(run, f, x, w, mode))
 
 
 @quick
 @given(programs, vectors, vectors, vectors)
 @pytest.mark.parametrize("mode", REVERSE)
-def test_the_reverse_derivative_is_the_transpose_of_the_forward_one(mode, names, x, v, w):
+def test_the_reverse_derivative_is_the_transpose_of_the_forward_one(run, mode, names, x, v, w):
     f = program(names)
-    close(w @ pushed(f, x, v, "forward"), pulled(f, x, w, mode) @ v)
-    close(w @ jacobian(f)(x) @ v, pulled(f, x, w, mode) @ v)
+    close(w @ pushed(run, f, x, v, "forward"), pulled(run, f, x, w, mode) @ v)
+    close(w @ run(jacobian)(f)(x) @ v, pulled(run, f, x, w, mode) @ v)
 
 
 @quick
@@ -115,37 +118,36 @@ def test_vjp_may_be_pulled_many_times_and_is_linear(names, x, w):
 @settings(max_examples=8, deadline=None)
 @given(programs, vectors, vectors)
 @every_mode
-def test_second_derivatives_are_symmetric(mode, names, x, w):
+def test_second_derivatives_are_symmetric(run, mode, names, x, w):
     f = program(names)
-    by_mode = jacobian(lambda x: pulled(f, x, w, mode))(x)
+    by_mode = run(jacobian)(lambda x: pulled(run, f, x, w, mode))(x)
     close(by_mode, by_mode.T)
-    close(by_mode, hessian(lambda x: f(x) @ w)(x))
+    close(by_mode, run(hessian)(lambda x: f(x) @ w)(x))
 
 
 @quick
 @given(programs, vectors, vectors)
 @every_mode
-def test_checkpoints_change_nothing(mode, names, x, v):
+def test_checkpoints_change_nothing(run, mode, names, x, v):
     f, marked = program(names), program(names, marked=True)
     nested = lambda x: checkpoint(lambda y: checkpoint(marked, y), x)  # noqa: E731
     for g in (marked, nested):
-        close(pulled(g, x, v, mode), pulled(f, x, v, mode))
+        close(pulled(run, g, x, v, mode), pulled(run, f, x, v, mode))
 
 
-@pytest.mark.eager  # and compiled by itself
 @settings(max_examples=3, deadline=None)
 @given(programs, vectors, vectors)
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("mode", ["forward", "taped", "continuation", "delta", "checkpointed"])
 def test_staging_changes_nothing(mode, backend, names, x, v):
     f = program(names, marked=mode == "checkpointed")
-    compiled = effgrad.compile(lambda x, v: pulled(f, x, v, mode), backend=backend)
+    compiled = effgrad.compile(lambda x, v: pulled(eagerly, f, x, v, mode), backend=backend)
     for point in (x, x + 0.25, -x):
-        close(compiled(point, v), pulled(f, point, v, mode))
+        close(compiled(point, v), pulled(eagerly, f, point, v, mode))
 
 
-def derivative(f):
-    return lambda x: jvp(f, (x,), (1.0,))[1]
+def derivative(run, f):
+    return lambda x: run(jvp)(f, (x,), (1.0,))[1]
 
 
 def shifted(u):
@@ -155,7 +157,6 @@ def shifted(u):
 SCALAR = [np.sin, np.exp, lambda x: x * x * x, lambda x: x / (1 + x * x), lambda x: np.tanh(x) * x, lambda x: x + 0.5]
 
 
-@pytest.mark.eager  # a function is no result of what is compiled
 @quick
 @given(st.lists(st.sampled_from(SCALAR), min_size=1, max_size=4), numbers)
 def test_the_derivative_of_the_shift_is_the_derivative(parts, x):
@@ -166,6 +167,6 @@ def test_the_derivative_of_the_shift_is_the_derivative(parts, x):
             x = part(x)
         return x
 
-    d = derivative(shifted)(0.0)
-    close(d(f)(x), derivative(f)(x))
-    close(d(d(f))(x), derivative(derivative(f))(x))
+    d = derivative(eagerly, shifted)(0.0)
+    close(d(f)(x), derivative(eagerly, f)(x))
+    close(d(d(f))(x), derivative(eagerly, derivative(eagerly, f))(x))

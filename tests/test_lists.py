@@ -5,6 +5,8 @@ import pytest
 
 from effgrad import check_grad, grad
 
+BACKEND = "numpy"  # of the compiled runs
+
 OF_LISTS = [
     *((np, name) for name in (
         "sum", "mean", "prod", "max", "min", "std", "var", "median", "sort", "argmax", "argmin", "cumsum", "diff",
@@ -50,14 +52,14 @@ CALLS = {
 
 
 @pytest.mark.parametrize("owner, name", OF_LISTS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_function_of_a_list_of_traced_numbers(owner, name):
+def test_a_function_of_a_list_of_traced_numbers(run, owner, name):
     def f(x):
         function = getattr(owner, name)
         numbers = [x[0], x[1], x[2]]
         return np.sum(np.sin(CALLS[name](function, numbers) if name in CALLS else function(numbers)))
 
     check_grad(f, X)
-    check_grad(lambda x: np.sum(grad(f)(x) * np.cos(X)), X, tolerance=1e-5)
+    check_grad(lambda x: np.sum(run(grad)(f)(x) * np.cos(X)), X, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("rows", [tuple, list])
@@ -68,10 +70,10 @@ def test_nested_lists_and_lists_of_arrays(rows):
 
 
 @pytest.mark.parametrize("condition", [[True, False, True], (0, 1, 1), np.array([1, 0, 0])])
-def test_a_condition_may_be_a_list(condition):
+def test_a_condition_may_be_a_list(run, condition):
     """Compared with 0 as a list it was true everywhere: the derivative was that of the branch not taken."""
     np.testing.assert_array_equal(
-        grad(lambda x: np.sum(np.where(condition, x, x**2)))(X), np.where(condition, 1.0, 2 * X)
+        run(grad)(lambda x: np.sum(np.where(condition, x, x**2)))(X), np.where(condition, 1.0, 2 * X)
     )
 
 
@@ -90,8 +92,8 @@ OPERANDS = {
 
 
 @pytest.mark.parametrize("name", OPERANDS)
-def test_a_list_is_an_operand_of_an_array(name):
+def test_a_list_is_an_operand_of_an_array(run, name):
     f, x, h = OPERANDS[name], np.array([1.1, 2.3, 0.7]), 1e-6
     differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(3)]
-    for gradient in (grad(f), grad(f, mode="continuation")):
+    for gradient in (run(grad)(f), run(grad)(f, mode="continuation")):
         np.testing.assert_allclose(gradient(x), differences, rtol=1e-7)

@@ -45,7 +45,6 @@ def laid_as(x, values):
     return result
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("order", "CFAK")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_elements_are_read_as_numpy_reads_them(layout, order):
@@ -75,7 +74,6 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_sums_and_products_are_rounded_as_numpys(name):
     f = PRODUCTS[name]

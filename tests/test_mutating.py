@@ -9,7 +9,6 @@ import pytest
 EAGER = ["forward", "reverse", "delta", "checkpoint"]
 
 
-@pytest.mark.eager
 @pytest.mark.parametrize("chunk", range(5))
 def test_random_programs_with_views_and_writes(chunk):
     """`python -m benchmarks.fuzz_writes` runs more of them."""

@@ -109,7 +109,6 @@ POLAR = {
 FORMS = {**(ROTATIONS if rotation.NAMES else {}), **SCATTERED, **OLD_TRANSFORMS, **POLAR}
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FORMS)
 def test_form(name):

@@ -97,7 +97,6 @@ def test_the_formulas_are_those_of_differences(row):
     np.testing.assert_allclose(np.array(found, float), wanted, atol=2e-3)
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("row", ["norm squared", "norm", "hypot squared", "abs of one", "square of a positive part"])
 def test_hessians_at_a_singular_point(row):
@@ -112,7 +111,6 @@ STAYS_NAN = "fourth power of a 4-norm"
 
 
 @pytest.mark.sweep
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("row", TABLE)
 def test_second_derivatives_at_a_singular_point(row):
@@ -126,7 +124,6 @@ def test_second_derivatives_at_a_singular_point(row):
         assert_near(twice(f), DIRECTION @ wanted @ DIRECTION)
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("row", ["norm squared", "root of x @ x", "abs"])
 def test_gradients_at_a_singular_point(row):
@@ -141,7 +138,6 @@ def test_gradients_at_a_singular_point(row):
     assert_near(compile(grad(f))(ZERO), 0.0)
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_sides_that_cancel_but_for_rounding():
     """SciPy's test function Ursem04 at its optimum, a cone: the cosine of pi / 2 is 6e-17."""
@@ -190,7 +186,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("row", PAIRS)
 def test_distances_of_pairs(row):
@@ -202,7 +197,6 @@ def test_distances_of_pairs(row):
 
 
 @pytest.mark.sweep
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("row", PAIRS)
 def test_second_derivatives_of_distances_of_pairs(row):

@@ -25,7 +25,6 @@ X = np.random.default_rng(3).uniform(0.2, 1.4, (3, 4))
 A, V = np.arange(9.0).reshape(3, 3), np.array([1.0, -2.0, 3.5])
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("row", numpy_cases.CASES)
 def test_each_function_gives_numpys_value(row):
@@ -51,7 +50,6 @@ def strides(array):
     return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("run", ["forward", "reverse", "checkpoint", pytest.param("compiled", marks=pytest.mark.sweep)])
 def test_values_are_those_of_a_plain_run(run):
@@ -82,7 +80,6 @@ def test_errors_are_those_of_a_plain_run(run):
             RUNS[run](f, X.copy())
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore")
 def test_random_programs_have_numpys_value():
     """To the bit and in dtype, in several layouts; compiled to NumPy's calls or to machine code, but for rounding."""
@@ -128,7 +125,6 @@ SINGLE = {
 }
 
 
-@pytest.mark.eager
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("row", SINGLE)
 def test_values_and_derivatives_of_single_calls(row):

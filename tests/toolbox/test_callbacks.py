@@ -23,7 +23,6 @@ from effgrad import (
 )
 from effgrad.stage import paths
 
-pytestmark = pytest.mark.eager
 A = np.array([2.0, 1.3, 0.7, 3.1])
 
 

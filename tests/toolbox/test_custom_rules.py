@@ -34,7 +34,6 @@ from effgrad import (
 )
 from effgrad.modes import REVERSE
 
-pytestmark = pytest.mark.eager
 LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
 LIBRARY.erf.restype, LIBRARY.erf.argtypes = ctypes.c_double, [ctypes.c_double]
 

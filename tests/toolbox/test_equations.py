@@ -24,7 +24,6 @@ from effgrad import (
 from effgrad.modes import REVERSE, Forward
 from effgrad.toolbox import slopes
 
-pytestmark = pytest.mark.eager
 TIGHT = {"rtol": 1e-12, "atol": 1e-13, "method": "DOP853"}
 METHODS = ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"]
 

@@ -17,7 +17,6 @@ from effgrad.modes.second_order import SecondOrder
 from effgrad.modes.taylor import Taylor
 from effgrad.toolbox import implicit
 
-pytestmark = pytest.mark.eager
 P = np.array([0.3, 0.4])
 T = np.linspace(0, 3, 12)
 Y = 2 * np.exp(-0.7 * T) + 0.1 * np.sin(9 * T)

@@ -10,8 +10,6 @@ import scipy.stats as ss
 from effgrad import NoRule, NotBatched, NotDifferentiable, checkpoint, compile, grad, jacobian, jvp, stochastic, vmap
 from effgrad.modes import REVERSE
 
-pytestmark = pytest.mark.eager
-
 
 def drawn(name, *parameters, size=None):
     return getattr(np.random.default_rng(3), name)(*parameters, size=size)

@@ -13,8 +13,6 @@ import scipy.special
 
 from effgrad import compile, grad, hessian, implicit, jacobian, stochastic, value_and_grad, vmap
 
-pytestmark = pytest.mark.eager
-
 
 def energy(w, x=2.0, *, scale=1.0):
     """The energy of a chain."""

@@ -1,0 +1,34 @@
+"""Ways to run a derivative: a test that takes `run` calls `run(grad)(f)(x)`, and is run each way.
+
+`run` is a fixture (`conftest.py`): the derivative itself, and, in a module that names a `BACKEND`, a compiled one.
+"""
+
+import effgrad
+
+# The functions that are given the point too: `jvp(f, primals, tangents)`.
+CALLS = {effgrad.jvp, effgrad.hvp, effgrad.second_order, effgrad.taylor}
+
+
+def eagerly(derivative):
+    """The derivative itself."""
+    return derivative
+
+
+def compiled(backend):
+    """How to compile what a derivative returns, or, where it is given the point, the call."""
+
+    def run(derivative):
+        if derivative not in CALLS:
+            return lambda f, *args, **options: second_call(derivative(f, *args, **options))
+        return lambda f, *args, **options: second_call(lambda *inputs: derivative(f, *inputs, **options))(*args)
+
+    def second_call(f):
+        program = effgrad.compile(f, backend)
+
+        def called(*args, **kwargs):
+            program(*args, **kwargs)  # the path is staged, and the second call takes it
+            return program(*args, **kwargs)
+
+        return called
+
+    return run
