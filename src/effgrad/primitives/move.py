@@ -1,5 +1,6 @@
 """Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
 
+import functools
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -21,8 +22,8 @@ PLAIN = frozenset((float, np.float64, np.ndarray))
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
     total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
-    if indices[0] is ...:  # added to zero, it would lose its negative zeros
-        total[...] = pieces[0]
+    if distinct(indices[0]):  # added to zero, it would lose its negative zeros
+        total[indices[0]] = pieces[0]
         pieces, indices = pieces[1:], indices[1:]
     for index, piece in zip(indices, pieces, strict=True):
         if distinct(index):
@@ -176,31 +177,31 @@ def _ravel(a: Any, order: Any = "C") -> Any:
     return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
 
-def _permuted(function: Any) -> Any:
-    """A function that only permutes the axes: their order is what it makes of axes with their numbers as lengths."""
+@functools.lru_cache(1024, typed=True)
+def _turns(function: Any, ndim: int, args: Any, options: Any) -> Any:
+    """The index that walks axes backwards, or None, and the order of the axes, or None, of a function that does both:
+    read off what it makes of an array that is never read, each of whose axes has a length of its own."""
+    memory = np.lib.stride_tricks.as_strided(np.zeros(1), tuple(range(2, ndim + 2)), (1,) * ndim)
+    seen = function(memory, *args, **dict(options))
+    axes = [n - 2 for n in seen.shape]
+    backwards = [axis for axis, step in zip(axes, seen.strides, strict=True) if step < 0]
+    index = tuple(slice(None, None, -1 if i in backwards else None) for i in range(ndim))
+    return index if backwards else None, None if backwards and axes == sorted(axes) else axes
+
+
+def _turned(function: Any) -> Any:
+    """A function that permutes axes and walks some of them backwards."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return _transpose(a, function(np.empty(range(np.ndim(plain(a)))), *args, **kwargs).shape)
+        asked = function, np.ndim(plain(a)), args, tuple(kwargs.items())
+        try:
+            index, axes = _turns(*asked)
+        except TypeError:  # an argument is a list, or an error
+            index, axes = _turns.__wrapped__(*asked)
+        a = a if index is None else a[index]
+        return a if axes is None else _transpose(a, axes)
 
     return rule
-
-
-def _flip(m: Any, axis: Any = None) -> Any:
-    axes = range(m.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, m.ndim)
-    return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
-
-
-def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """By flips and a transposition, whose results are views with the strides of NumPy's."""
-    first, second = (int(axis) % m.ndim for axis in axes)
-    np.rot90(np.empty((1,) * m.ndim), k, axes)  # whose errors are those of the axes
-    turned = list(range(m.ndim))
-    turned[first], turned[second] = turned[second], turned[first]
-    if k % 4 == 0:
-        return m[:]
-    if k % 4 == 2:
-        return np.flip(np.flip(m, first), second)
-    return np.transpose(np.flip(m, second), turned) if k % 4 == 1 else np.flip(np.transpose(m, turned), second)
 
 
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
@@ -366,10 +367,8 @@ FUNCTIONS.update({
         np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
-FUNCTIONS.update({f: _permuted(f) for f in (np.moveaxis, np.swapaxes)})
-FUNCTIONS.update({
-    np.roll: _roll, np.rot90: _rot90, np.flip: _flip, np.array_split: _array_split,
-})  # fmt: skip
+FUNCTIONS.update({f: _turned(f) for f in (np.moveaxis, np.swapaxes, np.flip, np.rot90)})
+FUNCTIONS.update({np.roll: _roll, np.array_split: _array_split})
 CONSTANT.update({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,

@@ -1,10 +1,12 @@
 """`numpy.pad`: most modes take elements again, and have an index; the others go along one axis after the other."""
 
+import math
 from typing import Any
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import NoRule
+from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Option, Params, Value
@@ -24,14 +26,30 @@ def _pad(
 
 
 def _pad_with(array: Value, pad_width: Any, value: Value) -> Value:
-    numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
-    places, dtype = np.pad(numbers, pad_width, constant_values=-1), np.result_type(plain(array))
+    shape, dtype = shape_of(array), np.result_type(plain(array))
+    np.pad(np.empty((1,) * len(shape), bool), pad_width)  # whose errors are those of the widths
+    widths = _widths(pad_width, len(shape))
+    place = tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths, strict=True))
+    size = tuple(before + n + after for n, (before, after) in zip(shape, widths, strict=True))
+    padded = move.scatter_add(array, shape=size, indices=(place,))
+    if type(value) is float and value == 0 and math.copysign(1, value) > 0:
+        return padded
     if np.ndim(plain(value)):
         if isinstance(value, Tracer) or any(isinstance(v, Tracer) for v in np.ravel(value)):
             raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
         value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
     value = value.astype(dtype) if isinstance(value, Tracer) else np.asarray(value, dtype)
-    return np.where(places < 0, value, np.ravel(array)[np.maximum(places, 0)] if numbers.size else value)
+    inside = np.zeros(size, bool)
+    inside[place] = True
+    return np.where(inside, padded, value)
+
+
+def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """The numbers of elements before and after each axis."""
+    if type(pad_width) is dict:
+        each: list[Any] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
+        pad_width = [np.broadcast_to(width, 2) for width in each]
+    return [(int(before), int(after)) for before, after in np.broadcast_to(pad_width, (ndim, 2))]
 
 
 # The options of the modes that have no index of elements.
@@ -47,20 +65,17 @@ def _pad_by_axes(array: Value, pad_width: Any, mode: Option, **options: Option) 
     if mode not in PADS:
         raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")
     ndim, statistic = np.ndim(plain(array)), STATISTICS.get(mode)
-    if type(pad_width) is dict:
-        each: list[Value] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
-        pad_width = [np.broadcast_to(width, 2) for width in each]
-    for axis, (before, after) in enumerate(np.broadcast_to(pad_width, (ndim, 2))):
+    for axis, (before, after) in enumerate(_widths(pad_width, ndim)):
         own = {name: _of_axis(value, axis, ndim) for name, value in options.items()}
         lines = np.moveaxis(array, axis, 0)
         if statistic:
             count = shape_of(lines)[0]
             first, last = (count if n is None else min(int(n), count) for n in own.get("stat_length", (None, None)))
             ends = [(lines[:first], before), (lines[count - last :], after)]
-            low, high = (np.stack([statistic(part, axis=0)] * int(n)) if n else part[:0] for part, n in ends)
+            low, high = (np.stack([statistic(part, axis=0)] * n) if n else part[:0] for part, n in ends)
             lines = np.concatenate([low, lines, high])
         else:
-            lines = _pad_linearly(lines, (int(before), int(after)), mode, own)
+            lines = _pad_linearly(lines, (before, after), mode, own)
         array = np.moveaxis(lines, 0, axis)
     return array
 
