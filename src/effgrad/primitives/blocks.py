@@ -12,7 +12,7 @@ import scipy.sparse
 
 from effgrad.arrays.value import Tracer, plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.index_map import numbered
+from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.move import scatter_add
 from effgrad.vocabulary import Cotangent, Function, Shape, Tangent, Value
 
@@ -87,8 +87,7 @@ class LocalBlocks:
         return _scattered(values, np.arange(len(places)), places, (len(places), size), np.shape(self.result))
 
     def _places(self, index: int) -> Value:
-        primal = self.primals[index]
-        return np.broadcast_to(np.arange(np.size(primal)).reshape(np.shape(primal)), np.shape(self.result)).ravel()
+        return broadcast_numbers(np.shape(self.primals[index]), np.shape(self.result))
 
     def curvature(self) -> Iterator[tuple[int, int, Value]]:
         """Triples of two names and the second derivatives of the result with respect to them, times the cotangent.

@@ -47,6 +47,11 @@ def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> li
     return arrays
 
 
+def broadcast_numbers(shape: Shape, into: Shape) -> Value:
+    """For each element of an array broadcast to a shape, the number of the element that it repeats, from 0 on."""
+    return np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), into).ravel()
+
+
 def join(
     places: Function, function: Function, name: str, counterpart: Function | None = None, *, adds: bool = False
 ) -> Primitive:

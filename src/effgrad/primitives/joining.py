@@ -6,6 +6,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, plain
 from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
+from effgrad.primitives.index_map import numbered
 from effgrad.vocabulary import DTypeLike, Option, Shape, Value
 
 
@@ -23,7 +24,7 @@ def _append(arr: Value, values: Value, axis: int | None = None) -> Value:
 
 
 def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
-    """NumPy places the numbers of the old elements, and negative numbers for the new ones; the elements follow them."""
+    """NumPy places the numbers of the elements, and the elements follow them."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
     dtype = np.result_type(plain(arr))
@@ -31,11 +32,8 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
         np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
         values = np.real(values)
     values = values.astype(dtype) if isinstance(values, Tracer) else np.asarray(values, dtype)
-    old = np.arange(np.size(plain(arr))).reshape(shape_of(arr))
-    fresh = -1 - np.arange(np.size(plain(values))).reshape(shape_of(values))
-    places = np.insert(old, obj, fresh, axis)
-    everything = np.concatenate([np.ravel(arr), np.ravel(values)])
-    return everything[np.where(places < 0, old.size - 1 - places, places)]
+    old, new = numbered([shape_of(arr), shape_of(values)])
+    return np.concatenate([np.ravel(arr), np.ravel(values)])[np.insert(old, obj, new, axis) - 1]
 
 
 def _kron(a: Value, b: Value) -> Value:

@@ -24,16 +24,14 @@ def shapes(node: Node, add: Add) -> Any:
     return node
 
 
-def _reshape(node: Node, add: Add) -> Any:
+def _shaped(node: Node, add: Add) -> Any:
+    """The last of several reshapes, or broadcasts, unless nothing is left to do."""
     (a,) = node.args
-    if type(a) is not Node:
-        return None
-    while a.primitive is node.primitive and type(a.args[0]) is Node:
-        a = a.args[0]
-    if a.shape == node.shape:
+    while type(a) is Node and a.primitive is node.primitive:
+        (a,) = a.args
+    if shape_of(a) == node.shape:
         return a
-    shape = node.params["shape"]
-    done = a is node.args[0] and type(shape) is tuple and shape == node.shape
+    done = a is node.args[0] and type(node.params["shape"]) is tuple and node.params["shape"] == node.shape
     return None if done else node.changed(args=(a,), params={"shape": node.shape})
 
 
@@ -48,13 +46,6 @@ def _transpose(node: Node, add: Add) -> Any:
         return a
     done = a is node.args[0] and node.params["axes"] == axes
     return None if done else node.changed(args=(a,), params={"axes": axes})
-
-
-def _broadcast_to(node: Node, add: Add) -> Any:
-    (a,) = node.args
-    if is_broadcast(a):
-        return node.changed(args=a.args)
-    return a
 
 
 def _sum(node: Node, add: Add) -> Any:
@@ -108,7 +99,7 @@ def _gathered(node: Node, add: Add) -> Any:
 
 
 SHAPES: dict[str, Rule] = {
-    "reshape": _reshape, "transpose": _transpose, "broadcast_to": _broadcast_to, "sum": _sum,
+    "reshape": _shaped, "transpose": _transpose, "broadcast_to": _shaped, "sum": _sum,
     "scatter_add": _scatter_add,
 }  # fmt: skip
 

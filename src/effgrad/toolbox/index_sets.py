@@ -18,7 +18,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_value import product as sparse_product
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import product
-from effgrad.primitives.index_map import numbered
+from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.primitive import Primitive
 
 Value: TypeAlias = Any
@@ -80,7 +80,7 @@ def dependence(operation: Operation) -> Sets:
 def _elementwise(operation: Operation, shapes: list[tuple[int, ...]], shape: tuple[int, ...]) -> Sets:
     primitive, sets = operation.primitive, operation.shadows
     parts = [
-        _rows(own, np.where(_chosen(operation, i), _spread(shapes[i], shape), -1))
+        _rows(own, np.where(_chosen(operation, i), broadcast_numbers(shapes[i], shape), -1))
         for i, own in enumerate(sets)
         if own is not None and (not primitive.partials or primitive.partials[i] is not None)
     ]
@@ -95,10 +95,6 @@ def _chosen(operation: Operation, index: int) -> Value:
     if any(isinstance(primals[place - 1], Tracer) for place in primitive.read[index]):
         return True
     return np.ravel(np.broadcast_to(primitive.partials[index](result, *primals) != 0, np.shape(result)))
-
-
-def _spread(shape: tuple[int, ...], into: tuple[int, ...]) -> Value:
-    return np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), into).ravel()
 
 
 def _rows(sets: Sets, rows: Value) -> Sets:

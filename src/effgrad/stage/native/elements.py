@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.index_map import numbered
+from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import matmul
 from effgrad.stage.native.kernels import MOVES
@@ -48,7 +48,7 @@ class Elements:
         if not (supported(node) or name in MOVES):
             raise Unsuited
         pairs = zip(node.args, args, strict=True)
-        places = [(arg, part, np.broadcast_to(_numbered(arg), node.shape).ravel()) for arg, part in pairs]
+        places = [(arg, part, broadcast_numbers(shape_of(arg), node.shape)) for arg, part in pairs]
         result = []
         for i in range(node.size):
             known = {id(arg): part[place[i]] for arg, part, place in places}
@@ -76,8 +76,8 @@ class Elements:
         _, indices = node.primitive.places([shape_of(a) for a in node.args], **node.params)
         for part, arg, index in zip(args, node.args, indices, strict=True):
             places = np.arange(node.size).reshape(node.shape)[index]
-            given = np.broadcast_to(_numbered(arg), np.shape(places))
-            for place, number in zip(np.ravel(places), np.ravel(given), strict=True):
+            given = broadcast_numbers(shape_of(arg), np.shape(places))
+            for place, number in zip(np.ravel(places), given, strict=True):
                 total[place] = self.combined("add", kind, total[place], self.typed(part[number], arg, kind))
         return total
 
