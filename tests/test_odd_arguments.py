@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.special
+import scipy.stats
 
 from effgrad import NoRule, check_grad, grad, value_and_grad
 
@@ -126,3 +129,41 @@ def test_calls_by_name_and_rare_forms_have_the_value_and_derivatives_of_numpy(ru
 def test_axes_that_do_not_fit_are_rejected_by_tensordot(run):
     with pytest.raises(ValueError, match="shape-mismatch"):
         run(grad)(lambda x: np.sum(np.tensordot(x, np.ones(3), axes=1)))(np.ones(2))
+
+
+REJECTED = {
+    "order of a ufunc": lambda x: np.add(x, x, order=1),
+    "casting of a ufunc": lambda x: np.add(x, x, casting="any"),
+    "dtype of a ufunc": lambda x: np.sin(x, dtype=int),
+    "text from a sum": lambda x: np.add(x, x, dtype="U5"),
+    "unsafe cast": lambda x: np.add(x, x, dtype="f4", casting="no"),
+    "order of a copy": lambda x: np.copy(x, order="Z"),
+    "cast that loses digits": lambda x: x.astype(np.float32, casting="safe"),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_numpy_rejects_is_rejected_with_its_error(name):
+    with pytest.raises((TypeError, ValueError)) as expected:
+        REJECTED[name](KNOWN)
+    with pytest.raises(expected.type) as found:
+        grad(lambda x: np.sum(REJECTED[name](x)))(KNOWN)
+    assert str(found.value).partition(":")[0] == str(expected.value).partition(":")[0]
+
+
+def test_a_filter_of_nothing_is_nothing():
+    nothing = np.zeros((0, 4))
+    assert grad(lambda x: np.sum(scipy.ndimage.minimum_filter1d(x, 3, axis=0)))(nothing).shape == (0, 4)
+    assert grad(lambda x: np.sum(scipy.ndimage.uniform_filter1d(x, 3, axis=0)))(nothing).shape == (0, 4)
+    assert grad(lambda q: np.sum(scipy.stats.vonmises_line.ppf(q, 0.7)))(nothing).shape == (0, 4)
+
+
+def test_arguments_go_by_the_names_of_the_library():
+    assert grad(lambda n: scipy.special.perm(N=n, k=2))(5.0) == pytest.approx(9.0)
+    assert grad(lambda n: scipy.special.comb(N=n, k=2))(5.0) == pytest.approx(4.5)
+    np.testing.assert_array_equal(grad(lambda x: np.sum(np.asarray(a=x) ** 2))(KNOWN), 2 * KNOWN)
+
+
+def test_what_a_definition_cannot_take_is_refused_by_name():
+    with pytest.raises(NoRule, match="called like this has no derivative rule"):
+        grad(lambda loc: scipy.stats.powernorm.entropy([1.5, 2.5], loc=loc)[0])(0.7)

@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
+from differences import directional
 
 from effgrad import NoRule, grad, jvp, kinks, stage
 from effgrad.arrays.value import UFUNCS
@@ -412,3 +413,31 @@ def test_every_ufunc_of_scipy_has_a_rule_or_refuses(run):
     for function in ufuncs - set(UFUNCS) - {sp.round, sp.gammasgn}:
         with pytest.raises(NoRule):
             run(grad)(lambda x, function=function: function(*[x] * function.nin))(0.5)
+
+
+# Functions that SciPy computes for whole orders or counts, cutting them off after the point.
+WHOLE = {
+    "expn": (2.6, None), "yn": (1.7, None), "kn": (2.9, None), "bdtr": (1.6, 4.8, None), "bdtrc": (1.6, 4.8, None),
+    "bdtri": (1.6, 4.8, None), "nbdtr": (1.6, 2.8, None), "nbdtrc": (1.6, 2.8, None), "nbdtri": (1.6, 2.8, None),
+    "pdtr": (1.6, None), "pdtrc": (1.6, None), "pdtri": (2.6, None),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WHOLE)
+def test_an_order_with_a_fraction_is_cut_off_as_in_scipy(name):
+    *orders, _ = WHOLE[name]
+    f = lambda x: getattr(sp, name)(*orders, x)  # noqa: E731
+    expected, error = directional(f, 0.37, 1.0)
+    assert error < 1e-7
+    for found in (jvp(f, (0.37,), (1.0,))[1], grad(f)(0.37), grad(f)(np.float64(0.37))):
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["elliprf", "elliprc", "elliprd", "elliprj", "elliprg"])
+def test_carlsons_integrals_have_scipys_value_to_the_bit(name):
+    function, rng = getattr(sp, name), np.random.default_rng(2)
+    others = rng.uniform(0.1, 2.0, (function.nin - 1, 40))
+    f = lambda x: function(x, *others)  # noqa: E731
+    x = rng.uniform(0.1, 2.0, 40)
+    np.testing.assert_array_equal(jvp(f, (x,), (x,))[0], f(x))

@@ -1,6 +1,7 @@
 """A program's calls reach their rules however the program came to its functions, and nothing outside is touched."""
 
 import asyncio
+import builtins
 import pickle
 import subprocess
 import sys
@@ -266,3 +267,28 @@ def test_an_array_of_several_elements_is_no_number():
     np.testing.assert_array_equal(grad(number_of_an_array)(x), 2 * x)
     np.testing.assert_array_equal(compile(grad(number_of_an_array))(x), 2 * x)
     np.testing.assert_array_equal(grad(lambda x: np.sum(np.float64([x[0] * x[1], x[0]])))(x), [3.0, 1.0])
+
+
+WITHOUT_SOURCE = """
+import numpy as np, scipy.special
+
+def flat(y):
+    return np.ravel(y) if isinstance(y, np.ndarray) else y
+
+def total(f):
+    def inner(x):
+        return np.sum(flat(f(x)))
+    return inner
+"""
+
+
+def test_code_without_source_reads_the_functions_that_it_closes_over():
+    names = {"__name__": "__main__", "__builtins__": builtins}
+    exec(WITHOUT_SOURCE, names)
+    f = names["total"](lambda x: scipy.special.logsumexp(np.stack([0 * x, x]), axis=0))
+    x = np.array([0.2, 0.3])
+    expected = 1 / (1 + np.exp(-x))
+    np.testing.assert_allclose(grad(f)(x), expected)
+    # A function of a function: what is read once is not read again.
+    along = names["total"](lambda x: jvp(f, (x,), (x,))[1])
+    np.testing.assert_allclose(grad(along)(x), expected + x * expected * (1 - expected))

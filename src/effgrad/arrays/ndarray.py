@@ -122,8 +122,11 @@ class ArrayMethods(Protocols):
     def __contains__(self, value: Value) -> bool:
         return bool(np.any(plain(self) == plain(value)))
 
-    def copy(self, order: str = "C") -> "Tracer":
+    def copy(self, order: Any = "C") -> "Tracer":
         """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        if order not in ("C", "F", "A", "K"):
+            np.empty(0).copy(order)  # NumPy's error, if it has one
+            order = str(order).upper()
         result = self.__copy__()
         if not self.ndim or (order != "F" and contiguous(result)):
             return result
@@ -178,7 +181,9 @@ class ArrayMethods(Protocols):
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
 
-    def astype(self, dtype: DTypeLike, *, copy: bool = True, **_: Option) -> Value:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True, **options: Option) -> Value:
+        if options:
+            np.empty(0, self.dtype).astype(dtype, **options)  # NumPy's error about casting, if it has one
         if not copy and self.dtype == dtype:
             return self
         dtype = np.dtype(dtype)

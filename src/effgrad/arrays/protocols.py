@@ -4,7 +4,6 @@ NumPy asks a value what its functions do with it; the answers are in the tables 
 would make a plain number of a traced one is an error that says what to write instead.
 """
 
-import contextlib
 import functools
 import inspect
 import operator
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.reach import by_position
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
@@ -74,7 +74,7 @@ class Protocols(Tracer):
             try:
                 return laid_out_as_numpy(rule(*args, **kwargs), function, args, kwargs)
             except TypeError as error:
-                args, kwargs = _by_position(function, rule, args, kwargs, error)
+                args, kwargs = by_position(function, rule, args, kwargs, error)
             return rule(*args, **kwargs)
         if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
@@ -263,24 +263,6 @@ def no_rule(function: Function) -> NoRule:
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 
 
-def _by_position(function: Function, rule: Function, args: Sequence[Value], kwargs: Params, error: TypeError) -> Value:
-    """Arguments given by the library's names at their places, for a rule that has other names.
-
-    Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
-    """
-    known = inspect.signature(rule)
-    try:
-        known.bind(*args, **kwargs)
-    except TypeError as unexpected:
-        with contextlib.suppress(TypeError, ValueError):
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            known.bind(*bound.args, **bound.kwargs)
-            return bound.args, bound.kwargs
-        name = f"{function.__module__}.{function.__name__}"
-        raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
-    raise error
-
-
 def _as_numpys(inputs: Sequence[Value]) -> Value:
     """Python's numbers as those of NumPy: where these divide by zero or overflow, they give infinities, no errors."""
     if not all(type(example(x)) in _PYTHONS for x in inputs):
@@ -309,7 +291,9 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Any,
     """Return the result of a ufunc called with `where=`, `dtype=`, `axis=`, or to be put into a target."""
     if ufunc not in UFUNCS and ufunc not in CONSTANT:
         raise no_rule(ufunc)
-    where, dtype = options.pop("where", True), options.pop("dtype", None)
+    where = options.pop("where", True)
+    _refuse_as_numpy(ufunc, inputs, options)
+    dtype = options.pop("dtype", None)
     options = {key: value for key, value in options.items() if key not in ("casting", "order", "subok")}
     if ufunc is np.vecdot and "axis" in options:
         axis = options.pop("axis")
@@ -321,6 +305,12 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Any,
     result = ufunc(*inputs)
     # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
+
+
+def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) -> None:
+    """Raise NumPy's error where it rejects how a ufunc is called, for elements of the arguments."""
+    if options and ufunc.signature is None:
+        ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
 
 
 def _written(target: Value, result: Value, function: Function) -> Value:

@@ -4,13 +4,17 @@ NumPy's protocols do not ask traced values there. In a program of the user's the
 (`effgrad.program`); a rule asks for them by its import, `from effgrad.arrays.reach import np`.
 """
 
+import contextlib
+import inspect
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from effgrad.arrays.value import Tracer, nested, outline, traced_inside
-from effgrad.vocabulary import DTypeLike, Function, Option, Shape, Value
+from effgrad.errors import NoRule
+from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,10 +64,34 @@ def when_traced(original: Any, rule: Function) -> Function:
 
     def dispatch(*args: Value, **kwargs: Option) -> Value:
         if traced_inside(args) or (kwargs and traced_inside(kwargs)):
+            try:
+                return rule(*args, **kwargs)
+            except TypeError as error:
+                if not kwargs:
+                    raise
+                args, kwargs = by_position(original, rule, args, kwargs, error)
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
 
     return dispatch
+
+
+def by_position(function: Function, rule: Function, args: Sequence[Value], kwargs: Params, error: TypeError) -> Value:
+    """Arguments given by the library's names at their places, for a rule that has other names.
+
+    Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
+    """
+    known = inspect.signature(rule)
+    try:
+        known.bind(*args, **kwargs)
+    except TypeError as unexpected:
+        with contextlib.suppress(TypeError, ValueError):
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            known.bind(*bound.args, **bound.kwargs)
+            return bound.args, bound.kwargs
+        name = f"{function.__module__}.{function.__name__}"
+        raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
+    raise error
 
 
 if not TYPE_CHECKING:

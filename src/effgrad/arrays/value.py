@@ -396,5 +396,5 @@ def released(value: Value) -> Value:
 
 def refusal(name: str) -> str:
     """Return the error message for a library's function that has no derivative rule."""
-    reason = REASONS.get(name) or "no rule has been written for it"
-    return f"{name} has no derivative rule: {reason}; CONTRIBUTING.md says how to add one in a few lines"
+    unwritten = "no rule has been written for it; CONTRIBUTING.md says how to add one in a few lines"
+    return f"{name} has no derivative rule: {REASONS.get(name) or unwritten}"

@@ -14,7 +14,7 @@ from typing import Any
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
-from effgrad.errors import NoRule
+from effgrad.errors import EffgradError, NoRule
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Function, Option, Value
 
@@ -30,15 +30,30 @@ def as_computed(original: Function, definition: Function) -> Function:
     @functools.wraps(definition)
     def rule(*args: Value, **kwargs: Option) -> Value:
         if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
-            derived = definition(*args, **kwargs)
+            derived = _defined(original, definition, args, kwargs)
             return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original):
             values, options = copied(values), copied(options)
         value = outside(functools.partial(original, *values, **options))
-        return with_value(definition(*args, **kwargs), value, getattr(original, "__name__", "a function"))
+        name = getattr(original, "__name__", "a function")
+        return with_value(_defined(original, definition, args, kwargs), value, name)
 
     return rule
+
+
+def _defined(original: Callable[..., Any], definition: Callable[..., Any], args: Tree, kwargs: Tree) -> Tree:
+    """The results of a definition; one that raises an error where the function does not has no rule for the call."""
+    try:
+        return definition(*args, **kwargs)
+    except EffgradError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        inspect.signature(definition).bind(*args, **kwargs)  # an error about the arguments is the caller's
+        values, options = copied(mapped(example, args)), copied(mapped(example, kwargs))
+        outside(functools.partial(original, *values, **options))
+        name = getattr(original, "__name__", "a function")
+        raise NoRule(f"{name} called like this has no derivative rule: its definition raises {error!r}") from error
 
 
 def all_as_computed(definitions: dict[Any, Any]) -> dict[Any, Any]:

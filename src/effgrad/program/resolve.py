@@ -35,7 +35,7 @@ from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
 from effgrad.program.methods import array_method
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
-from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_globals
+from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems, creating
 
 KNOWN = Known()
@@ -119,10 +119,11 @@ def of_a_dataclass(start: FunctionType) -> Any:
 
 
 def linked(f: FunctionType) -> FunctionType:
-    """A function without source: its code as it is, and what its global names stand for with its rules."""
-    if stores_globals(f.__code__):
+    """A function without source: its code as it is, its global names with their rules, what it closes over read."""
+    if type(f.__globals__) is Linked or stores_globals(f.__code__):
         return f
-    return like(f, FunctionType(f.__code__, Linked(f.__globals__, link), f.__name__, f.__defaults__, f.__closure__))
+    closure = f.__closure__ if stores_cells(f.__code__) else closed_again(f).__closure__
+    return like(f, FunctionType(f.__code__, Linked(f.__globals__, link), f.__name__, f.__defaults__, closure))
 
 
 def link(value: Any) -> Any:
@@ -213,7 +214,7 @@ def ufunc_method(f: Any) -> Any:
 
 
 def closed_again(f: Any) -> Any:
-    """A function of effgrad's that closes over the user's, with these read."""
+    """A function that closes over the user's, with these read."""
     cells = f.__closure__ or ()
     if not any(is_users(_content(cell)) for cell in cells):
         return f
@@ -289,6 +290,7 @@ def given(f: Any, what: Callable[[Any], Any]) -> Any:
     def called(*args: Any, **kwargs: Any) -> Any:
         return f(*map(what, args), **{key: what(value) for key, value in kwargs.items()})
 
+    called.__name__ = getattr(f, "__name__", "a function")  # for errors
     return called
 
 

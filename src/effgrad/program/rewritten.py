@@ -222,4 +222,10 @@ def stores_globals(code: CodeType) -> bool:
     return any(instruction.opname == "STORE_GLOBAL" for instruction in dis.get_instructions(code))
 
 
+def stores_cells(code: CodeType) -> bool:
+    """Whether the code stores to variables of the functions around it."""
+    around = {(name, operation) for name in code.co_freevars for operation in ("STORE_DEREF", "DELETE_DEREF")}
+    return any((instruction.argval, instruction.opname) in around for instruction in dis.get_instructions(code))
+
+
 SOURCES = Sources()

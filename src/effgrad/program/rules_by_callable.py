@@ -15,7 +15,7 @@ from effgrad import forks
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import buffer
-from effgrad.arrays.value import FUNCTIONS, Smooth, Tracer, composed, nested, traced_inside
+from effgrad.arrays.value import FUNCTIONS, REASONS, Smooth, Tracer, composed, nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
@@ -65,6 +65,12 @@ CREATORS: frozenset[Any] = frozenset((
 LISTS = frozenset((list, tuple))
 
 
+UNREAD = (
+    "its rule is reached by calls in code that can be read; define the function in a file or a notebook's cell, not at "
+    "Python's prompt or by exec"
+)
+
+
 class Rules:
     """The rules by callable, and the modules of rules that have not been asked for."""
 
@@ -84,6 +90,7 @@ class Rules:
             if name not in vars(owner):  # of another version of the library
                 continue
             original, rule = vars(owner)[name], self.prepared(rule)
+            REASONS.setdefault(f"{owner.__name__}.{name}", UNREAD)
             if type(original) is MethodType:
                 key = id(original.__self__), original.__func__
                 self.bound_methods[key] = with_rule(original, rule)

@@ -1,5 +1,6 @@
 """The rules of NumPy's functions and classes that make arrays and never ask traced values."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,14 @@ from effgrad.vocabulary import Function, Option, Shape, Value
 
 
 def _vectorized(self: Any, *args: Value, **kwargs: Option) -> Value:
+    """A vectorised function; of no elements, NumPy's empty array of the dtype that it was made for, or its error."""
+    if self.signature is None and not self.excluded and any(0 in np.shape(plain(a)) for a in (*args, *kwargs.values())):
+        numpys: Any = np.vectorize
+        return numpys._call_as_normal(self, *map(plain, args), **{key: plain(a) for key, a in kwargs.items()})
+    return _by_elements(self, *args, **kwargs)
+
+
+def _by_elements(self: Any, *args: Value, **kwargs: Option) -> Value:
     """A vectorised function, called once for each element, or with a signature for each array of its dimensions."""
     given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
     included = {key: a for key, a in given.items() if key not in self.excluded}
@@ -41,6 +50,7 @@ def _kaiser(M: int, beta: Value) -> Value:
 def _made(rule: Function) -> Callable[..., object]:
     """The rule of a function that makes arrays: of a number it makes an array without axes, which is written to."""
 
+    @functools.wraps(rule)
     def make(*args: object, **kwargs: object) -> object:
         result = rule(*args, **kwargs)
         return result if isinstance(plain(result), np.ndarray) else np.reshape(result, (1,))[0, ...]

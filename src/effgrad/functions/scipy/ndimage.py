@@ -29,6 +29,8 @@ def _correlate(
     require(output is None, "ndimage.correlate", "output=None")
     x, weights = np.asarray(input), np.asarray(weights)
     reals("ndimage.correlate", weights)
+    if 0 in shape_of(x):
+        return x * 1.0
     ndim = np.ndim(plain(x))
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     shape = [1] * ndim

@@ -41,6 +41,8 @@ def _windows(
     x = np.asarray(input)
     ndim = np.ndim(plain(x))
     footprint = np.ones(each(size, ndim), bool) if footprint is None else np.asarray(footprint, bool)
+    if 0 in shape_of(x):
+        return np.zeros((*shape_of(x), np.count_nonzero(footprint))) * np.sum(x)
     for axis, (n, shift, way) in enumerate(zip(footprint.shape, each(origin, ndim), each(mode, ndim), strict=True)):
         around = [(0, 0)] * ndim
         around[axis] = (n // 2 + shift, n - 1 - n // 2 - shift)

@@ -41,13 +41,13 @@ def _poisson_mass(k: Value, m: Value) -> Value:
 
 
 def _binomial(k: Value, n: Value, p: Value) -> Value:
-    # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p)
-    k = np.floor(plain(k))
+    # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p), with whole numbers of trials
+    k, n = np.floor(plain(k)), np.trunc(plain(n))
     return beta_density(k + 1, n - k, p)
 
 
 def _negative_binomial(k: Value, n: Value, p: Value) -> Value:
-    k = np.floor(plain(k))
+    k, n = np.trunc(plain(k)), np.trunc(plain(n))
     return beta_density(n, k + 1, p)
 
 

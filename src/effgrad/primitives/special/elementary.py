@@ -106,7 +106,7 @@ def _from_one(order: Option) -> Value:
 
 
 def _expn(y: Value, n: Value, x: Value) -> Value:
-    n = plain(n)
+    n = np.trunc(plain(n))  # as SciPy does
     return np.where(n == 0, -(1 + 1 / x) * np.exp(-x) / x, -sp.expn(order_below(n), x))
 
 

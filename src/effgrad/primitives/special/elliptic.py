@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import UFUNCS, plain
+from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.table import enter, enter_parts, sp, special
 from effgrad.vocabulary import Value
@@ -85,7 +86,9 @@ def _rg(x: Value, y: Value, z: Value) -> Value:
     return (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
 
 
-UFUNCS.update({sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj, sp.elliprg: _rg})
+UFUNCS.update(all_as_computed({
+    sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj, sp.elliprg: _rg,
+}))  # fmt: skip
 
 
 # Complete integrals, as hypergeometric functions of the parameter.
