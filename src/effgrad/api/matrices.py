@@ -90,21 +90,33 @@ def _blocks(f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: 
     if at_once and mode is None and wide:
         return _columns(f, leaves, tree)
     if mode == "forward" or (mode is None and wide) or any(map(is_complex, leaves)):
-        columns = [
-            [_column(f, primals, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
-            for k in range(len(leaves))
-        ]
-        return output_tree, [
-            [joined([c[j] for c in columns[k]], -1, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
-            for j, y in enumerate(outputs)
-        ]
+        return output_tree, _column_by_column(f, primals, leaves, tree, outputs)
     if outputs and at_once and all(type(y) is float or is_real_array(y) for y in outputs):
         return output_tree, _rows(pullback, outputs, output_tree, leaves)
+    return output_tree, _row_by_row(pullback, outputs, output_tree, leaves)
+
+
+def _column_by_column(
+    f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: Structure, outputs: list[Value]
+) -> list[list[Value]]:
+    """Return the blocks of a Jacobian, by one run of forward mode for each element of the inputs."""
+    columns = [
+        [_column(f, primals, tree, direction, is_complex(leaves[k])) for direction in directions(leaves, k)]
+        for k in range(len(leaves))
+    ]
+    return [
+        [joined([c[j] for c in columns[k]], -1, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
+        for j, y in enumerate(outputs)
+    ]
+
+
+def _row_by_row(pullback: Function, outputs: list[Value], tree: Structure, leaves: list[Value]) -> list[list[Value]]:
+    """Return the blocks of a Jacobian, by one pull for each element of the outputs."""
     rows = [
-        [_row(pullback, output_tree, seed, is_complex(outputs[j])) for seed in directions(outputs, j)]
+        [_row(pullback, tree, seed, is_complex(outputs[j])) for seed in directions(outputs, j)]
         for j in range(len(outputs))
     ]
-    return output_tree, [
+    return [
         [joined([r[k] for r in rows[j]], 0, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
         for j, y in enumerate(outputs)
     ]

@@ -13,7 +13,7 @@ members the vector mode of Griewank and Walther 2008, section 3.2.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from effgrad.arrays.layout import BASIC
 from effgrad.arrays.reach import np
@@ -105,6 +105,11 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
         return None
     if "axis" in names and primitive.push_jointly is not None:  # the arrays that are joined have an axis
         return primitive(*batch.spread(), axis=params["axis"] + (params["axis"] >= 0))
+    return primitive(*_fitting(batch, names, params, shifted), **shifted)
+
+
+def _fitting(batch: Arguments, names: Set[str], params: Params, shifted: Params) -> list[Value]:
+    """The values of a batch with the axes that shifted parameters speak of."""
     values = batch.spread() if len(batch.values) > 1 else batch.values
     if "axis" in names and len(values) == 1 and (params["axis"] is None or not batch.shapes[0]):
         values = [np.reshape(values[0], (batch.count, math.prod(batch.shapes[0])))]
@@ -115,7 +120,7 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
         values = batch.aligned(len(shifted["shape"]) - 1)
     elif "index" in names and len(values) == 2:
         values[1] = _fitted(values[1], batch.shapes[0], params["index"], batch)
-    return primitive(*values, **shifted)
+    return values
 
 
 def _fitted(value: Value, shape: Shape, index: Index, batch: Arguments) -> Value:

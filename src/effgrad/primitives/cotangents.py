@@ -173,15 +173,19 @@ def add(a: Value, b: Value) -> Value:
         if type(b) in (Scattered, Block):
             return a.plus(b)
         a, b = b, a
-    if type(b) is Block:
-        if type(a) is np.ndarray:
-            return b.onto(a)
-        if type(a) is Masked and type(a.value) is type(a.mask) is np.ndarray and a.mask.shape == b.shape:
-            return b.onto_masked(a)
+    if type(b) is Block and type(a) is np.ndarray:
+        return b.onto(a)
+    if type(b) is Block and _is_plain_masked(a, b.shape):
+        return b.onto_masked(a)
     if type(a) in FORMS and type(b) in FORMS:
         a, b = settled(a), settled(b)
         return Masked(a.value + b.value, a.mask if a.mask is b.mask else a.mask | b.mask)
     return dense(a) + dense(b)
+
+
+def _is_plain_masked(g: Cotangent, shape: Shape) -> bool:
+    """Whether a cotangent has a mask, both of them plain arrays of a shape."""
+    return type(g) is Masked and type(g.value) is type(g.mask) is np.ndarray and g.mask.shape == shape
 
 
 FORMS = frozenset((Masked, Block, Scattered))

@@ -5,6 +5,7 @@ Giles, An extended collection of matrix derivative results (2008).
 
 import math
 import string
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,14 +77,7 @@ def _einsum_of_batch(batch: Arguments, subscripts: str) -> Value:
 def _einsum(subscripts: Any, *operands: Value, optimize: Option = False, **_: Option) -> Value:
     """Any form of einsum's arguments, brought to explicit letters: an ellipsis becomes letters of its own."""
     if not isinstance(subscripts, str):
-        letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-        listed = (subscripts, *operands)
-        output = listed[-1] if len(listed) % 2 else None
-        pairs = listed[: len(listed) // 2 * 2]
-        operands = pairs[::2]
-        subscripts = ",".join("".join("..." if i is Ellipsis else letters[i] for i in s) for s in pairs[1::2])
-        if output is not None:
-            subscripts += "->" + "".join("..." if i is Ellipsis else letters[i] for i in output)
+        subscripts, operands = _in_letters(subscripts, *operands)
     operands = tuple(map(ordinary, operands))
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
@@ -92,28 +86,46 @@ def _einsum(subscripts: Any, *operands: Value, optimize: Option = False, **_: Op
         counted = inputs.replace(",", "").replace(".", "")
         output = ("..." if "..." in inputs else "") + "".join(sorted(s for s in set(counted) if counted.count(s) == 1))
     if "..." in inputs:
-        free = [s for s in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if s not in subscripts]
-        ranks = [np.ndim(plain(x)) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-        most = max(r for r, t in zip(ranks, terms, strict=True) if "..." in t)
-        batch = "".join(free[:most])
-        shape = np.broadcast_shapes(
-            *[np.shape(plain(x))[(p := t.index("...")) : p + r]
-              for t, r, x in zip(terms, ranks, operands, strict=True) if "..." in t]
-        )  # fmt: skip
-        widened = []
-        for t, r, x in zip(terms, ranks, operands, strict=True):
-            if "..." in t:
-                p = t.index("...")
-                full = np.shape(plain(x))
-                x = np.broadcast_to(x, full[:p] + shape[most - r :] + full[p + r :])
-            widened.append(x)
-        terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
-        operands, output = tuple(widened), output.replace("...", batch)
+        terms, operands, output = _without_ellipses(terms, operands, output)
     terms, operands = _without_broadcast(terms, operands)
     subscripts = ",".join(terms) + "->" + output
     result = einsum(*operands, subscripts=subscripts)
     # A diagonal or a transpose is a view.
     return result if len(operands) > 1 else view(result, operands[0], lambda x: einsum(x, subscripts=subscripts))
+
+
+def _in_letters(*listed: Value) -> tuple[str, tuple[Value, ...]]:
+    """The subscripts in letters, and the operands, of operands with lists of numbers between them."""
+
+    def lettered(numbers: Sequence[Value]) -> str:
+        return "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in numbers)
+
+    pairs = listed[: len(listed) // 2 * 2]
+    subscripts = ",".join(map(lettered, pairs[1::2]))
+    return subscripts + ("->" + lettered(listed[-1]) if len(listed) % 2 else ""), pairs[::2]
+
+
+def _without_ellipses(
+    terms: list[str], operands: tuple[Value, ...], output: str
+) -> tuple[list[str], tuple[Value, ...], str]:
+    """Terms, operands and output with letters that occur nowhere else in place of the ellipses."""
+    used = "".join(terms) + output
+    free = [s for s in string.ascii_uppercase + string.ascii_lowercase if s not in used]
+    ranks = [np.ndim(plain(x)) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    most = max(r for r, t in zip(ranks, terms, strict=True) if "..." in t)
+    batch = "".join(free[:most])
+    shape = np.broadcast_shapes(
+        *[np.shape(plain(x))[(p := t.index("...")) : p + r]
+          for t, r, x in zip(terms, ranks, operands, strict=True) if "..." in t]
+    )  # fmt: skip
+    widened = []
+    for t, r, x in zip(terms, ranks, operands, strict=True):
+        if "..." in t:
+            p, full = t.index("..."), np.shape(plain(x))
+            x = np.broadcast_to(x, full[:p] + shape[most - r :] + full[p + r :])
+        widened.append(x)
+    terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
+    return terms, tuple(widened), output.replace("...", batch)
 
 
 def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]:

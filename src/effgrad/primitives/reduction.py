@@ -163,11 +163,7 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
         if where is not True:
             a = np.where(where, a, np.asarray(neutral, a.dtype))
         if isinstance(axis, tuple) and primitive is prod:
-            result = a
-            for one in sorted((i % a.ndim for i in axis), reverse=True):
-                result = prod(result, axis=one)
-            if type(plain(a)) is np.ndarray:  # several products round in another order than one
-                result = given(result, np.multiply.reduce(plain(a), axis=axis))
+            result = _product_over(a, axis)
         elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
             result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
@@ -180,6 +176,15 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
+
+
+def _product_over(a: Value, axes: tuple[int, ...]) -> Value:
+    """The product over several axes, one after the other."""
+    result = a
+    for axis in sorted((i % a.ndim for i in axes), reverse=True):
+        result = prod(result, axis=axis)
+    # Several products round in another order than one.
+    return given(result, np.multiply.reduce(plain(a), axis=axes)) if type(plain(a)) is np.ndarray else result
 
 
 def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:

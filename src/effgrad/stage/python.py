@@ -103,6 +103,17 @@ _WRITTEN = (type(None), bool, int, float, complex, str, tuple, list, slice, type
             type, Node, _Text)  # fmt: skip
 
 
+def _scalar(value: Any) -> str:
+    """The text of a number, or of what has its representation as text."""
+    if type(value) is float and not np.isfinite(value):
+        return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+    if isinstance(value, np.floating) and not np.isfinite(value):
+        return f"np.{value.dtype.name}({_scalar(float(value))})"
+    if isinstance(value, np.generic) and value.dtype.kind == "b":
+        return f"np.{bool(value)}_"
+    return "..." if value is Ellipsis else repr(value)
+
+
 class Printer:
     """Names and texts of one program; with `bound`, constants and functions are put there instead of into text."""
 
@@ -127,13 +138,7 @@ class Printer:
             return f"({''.join(self.text(item) + ', ' for item in value).rstrip(' ' if len(value) == 1 else ', ')})"
         if type(value) is list:
             return _listed(tuple(map(self.text, value)))
-        if type(value) is float and not np.isfinite(value):
-            return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
-        if isinstance(value, np.floating) and not np.isfinite(value):
-            return f"np.{value.dtype.name}({self.text(float(value))})"
-        if isinstance(value, np.generic) and value.dtype.kind == "b":
-            return f"np.{bool(value)}_"
-        return "..." if value is Ellipsis else repr(value)
+        return _scalar(value)
 
     def index(self, index: Any) -> str:
         """An index as it is written between brackets."""

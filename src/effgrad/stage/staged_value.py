@@ -65,6 +65,16 @@ def _under_derivative(tree: Any) -> bool:
     return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
 
 
+def _is_one_operation(function: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a function is an operation of its own, which takes staged values by their place."""
+    ruled = function in FUNCTIONS
+    direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
+    if not direct or _under_derivative((args, tuple(kwargs.values()))):
+        return False
+    # What a function that is an argument closes over would not be seen.
+    return not (ruled and any(map(inspect.isroutine, args)))
+
+
 class Staged(TracedArray):
     """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
 
@@ -89,13 +99,8 @@ class Staged(TracedArray):
         if function in CONSTANT:  # of arrays: the keys of a lexsort are the rows of one
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
-        # As an operation of its own, it takes staged values by their place.
-        ruled = function in FUNCTIONS
-        direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
-        if direct and not _under_derivative((args, tuple(kwargs.values()))):
-            # What a function that is an argument closes over would not be seen.
-            if not (ruled and any(map(inspect.isroutine, args))):
-                return record(unruled_primitive(function), *args, **kwargs)
+        if _is_one_operation(function, args, kwargs):
+            return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:

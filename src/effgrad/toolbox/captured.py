@@ -1,7 +1,7 @@
 """The user's functions as graphs of their arguments and of the traced values that they close over.
 
 A solver that a compiled program calls back runs when the values that its function closes over belong to a program that
-has long been staged. So the function is run once for its operations (`effgrad.stage.replay`): what it closes over
+has long been staged. So the function is run once for its operations (`effgrad.stage.closures`): what it closes over
 becomes an input of the graph, and the graph is the function for any values of it. Where the function branches on its
 argument it has one graph for each path; the guards say which.
 
@@ -20,11 +20,11 @@ from effgrad import program
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
+from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
-from effgrad.stage.replay import ClosedStage, replay
 from effgrad.stage.stage import is_dynamic
 from effgrad.toolbox.frozen import Function, Value, gathered
 

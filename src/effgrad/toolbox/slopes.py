@@ -14,10 +14,10 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import EffgradError
 from effgrad.modes.forward import Forward
+from effgrad.stage.closures import body, replay
 from effgrad.stage.compiled import compile
 from effgrad.stage.graph import Graph
 from effgrad.stage.passes import structure
-from effgrad.stage.replay import body, replay
 from effgrad.toolbox.frozen import Frozen, Function, Value, jacobian_at, number
 
 # After few evaluations, which take as long as staging does, it is looked for among what is compiled; after many it is

@@ -224,6 +224,12 @@ def _sampled(
     if order == 0:
         places = tuple(evaluated(_nearest(n), c) for c, n in zip(coordinates, sizes, strict=True))
         return np.where(outside, cval, getitem(input, places))
+    return np.where(outside, cval, _weighted_corners(input, coordinates, order))
+
+
+def _weighted_corners(input: Value, coordinates: list[Value], order: int) -> Value:
+    """The sum of the elements around some coordinates, weighted by B-splines of their distances."""
+    sizes = shape_of(input)
     firsts = [evaluated(_cell(n) if order == 1 else _first(order), c) for c, n in zip(coordinates, sizes, strict=True)]
     total: Value = 0.0
     for corner in np.ndindex((order + 1,) * len(sizes)):
@@ -233,7 +239,7 @@ def _sampled(
             weight = weight * (_bspline(order, t) if order > 1 else 1 + t if step else 1 - (c - first))
         places = tuple(_mirrored(first + step, n) for first, step, n in zip(firsts, corner, sizes, strict=True))
         total = total + weight * getitem(input, places)
-    return np.where(outside, cval, total)
+    return total
 
 
 def _first(order: int) -> Function:
