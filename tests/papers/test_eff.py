@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from effgrad import jvp
 from effgrad.papers import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.papers import lam as lam_language
-from effgrad.papers.eff import terms
+from effgrad.papers.eff import terms, type_terms
 from effgrad.papers.eff.from_lam import DUAL, PLAIN, PROP, Numbers, run, translated
 from effgrad.papers.eff.reading import parse, parse_type
 from effgrad.papers.eff.semantics import Machine, evaluate
-from effgrad.papers.eff.terms import F, Program, R, Return, Variable, show
+from effgrad.papers.eff.terms import Program, Return, show
+from effgrad.papers.eff.type_terms import F, R, Variable
 from effgrad.papers.eff.types import check
 
 LIMIT = 20_000
@@ -160,7 +161,7 @@ def test_over_fractions_the_handlers_are_exact():
 def test_a_translated_program_has_the_type_that_the_macro_gives(text, numbers):
     library = parse("import smooth return ()").operations
     program = Program(library, translated(lam_language.parse(text), numbers))
-    function = terms.U(numbers.effect, terms.Arrow(numbers.type, F(numbers.type)))
+    function = type_terms.U(numbers.effect, type_terms.Arrow(numbers.type, F(numbers.type)))
     assert check(program, numbers.effect)[1] == F(function)
 
 
@@ -172,7 +173,7 @@ def test_a_program_knows_nothing_of_its_numbers():
     operations["below_X"] = (parse_type("X * X"), parse_type("<true 1, false 1>"))
     for text in PROGRAMS:
         program = Program(operations, translated(lam_language.parse(text), numbers))
-        function = terms.U(numbers.effect, terms.Arrow(numbers.type, F(numbers.type)))
+        function = type_terms.U(numbers.effect, type_terms.Arrow(numbers.type, F(numbers.type)))
         assert check(program, numbers.effect, frozenset({"X"}))[1] == F(function)
 
 

@@ -77,7 +77,7 @@ Blocks = tuple[Structure, list[list[Any]]]
 
 def _blocks(f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: Structure, mode: str | None) -> Blocks:
     """Return the structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
-    at_once = bool(leaves) and not handled(Smooth) and all(type(x) is float or is_real_array(x) for x in leaves)
+    at_once = bool(leaves) and not handled(Smooth) and _are_real(leaves)
     if mode == "forward" and at_once:
         return _columns(f, leaves, tree)
     pullback: Any = None
@@ -91,9 +91,14 @@ def _blocks(f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: 
         return _columns(f, leaves, tree)
     if mode == "forward" or (mode is None and wide) or any(map(is_complex, leaves)):
         return output_tree, _column_by_column(f, primals, leaves, tree, outputs)
-    if outputs and at_once and all(type(y) is float or is_real_array(y) for y in outputs):
+    if outputs and at_once and _are_real(outputs):
         return output_tree, _rows(pullback, outputs, output_tree, leaves)
     return output_tree, _row_by_row(pullback, outputs, output_tree, leaves)
+
+
+def _are_real(values: list[Value]) -> bool:
+    """Return whether values are floats and real arrays."""
+    return all(type(x) is float or is_real_array(x) for x in values)
 
 
 def _column_by_column(

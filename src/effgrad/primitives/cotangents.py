@@ -164,8 +164,11 @@ def add(a: Value, b: Value) -> Value:
     """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
     if a is None:
         return b
-    if type(a) not in FORMS and type(b) not in FORMS:
-        return a + b
+    return a + b if type(a) not in FORMS and type(b) not in FORMS else _add_forms(a, b)
+
+
+def _add_forms(a: Cotangent, b: Cotangent) -> Cotangent:
+    """The sum of two cotangents, one of which knows where it is zero."""
     if type(a) is Scattered and type(b) in (Scattered, Block):
         a.pieces.extend(b.pieces if type(b) is Scattered else [(b.index, b.value)])
         return a

@@ -62,8 +62,15 @@ def _unbroadcast(node: Node, add: Add) -> Any:
             continue  # what nothing else has is summed as often as it is repeated
         terms[i] = "".join(kept)
         args[i] = add(reshaped(a, source, shape))
+    if all(map(operator.is_, args, node.args)) or len(set(output)) < len(output):
+        return node
+    return _of_shorter(node, terms, output, args, add)
+
+
+def _of_shorter(node: Node, terms: list[str], output: str, args: list[Any], add: Add) -> Any:
+    """An einsum of operands that lack axes of the output, broadcast along those that all of them lack."""
     left = "".join(s for s in output if any(s in term for term in terms))
-    if not left or len(set(output)) < len(output) or all(map(operator.is_, args, node.args)):
+    if not left:
         return node
     sizes = dict(zip(output, node.shape, strict=True))
     subscripts = f"{','.join(terms)}->{left}"
@@ -86,9 +93,6 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     def make(primitive: Any, args: tuple[Any, ...], size: tuple[int, ...], **params: Any) -> Any:
         return add(node.changed(primitive=primitive, args=args, params=params, shape=size, kind=np.ndarray))
 
-    def shaped(x: Any, size: tuple[int, ...]) -> Any:
-        return add(reshaped(node, x, size))
-
     def ordered(x: Any, letters: str, order: Sequence[str]) -> Any:
         return add(transposed(node, x, tuple(map(letters.index, order))))
 
@@ -101,7 +105,7 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     def spread(x: Any, letters: str) -> Any:
         """Axes in the order of the output, of length one where there are none."""
         axes = ordered(x, letters, sorted(letters, key=output.index))
-        return shaped(axes, tuple(sizes[s] if s in letters else 1 for s in output))
+        return add(reshaped(node, axes, tuple(sizes[s] if s in letters else 1 for s in output)))
 
     summed = [s for s in left if s in right and s not in output]
     (a, left), (b, right) = summed_alone(a, left, right), summed_alone(b, right, left)
@@ -110,13 +114,13 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Any
     batch = [s for s in output if s in left and s in right]
     rows, columns = ([s for s in output if s in x and s not in batch] for x in (left, right))
     height, depth, width = (math.prod(shape(group)) for group in (rows, summed, columns))
-    x = shaped(ordered(a, left, [*batch, *rows, *summed]), (*shape(batch), height, depth))
-    y = shaped(ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width))
+    x = add(reshaped(node, ordered(a, left, [*batch, *rows, *summed]), (*shape(batch), height, depth)))
+    y = add(reshaped(node, ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width)))
     z = make(matmul, (x, y), (*shape(batch), height, width))
     order = [*batch, *rows, *columns]
     if not order:  # a number, and not an array without axes
         return reshaped(node, z, ())
-    return transposed(node, shaped(z, shape(order)), tuple(map(order.index, output)))
+    return transposed(node, add(reshaped(node, z, shape(order))), tuple(map(order.index, output)))
 
 
 def inner(graph: Graph) -> Graph:

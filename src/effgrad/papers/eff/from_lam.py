@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from effgrad.papers import expressions
 from effgrad.papers.eff import terms as eff
+from effgrad.papers.eff import type_terms as types
 from effgrad.papers.eff.reading import parse
 from effgrad.papers.eff.semantics import evaluate
 from effgrad.papers.eff.types import check
@@ -23,17 +24,17 @@ from effgrad.papers.syntax import IllTyped, deep
 class Numbers(NamedTuple):
     """A kind of numbers: its type, and the ending of its operations' names."""
 
-    type: eff.ValueType
+    type: types.ValueType
     ending: str
 
     @property
-    def effect(self) -> eff.Effect:
+    def effect(self) -> types.Effect:
         return frozenset(name + self.ending for name in ("ap0", "ap1", "ap2", "below"))
 
 
 _LIBRARY = parse("import smooth return ()").operations
-_DUAL, _PROP = eff.Product(eff.R, eff.R), _LIBRARY["ap0_prop"][1]
-PLAIN, DUAL, PROP = Numbers(eff.R, ""), Numbers(_DUAL, "_dual"), Numbers(_PROP, "_prop")
+_DUAL, _PROP = types.Product(types.R, types.R), _LIBRARY["ap0_prop"][1]
+PLAIN, DUAL, PROP = Numbers(types.R, ""), Numbers(_DUAL, "_dual"), Numbers(_PROP, "_prop")
 
 
 @deep()
@@ -63,23 +64,23 @@ class _Translation:
         name = self.fresh()
         return eff.To(name, self.term(term), rest(eff.Var(name)))
 
-    def type(self, type_: lam.Type) -> eff.ValueType:
+    def type(self, type_: lam.Type) -> types.ValueType:
         match type_:
             case lam.Base("R"):
                 return self.numbers.type
             case lam.Base("Z"):
-                return eff.Z
+                return types.Z
             case lam.Product(left, right):
-                return eff.Product(self.type(left), self.type(right))
+                return types.Product(self.type(left), self.type(right))
             case lam.Sum():
                 return self.sum(type_)
             case lam.Arrow(argument, result):
-                return eff.U(self.numbers.effect, eff.Arrow(self.type(argument), eff.F(self.type(result))))
+                return types.U(self.numbers.effect, types.Arrow(self.type(argument), types.F(self.type(result))))
         raise IllTyped(f"EFF has no type {type_}")
 
-    def sum(self, type_: lam.Type) -> eff.Variant:
+    def sum(self, type_: lam.Type) -> types.Variant:
         assert isinstance(type_, lam.Sum)
-        return eff.Variant((("inl", self.type(type_.left)), ("inr", self.type(type_.right))))
+        return types.Variant((("inl", self.type(type_.left)), ("inr", self.type(type_.right))))
 
     def thunk(self, body: eff.Term) -> eff.Term:
         return eff.Thunk(body, self.numbers.effect)
@@ -91,7 +92,7 @@ class _Translation:
             case lam.Real(value):
                 return self.call("ap0", eff.Pair(_smooth(0, expressions.Number(value)), eff.Unit()))
             case lam.Literal(int(value)):
-                return eff.Return(eff.Constant(eff.Z, value))
+                return eff.Return(eff.Constant(types.Z, value))
             case lam.Lam(name, body):
                 type_ = self.types[id(term)]
                 assert isinstance(type_, lam.Arrow)
@@ -112,15 +113,20 @@ class _Translation:
                 one = eff.Branch("inl", left, self.term(left_body))
                 other = eff.Branch("inr", right, self.term(right_body))
                 return self.then(scrutinee, lambda x: eff.Case(x, (one, other)))
+            case lam.App():
+                return self.application(term)
+        raise IllTyped(f"EFF has no counterpart of {term}", term.place)
+
+    def application(self, term: lam.App) -> eff.Term:
+        """The computation of an application; a fold over a build is a loop."""
+        match term:
             case lam.App(lam.Op("fold"), lam.Pair(function, lam.Pair(start, lam.App(lam.Op("build"), built)))):
                 return self.loop(function, start, built)
             case lam.App(lam.Op(name), argument) | lam.App(lam.Poly(name), argument) if name in CONSTANTS:
                 return self.then(argument, lambda x: self.primitive(name, x))
             case lam.App(lam.Poly("fused"), function):
                 return self.term(function)
-            case lam.App(function, argument):
-                return self.then(function, lambda f: self.then(argument, lambda x: eff.App(eff.Force(f), x)))
-        raise IllTyped(f"EFF has no counterpart of {term}", term.place)
+        return self.then(term.function, lambda f: self.then(term.argument, lambda x: eff.App(eff.Force(f), x)))
 
     def call(self, name: str, parameter: eff.Term) -> eff.Term:
         return eff.Call(name + self.numbers.ending, parameter)
@@ -133,7 +139,7 @@ class _Translation:
             return self.call(f"ap{n}", eff.Pair(_smooth(n, expressions.Call(name, arguments)), argument))
         if name == "<":
             outcome = self.sum(CONSTANTS["<"].type.result)  # type: ignore[union-attr]
-            zero = eff.Constant(eff.Z, 0)
+            zero = eff.Constant(types.Z, 0)
             branches = tuple(
                 eff.Branch(label, "_", eff.Return(eff.Inj(outcome, side, zero)))
                 for label, side in (("true", "inl"), ("false", "inr"))
@@ -161,7 +167,7 @@ class _Translation:
             step = eff.App(eff.Force(function), eff.Pair(ends[i], eff.Var(items[i])))
             result = eff.To(values[i], step, result)
         for i in reversed(range(n)):
-            result = eff.To(items[i], eff.App(eff.Force(element), eff.Constant(eff.Z, i)), result)
+            result = eff.To(items[i], eff.App(eff.Force(element), eff.Constant(types.Z, i)), result)
         return result
 
 
@@ -169,7 +175,7 @@ _INTEGERS = {"+Z": "plusZ", "-Z": "minusZ", "*Z": "timesZ"}
 
 
 def _smooth(n: int, expression: expressions.Expression) -> eff.Term:
-    return eff.Constant(eff.Base(f"Op{n}"), eff.Smooth(tuple(f"x{i}" for i in range(1, n + 1)), expression))
+    return eff.Constant(types.Base(f"Op{n}"), eff.Smooth(tuple(f"x{i}" for i in range(1, n + 1)), expression))
 
 
 # Running a program R^n -> R under the handlers of chapter 8
@@ -196,7 +202,7 @@ def run(term: lam.Term, mode: str, point: list[Any], tangent: list[Any] | None =
     if mode != "eval":
         result = eff.Handle(result, _HANDLERS[mode])
     if mode == "reverse":
-        pulled = eff.To("_d", eff.App(eff.Force(eff.Var("_k")), eff.Constant(eff.R, 1)),
+        pulled = eff.To("_d", eff.App(eff.Force(eff.Var("_k")), eff.Constant(types.R, 1)),
                         eff.Return(eff.Pair(eff.Var("_y"), eff.Var("_d"))))  # fmt: skip
         result = eff.To("_r", result, eff.Split(eff.Var("_r"), "_y", "_k", pulled))
     program = eff.Program(_LIBRARY, eff.Handle(result, _HANDLERS["evaluated " + mode]))
@@ -204,14 +210,14 @@ def run(term: lam.Term, mode: str, point: list[Any], tangent: list[Any] | None =
 
 
 def _input(mode: str, x: Any, dx: Any) -> eff.Term:
-    number = eff.Constant(eff.R, x)
+    number = eff.Constant(types.R, x)
     if mode == "eval":
         return number
     if mode == "forward":
-        return eff.Pair(number, eff.Constant(eff.R, dx))
-    scaled = eff.Pair(eff.Constant(eff.R, dx), eff.Var("z"))
+        return eff.Pair(number, eff.Constant(types.R, dx))
+    scaled = eff.Pair(eff.Constant(types.R, dx), eff.Var("z"))
     times = _smooth(2, expressions.Call("*", (expressions.Argument(1), expressions.Argument(2))))
-    return eff.Pair(number, eff.Thunk(eff.Lam("z", eff.R, eff.Call("ap2", eff.Pair(times, scaled))), PLAIN.effect))
+    return eff.Pair(number, eff.Thunk(eff.Lam("z", types.R, eff.Call("ap2", eff.Pair(times, scaled))), PLAIN.effect))
 
 
 def _tuple(items: list[eff.Term]) -> eff.Term:

@@ -26,11 +26,9 @@ from effgrad.papers.eff.terms import (
     Inj,
     Lam,
     Location,
-    Operations,
     Pair,
     Prj,
     Program,
-    R,
     Recursive,
     Return,
     Split,
@@ -41,6 +39,7 @@ from effgrad.papers.eff.terms import (
     Var,
     substituted,
 )
+from effgrad.papers.eff.type_terms import Operations, R
 from effgrad.papers.eff.types import Checker
 from effgrad.papers.syntax import Stuck, TooManySteps, deep
 

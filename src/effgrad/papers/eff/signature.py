@@ -15,17 +15,19 @@ from typing import Any, NamedTuple
 
 from effgrad.papers import expressions
 from effgrad.papers.eff.terms import (
-    BOOL,
-    UNIT,
-    Base,
     Constant,
     Inj,
     Pair,
-    Product,
-    R,
     Smooth,
     Term,
     Unit,
+)
+from effgrad.papers.eff.type_terms import (
+    BOOL,
+    UNIT,
+    Base,
+    Product,
+    R,
     ValueType,
     Z,
 )

@@ -1,4 +1,4 @@
-"""MAM and EFF: their types, values, computations and handlers, substitution, and how they are shown.
+"""MAM and EFF: their values, computations and handlers, substitution, and how they are shown.
 
 The concrete syntax is in `reading.py`, which says what each form is. Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10,
 7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
@@ -12,128 +12,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from effgrad.papers.eff.type_terms import Base, ComputationType, Effect, Operations, ValueType, Variable, Variant
 from effgrad.papers.expressions import Expression, shown
 from effgrad.papers.syntax import Node
-
-# Types
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A type variable."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A base type of the signature; `1` is the unit type."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    left: ValueType
-    right: ValueType
-
-    def __str__(self) -> str:
-        left = f"({self.left})" if isinstance(self.left, Product) else str(self.left)
-        return f"{left} * {self.right}"
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    cases: tuple[tuple[str, ValueType], ...]
-
-    def __str__(self) -> str:
-        return f"<{', '.join(f'{label} {type_}' for label, type_ in self.cases)}>"
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """The type of a reference to a value in the store."""
-
-    item: ValueType
-
-    def __str__(self) -> str:
-        return f"Ref ({self.item})" if isinstance(self.item, Product) else f"Ref {self.item}"
-
-
-@dataclass(frozen=True, slots=True)
-class U:
-    """The type of a suspended computation, with the operations it may perform."""
-
-    effect: frozenset[str]
-    type: ComputationType
-
-    def __str__(self) -> str:
-        return f"U[{', '.join(sorted(self.effect))}] {_small(self.type)}"
-
-
-@dataclass(frozen=True, slots=True)
-class F:
-    """The type of a computation that returns a value."""
-
-    type: ValueType
-
-    def __str__(self) -> str:
-        return f"F ({self.type})" if isinstance(self.type, Product) else f"F {self.type}"
-
-
-@dataclass(frozen=True, slots=True)
-class Arrow:
-    argument: ValueType
-    result: ComputationType
-
-    def __str__(self) -> str:
-        return f"{self.argument} -> {self.result}"
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    """The type of a pair of computations, of which one will be run."""
-
-    left: ComputationType
-    right: ComputationType
-
-    def __str__(self) -> str:
-        return f"{_small(self.left)} & {_small(self.right)}"
-
-
-def _small(type_: ComputationType) -> str:
-    return str(type_) if isinstance(type_, F) else f"({type_})"
-
-
-ValueType = Variable | Base | Product | Variant | Ref | U
-ComputationType = F | Arrow | Both
-
-UNIT, R, Z = Base("1"), Base("R"), Base("Z")
-BOOL = Variant((("true", UNIT), ("false", UNIT)))
-Effect = frozenset[str]
-# The parameter and the result of every operation.
-Operations = Mapping[str, tuple[ValueType, ValueType]]
-
-
-def type_parts(type_: Any) -> tuple[Any, ...]:
-    """The types directly inside a type."""
-    match type_:
-        case Product(left, right) | Both(left, right) | Arrow(left, right):
-            return left, right
-        case Variant(cases):
-            return tuple(item for _, item in cases)
-        case U(_, inner) | F(inner) | Ref(inner):
-            return (inner,)
-    return ()
-
-
-# Terms
 
 
 @dataclass(frozen=True)
@@ -406,7 +287,14 @@ def substituted(term: Any, values: Mapping[str, Term]) -> Any:
 
 
 def show(term: Any) -> str:
-    """A term in the concrete syntax."""
+    """A term in the concrete syntax: a value, a computation, or a part of one."""
+    text = _value(term)
+    text = _computation(term) if text is None else text
+    return _definition(term) if text is None else text
+
+
+def _value(term: Any) -> str | None:
+    """The text of a value, or None."""
     match term:
         case Var(name):
             return name
@@ -421,10 +309,16 @@ def show(term: Any) -> str:
         case Constant(_, value):
             text = str(float(value)) if isinstance(value, Fraction) else str(value)
             return f"({text})" if text.startswith("-") else text
+        case Location(number):
+            return f"l{number}"
+    return None
+
+
+def _computation(term: Any) -> str | None:
+    """The text of a computation, or None."""
+    match term:
         case Split(pair, first, second, body):
             return f"case {show(pair)} of ({first}, {second}) -> {show(body)}"
-        case Branch(label, name, body):
-            return f"{label} {name} -> {show(body)}"
         case Case(scrutinee, branches):
             return f"case {show(scrutinee)} of {{{' | '.join(map(show, branches))}}}"
         case Force(thunk):
@@ -443,18 +337,24 @@ def show(term: Any) -> str:
             return f"prj {index} {f'({show(choice)})' if isinstance(choice, App) else _head(choice)}"
         case Call(name, parameter) | Access(name, parameter):
             return f"{name} {_atom(parameter)}"
-        case Location(number):
-            return f"l{number}"
         case Recursive(name, type_, body):
             return f"rec ({name} : {type_}). {show(body)}"
+        case Handle(body, handler, _, shallow):
+            return f"{'shallow' if shallow else 'handle'} {show(body)} with {show(handler)}"
+    return None
+
+
+def _definition(term: Any) -> str:
+    """The text of a handler, of a part of a computation, or of the use of a definition."""
+    match term:
+        case Branch(label, name, body):
+            return f"{label} {name} -> {show(body)}"
         case Clause(operation, parameter, continuation, body):
             return f"{operation} {parameter} {continuation} -> {show(body)}"
         case Handler(origin=str(origin)):
             return origin
         case Handler(name, type_, body, clauses):
             return f"{{{' | '.join([f'return ({name} : {type_}) -> {show(body)}', *map(show, clauses)])}}}"
-        case Handle(body, handler, _, shallow):
-            return f"{'shallow' if shallow else 'handle'} {show(body)} with {show(handler)}"
         case Use(name, arguments):
             return f"{name}[{', '.join(map(str, arguments))}]"
     return "[]"

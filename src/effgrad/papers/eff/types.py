@@ -14,42 +14,44 @@ from typing import Any
 
 from effgrad.papers.eff.signature import builtin
 from effgrad.papers.eff.terms import (
-    UNIT,
     Access,
     App,
-    Arrow,
-    Both,
     Branch,
     Call,
     Case,
     Choice,
     Clause,
-    ComputationType,
     Constant,
-    Effect,
-    F,
     Force,
     Handle,
     Handler,
     Inj,
     Lam,
     Location,
-    Operations,
     Pair,
     Prj,
-    Product,
     Program,
     Recursive,
-    Ref,
     Return,
     Split,
     Term,
     Thunk,
     To,
-    U,
     Unit,
-    ValueType,
     Var,
+)
+from effgrad.papers.eff.type_terms import (
+    UNIT,
+    Arrow,
+    Both,
+    ComputationType,
+    Effect,
+    F,
+    Operations,
+    Product,
+    Ref,
+    U,
+    ValueType,
     Variable,
     Variant,
     type_parts,
@@ -187,15 +189,24 @@ class Checker:
                 argument, found = self.value(argument, context, effect)
                 self.same(found, type_.argument, "argument of an application", term)
                 return App(function, argument, place=term.place), type_.result
-            case Choice(left, right):
-                left, one = self.computation(left, context, effect)
-                right, other = self.computation(right, context, effect)
-                return Choice(left, right, place=term.place), Both(one, other)
-            case Prj(index, choice):
-                choice, type_ = self.computation(choice, context, effect)
-                if not isinstance(type_, Both) or index not in (1, 2):
-                    raise self.wrong(f"projection {index}", "C & D", type_, term)
-                return Prj(index, choice, place=term.place), type_.left if index == 1 else type_.right
+            case Choice() | Prj():
+                return self.choice(term, context, effect)
+        return self.operation(term, context, effect)
+
+    def choice(self, term: Choice | Prj, context: Context, effect: Effect) -> tuple[Term, ComputationType]:
+        """The type of a pair of computations, or of one of a pair."""
+        if isinstance(term, Choice):
+            left, one = self.computation(term.left, context, effect)
+            right, other = self.computation(term.right, context, effect)
+            return Choice(left, right, place=term.place), Both(one, other)
+        choice, type_ = self.computation(term.choice, context, effect)
+        if not isinstance(type_, Both) or term.index not in (1, 2):
+            raise self.wrong(f"projection {term.index}", "C & D", type_, term)
+        return Prj(term.index, choice, place=term.place), type_.left if term.index == 1 else type_.right
+
+    def operation(self, term: Term, context: Context, effect: Effect) -> tuple[Term, ComputationType]:
+        """The type of a computation that performs an operation, uses the store, recurs or handles."""
+        match term:
             case Call(name, parameter):
                 parameter, given = self.value(parameter, context, effect)
                 wanted, result = self.called(name, effect, term)

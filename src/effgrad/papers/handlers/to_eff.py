@@ -30,9 +30,8 @@ from effgrad.papers.eff.terms import (
     To,
     Unit,
     Var,
-    Variant,
-    Z,
 )
+from effgrad.papers.eff.type_terms import Variant, Z
 from effgrad.papers.handlers import terms as t
 from effgrad.papers.syntax import Stuck, TooManySteps
 

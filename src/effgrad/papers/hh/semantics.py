@@ -206,27 +206,13 @@ class Machine:
                 self._go(function.body, {**scope, **own, **self._bound(function.parameter, argument)})
             case "apply", (function, argument) if callable(function):
                 self._give(function(argument))
-            case "ref", (value,):
-                self._give(self.new(value))
-            case "!", (Location() as location,):
-                self._give(self.heap[location])
-            case ":=", (Location() as location, value):
-                self.heap[location] = value
-                self._give(())
             case "print", (value,):
                 self.printed.append(value)
                 self._give(())
             case "perform", (value,):
                 self._perform(value)
-            case "continue", (Location() as location, value):
-                frames = self.heap.get(location)
-                if frames is USED:
-                    raise Stuck(f"the continuation {location} is resumed a second time; it is one-shot", self.place)
-                if not isinstance(frames, Continuation):
-                    raise Stuck(f"{location} is not a continuation", self.place)
-                self.heap[location] = USED
-                self.frames += frames.frames
-                self._give(value)
+            case ("ref", (_,)) | ("!" | ":=" | "continue", (Location(), *_)):
+                self._use_heap(rule, values)
             case "<", (left, right):
                 self._give(Constructed("True" if left < right else "False", ()))
             case _ if rule in _ARITHMETIC:
@@ -236,6 +222,28 @@ class Machine:
             case _:
                 raise Stuck(f"no rule for {rule} of {', '.join(map(shown, values))}", self.place)
         return rule
+
+    def _use_heap(self, rule: str, values: tuple[Any, ...]) -> None:
+        """Apply a rule about a location of the heap."""
+        match rule, values:
+            case "ref", (value,):
+                self._give(self.new(value))
+            case "!", (location,):
+                self._give(self.heap[location])
+            case ":=", (location, value):
+                self.heap[location] = value
+                self._give(())
+            case "continue", (location, value):
+                frames = self.heap.get(location)
+                if frames is USED:
+                    raise Stuck(f"the continuation {location} is resumed a second time; it is one-shot", self.place)
+                if not isinstance(frames, Continuation):
+                    raise Stuck(f"{location} is not a continuation", self.place)
+                self.heap[location] = USED
+                self.frames += frames.frames
+                self._give(value)
+            case _:
+                raise Stuck(f"no rule for {rule} of {', '.join(map(shown, values))}", self.place)
 
     def new(self, content: Any) -> Location:
         location = Location(len(self.heap) + 1)

@@ -260,8 +260,10 @@ def show(term: Term, level: int = 0) -> str:
         return f"({text})" if own < level else text
 
     match term:
-        case Op("nil") | App(Op("cons"), Pair()) if (items := _array(term)) is not None:
-            return f"[{', '.join(show(item) for item in items)}]"
+        case App() | Pair():
+            return _together(term, level)
+        case Op("nil"):
+            return "[]"
         case Var(name) | Op(name):
             return name if name not in INFIX else f"({name})"
         case Poly(name, type_):
@@ -270,26 +272,41 @@ def show(term: Term, level: int = 0) -> str:
             return _decimal(value) if value >= 0 else wrap(_decimal(value), 3)
         case Literal(value):
             return f'"{value}"' if isinstance(value, str) else str(value) if value >= 0 else f"({value})"
-        case Lam(name, body, annotation):
-            binder = name if annotation is None else f"({name} : {annotation})"
-            return wrap(f"\\{binder}. {show(body)}", 0)
-        case Let(name, bound, body):
-            return wrap(f"let {name} = {show(bound)} in {show(body)}", 0)
-        case Case(scrutinee, left, left_body, right, right_body):
-            branches = f"inl {left} -> {show(left_body)}, inr {right} -> {show(right_body)}"
-            return wrap(f"case {show(scrutinee)} of {branches}", 0)
+        case Lam() | Let() | Case():
+            return wrap(_binding(term), 0)
         case Do(name, bound, rest):
             return f"do {{{name} <- {show(bound)}; {show(rest)}}}"
+    (content,) = term.parts()
+    return wrap(f"{type(term).__name__.lower()} {show(content, 5)}", 4)
+
+
+def _binding(term: Lam | Let | Case) -> str:
+    """A term that binds a name in what follows to the right."""
+    match term:
+        case Lam(name, body, annotation):
+            binder = name if annotation is None else f"({name} : {annotation})"
+            return f"\\{binder}. {show(body)}"
+        case Let(name, bound, body):
+            return f"let {name} = {show(bound)} in {show(body)}"
+        case Case(scrutinee, left, left_body, right, right_body):
+            branches = f"inl {left} -> {show(left_body)}, inr {right} -> {show(right_body)}"
+            return f"case {show(scrutinee)} of {branches}"
+
+
+def _together(term: App | Pair, level: int) -> str:
+    """A pair, an application, or what is written for one: an operator between its arguments, or an array literal."""
+    match term:
+        case App(Op("cons"), Pair()) if (items := _array(term)) is not None:
+            return f"[{', '.join(show(item) for item in items)}]"
         case App(Op(name), Pair(first, second)) if name in INFIX:
             own = INFIX[name]
-            return wrap(f"{show(first, own if own > 1 else 2)} {name} {show(second, own + 1)}", own)
+            text = f"{show(first, own if own > 1 else 2)} {name} {show(second, own + 1)}"
         case App(function, argument):
-            return wrap(f"{show(function, 4)} {show(argument, 5)}", 4)
+            own, text = 4, f"{show(function, 4)} {show(argument, 5)}"
         case Pair(first, second):
             after = show(second)
             return f"({show(first)}, {after[1:-1] if isinstance(second, Pair) else after})"
-    (content,) = term.parts()
-    return wrap(f"{type(term).__name__.lower()} {show(content, 5)}", 4)
+    return f"({text})" if own < level else text
 
 
 def _array(term: Term) -> list[Term] | None:

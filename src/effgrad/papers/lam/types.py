@@ -126,6 +126,21 @@ class _Checker:
                 return result
             case Let(name, bound, body):
                 return self.infer(body, {**context, name: self.infer(bound, context)})
+            case Pure(content):
+                return Monad(self.infer(content, context))
+            case Do(name, bound, rest):
+                given = self.fresh()
+                self.equal(self.infer(bound, context), Monad(given), "do", bound)
+                whole = self.infer(rest, {**context, name: given})
+                self.equal(whole, Monad(self.fresh()), "do", rest)
+                return whole
+            case Real() | Literal() | Op() | Poly():
+                return self.constant(term)
+        return self.data(term, context)
+
+    def data(self, term: Term, context: dict[str, Type]) -> Type:
+        """The type of a pair, of a case of a sum, or of what takes one apart."""
+        match term:
             case Pair(first, second):
                 return Product(self.infer(first, context), self.infer(second, context))
             case Fst(pair) | Snd(pair):
@@ -142,6 +157,11 @@ class _Checker:
                 whole = self.infer(left_body, {**context, left_name: one})
                 self.equal(self.infer(right_body, {**context, right_name: other}), whole, "branches of case", term)
                 return whole
+        raise AssertionError(term)
+
+    def constant(self, term: Term) -> Type:
+        """The type of a literal, of a constant, or of an operation at a type."""
+        match term:
             case Real():
                 return R
             case Literal(value):
@@ -152,14 +172,6 @@ class _Checker:
                 if name not in POLYTYPIC:
                     raise IllTyped(f"polytypic operation: there is no {name}", term.place)
                 return POLYTYPIC[name](type_)
-            case Pure(content):
-                return Monad(self.infer(content, context))
-            case Do(name, bound, rest):
-                given = self.fresh()
-                self.equal(self.infer(bound, context), Monad(given), "do", bound)
-                whole = self.infer(rest, {**context, name: given})
-                self.equal(whole, Monad(self.fresh()), "do", rest)
-                return whole
         raise AssertionError(term)
 
     def fresh(self) -> Unknown:
