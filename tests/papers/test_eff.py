@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from effgrad import jvp
 from effgrad.papers import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.papers import lam as lam_language
-from effgrad.papers.eff import terms, type_terms
+from effgrad.papers.eff import type_terms
 from effgrad.papers.eff.from_lam import DUAL, PLAIN, PROP, Numbers, run, translated
 from effgrad.papers.eff.reading import parse, parse_type
 from effgrad.papers.eff.semantics import Machine, evaluate
