@@ -25,6 +25,7 @@ from effgrad.arrays.value import (
     Tracer,
     depends,
     operations,
+    owned_by,
     perform,
     plain,
     plain_tree,
@@ -81,7 +82,7 @@ class Library(Evaluation, Places):
         """Return the result of a counterpart of plain arguments, as values of the library."""
         values, numbers = [], False
         for a in args:
-            if type(a) is LibraryArray and a.owner is self:
+            if owned_by(a, self):
                 numbers = numbers or a.shadow is NUMBERS
                 values.append(a.primal)
             else:

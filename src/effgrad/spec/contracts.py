@@ -20,21 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, owned_by, plain
 from effgrad.effects import Handler, observed
-from effgrad.errors import EffgradError
 from effgrad.modes.rerun import values_of
-from effgrad.primitives import cotangents
-from effgrad.spec.differentiation import Number
-
-
-class ContractBroken(EffgradError, AssertionError):
-    """A mode broke the protocol of `Smooth`, or an invariant of differentiation."""
-
-    code = "S2"
+from effgrad.spec.ghost import ContractBroken as ContractBroken
+from effgrad.spec.ghost import Ghost, as_number, check_same, name
 
 
 @contextmanager
@@ -68,159 +59,8 @@ def _checked(mode: Any, checks: Any) -> Any:
     return type(mode.__name__, (checks, mode), {"__module__": mode.__module__, "__doc__": mode.__doc__})
 
 
-class Binding:
-    """One operation of the context K, with the numbers that it was given and gave."""
-
-    def __init__(self, place: int, primitive: Any, params: Any, primals: list[Any], sources: list[Any]) -> None:
-        self.place, self.primitive, self.params, self.primals, self.sources = place, primitive, params, primals, sources
-        self.value: Any = None
-
-    def __repr__(self) -> str:
-        return f"operation {self.place}, {self.primitive.name}"
-
-
-class Ghost:
-    """The context K of one activation, and the derivatives of K2[y] with respect to the values of K1."""
-
-    def __init__(self) -> None:
-        self.bindings: dict[Any, Binding] = {}
-        self.values: dict[Any, Any] = {}
-        self.shadows: dict[Any, Any] = {}
-        self.inputs: dict[Any, Any] = {}
-        self.made = 0
-        self.begin()
-
-    def begin(self) -> None:
-        """A reverse pass begins: K2 is empty."""
-        self.derivatives: dict[Any, Any] = {}
-        self.processed: set[Any] = set()
-        self.step: Any = None
-
-    def bind(self, primitive: Any, args: Any, params: Any, shadows: list[Any], result: Any) -> None:
-        """K becomes K; let u = primitive(args)."""
-        sources = [None if shadow is None else name(shadow) for shadow in shadows]
-        for arg, shadow, source in zip(args, shadows, sources, strict=True):
-            if source is not None and source not in self.values:  # an input, or the result of a checkpoint
-                self.values[source], self.shadows[source] = _number(arg), shadow
-        primals = [_number(a) if s is None else self.values[s] for a, s in zip(args, sources, strict=True)]
-        binding = Binding(self.made, primitive, params, primals, sources)
-        u = name(result.shadow)
-        if u in self.values:
-            raise ContractBroken(f"{binding} was answered with a value under the name of another one")
-        _same(f"forward invariant: the value of {binding}", primitive.function(*primals, **params), result.primal)
-        binding.value = self.values[u] = _number(result.primal)
-        self.bindings[u], self.shadows[u] = binding, result.shadow
-        self.made += 1
-
-    def send(self, u: Any, cotangent: Any) -> None:
-        """A share of the derivative with respect to u."""
-        if cotangent is not None:
-            self.derivatives[u] = cotangents.add(self.derivatives.get(u), _copied(cotangent))
-
-    def begin_step(self, u: Any, cotangent: Any) -> None:
-        """The last operation of K1 is about to become the first of K2."""
-        binding = self.bindings.get(u)
-        if binding is None:  # an input, or the result of a checkpoint
-            return
-        if u in self.processed:
-            raise ContractBroken(f"backward invariant: {binding} was processed twice")
-        expected = self.derivatives.get(u)
-        later = [b for v in self.derivatives if (b := self.bindings.get(v)) and b.place > binding.place]
-        if later:
-            last = max(later, key=lambda b: b.place)
-            raise ContractBroken(f"backward invariant: {binding} was processed before {last}")
-        _same(f"backward invariant: the cotangent of {binding}", expected, cotangent)
-        self.step = u
-        self.derivatives.pop(u, None)
-        self.processed.add(u)
-        if expected is None:
-            return
-        for index, source in enumerate(binding.sources):
-            if source is not None:
-                args = (index, expected, binding.value, *binding.primals)
-                self.send(source, binding.primitive.pull(*args, **binding.params))
-
-    def end_step(self, read: Callable[[Any], Any]) -> None:
-        """It has: the cotangents that wait at its arguments are the new derivatives."""
-        if self.step is None:
-            return
-        binding, self.step = self.bindings[self.step], None
-        for source in dict.fromkeys(binding.sources):
-            if source is not None:
-                what = f"backward invariant: the cotangent that waits at an argument of {binding}"
-                _same(what, self.derivatives.get(source), read(source))
-
-    def rerun(self, before: list[Any], again: list[Any]) -> None:
-        """The results of a checkpoint, recorded now: the derivatives go to their new names."""
-        for old, new in zip(before, again, strict=True):
-            if name(old) != name(new):
-                self.send(name(new), self.derivatives.pop(name(old), None))
-
-    def forget(self, first: int) -> None:
-        """The record of a checkpoint is dropped: its names, from the first on, are free."""
-        for u in [u for u in self.values if type(u) is int and u >= first]:
-            for table in (self.values, self.shadows, self.bindings, self.derivatives):
-                table.pop(u, None)
-            self.processed.discard(u)
-
-    def finish(self, variables: list[Any], found: list[Any]) -> None:
-        """K1 is empty: what waits at the variables is the derivative of the program."""
-        for u in self.derivatives:
-            if u not in self.inputs:
-                what = self.bindings.get(u, "the checkpoint of a result, or what a result was made of,")
-                raise ContractBroken(f"backward invariant: {what} was never processed")
-        for variable, cotangent in zip(variables, found, strict=True):
-            _same("backward invariant: the cotangent of an input", self.derivatives.get(name(variable)), cotangent)
-
-
-def name(shadow: Any) -> Any:
-    """The name of a value: a position on a tape, the name of a term, or the identity of a cell or backpropagator."""
-    shadow = getattr(shadow, "name", shadow)
-    return shadow if type(shadow) is int else ("object", id(shadow))
-
-
 def _below(activation: Any, value: Any) -> Any:
     return value.primal if owned_by(value, activation) else value
-
-
-def _number(value: Any) -> Any:
-    return _copied(plain(value))
-
-
-def _copied(value: Any) -> Any:
-    if type(value) is cotangents.Scattered:
-        return cotangents.Scattered(value.shape, [(index, _copied(piece)) for index, piece in value.pieces])
-    if type(value) is cotangents.Block:
-        return cotangents.Block(value.shape, value.index, _copied(value.value))
-    if type(value) is cotangents.Masked:
-        return cotangents.Masked(_number(value.value), _number(value.mask))
-    value = plain(value)
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _same(what: str, expected: Any, actual: Any) -> None:
-    expected, actual = _settled(expected), _settled(actual)
-    if expected is None and actual is None or isinstance(expected, Tracer) or isinstance(actual, Tracer):  # or staged
-        return
-    number = actual if expected is None else expected
-    if isinstance(number, Number):
-        agree = _value(expected, number) == _value(actual, number)
-    elif not isinstance(number, np.ndarray | np.generic | float | complex):
-        agree = (0 if expected is None else expected) == (0 if actual is None else actual)
-    else:
-        a, b = (np.zeros(np.shape(number)) if x is None else np.asarray(x) for x in (expected, actual))
-        scale = np.max(np.abs(a[np.isfinite(a)]), initial=0.0)
-        agree = np.allclose(a, b, rtol=1e-7, atol=1e-9 * scale, equal_nan=True)
-    if not agree:
-        raise ContractBroken(f"{what} is {actual}, and should be {expected}")
-
-
-def _settled(cotangent: Any) -> Any:
-    return plain(cotangents.dense(_copied(cotangent))) if cotangent is not None else None
-
-
-def _value(number: Any, like: Number) -> Any:
-    return like.dictionary.zero if number is None else number.value
 
 
 class _Checked(Handler[Smooth]):
@@ -281,18 +121,18 @@ class _Tangents(_Checked):
     """Forward modes: the tangent of a result is the sum of what each argument's tangent makes of it."""
 
     def answered(self, primitive: Any, args: Any, params: Any, shadows: list[Any], result: Any) -> None:
-        primals = [_number(_below(self, a)) for a in args]
+        primals = [as_number(_below(self, a)) for a in args]
         what = f"forward invariant: the value of {primitive.name}"
         value = primitive.function(*primals, **params)
-        _same(what, value, result.primal)
+        check_same(what, value, result.primal)
         tangent = None
         for index, shadow in enumerate(shadows):
             given = _first(shadow)
             if given is not None:
-                part = primitive.push(index, _number(given), value, *primals, **params)
+                part = primitive.push(index, as_number(given), value, *primals, **params)
                 tangent = part if tangent is None else tangent if part is None else tangent + part
         if _first(result.shadow) is not NotImplemented:
-            _same(f"forward invariant: the tangent of {primitive.name}", tangent, _first(result.shadow))
+            check_same(f"forward invariant: the tangent of {primitive.name}", tangent, _first(result.shadow))
 
 
 def _first(shadow: Any) -> Any:
