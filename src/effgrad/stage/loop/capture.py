@@ -32,7 +32,7 @@ from effgrad.stage.loop.desugar import (
     leaves,
     result_of,
 )
-from effgrad.stage.loop.element import is_worth_keeping, primitive_of
+from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
@@ -157,7 +157,7 @@ class Capture(Iteration):
             frame.own[target.id] = value
             if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
                 if count_reads(frame.rest, target.id) > 1:
-                    self.keep(value)
+                    self.keep(value, target)
         elif isinstance(target, ast.Tuple | ast.List):
             for t, v in zip(*self.matched(target.elts, self.items(value)), strict=True):
                 self.bind(t, v, frame)
@@ -181,6 +181,14 @@ class Capture(Iteration):
             self.write_complex(array, key, value, frame)
         else:
             self.write_to(array, key, value, frame)
+            self.keep_choice(target, frame)
+
+    def keep_choice(self, target: ast.Subscript, frame: Frame) -> None:
+        """Store what an assignment to elements that a mask selects has made, if several statements read it."""
+        if isinstance(target.value, ast.Name):
+            value = frame.own.get(target.value.id)
+            if isinstance(value, Lazy) and is_choice(value.value) and count_reads(frame.rest, target.value.id) > 1:
+                self.keep(value, target)
 
     def write_complex(self, array: Complex, key: Any, value: Any, frame: Frame) -> None:
         """Write both planes, of which nothing that is written may be computed from what was written first."""

@@ -33,7 +33,7 @@ from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.stage import flatten, staged
 from effgrad.stage.staged_value import constant_primitive
 
-ADD, SUBTRACT, MULTIPLY, DIVIDE = rows.add, rows.subtract, rows.multiply, rows.divide
+ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = rows.add, rows.subtract, rows.multiply, rows.divide, rows.power
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
 EQUAL, NOT_EQUAL = constant_primitive(np.equal), constant_primitive(np.not_equal)
 TYPES = (FLOAT, np.dtype(np.float32), INT, np.dtype(np.int32), BOOL)
@@ -184,11 +184,21 @@ def replaced(e: Element, values: dict[Element, Element]) -> Element:
     return memo[e]
 
 
+def is_choice(e: Element) -> bool:
+    """Whether an expression chooses between values that have functions like `exp` in them."""
+    return e.op is WHERE and bool(_functions(e))
+
+
 def is_worth_keeping(e: Element) -> bool:
     """Whether an expression has functions like `exp` in it, for which Python has no operator, and none is singular."""
-    ops = [x.op for x in topological([e]) if not isinstance(x.op, str) and x.op.kind == "elementwise"]
-    functions = [o for o in ops if not o.selects and getattr(o.function, "__module__", "") != "_operator"]
+    functions = _functions(e)
     return bool(functions) and all(map(_is_regular, functions))
+
+
+def _functions(e: Element) -> list[Primitive]:
+    """The functions in an expression that take longer than arithmetic."""
+    ops = [x.op for x in topological([e]) if not isinstance(x.op, str) and x.op.kind == "elementwise"]
+    return [o for o in ops if not o.selects and (o is POWER or getattr(o.function, "__module__", "") != "_operator")]
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
-from effgrad.stage.loop.activity import loop_writes, without_dead
+from effgrad.stage.loop.activity import loop_writes
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
@@ -22,6 +22,7 @@ from effgrad.stage.loop.derivatives import Derivative, Pullback
 from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame, Function, Retyped
 from effgrad.stage.loop.functions import Rows
+from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Buffer, Region
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.operands import Complex, Counted, Growing, Lazy, Masked, Method, Plane, View, views_in
@@ -116,7 +117,7 @@ class Loops:
 
     def run(self, capture: Capture, outputs: list[Buffer], room: int | None = None) -> dict[Buffer, Any]:
         """Perform the region, whose reverse has so much room: the values of its outputs."""
-        block = without_dead(capture.block, outputs)
+        block = improved(capture.block, outputs)
         used = set(Region([], outputs, block).buffers())
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         region = Region([b for _, b in inputs], outputs, block)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region
 from effgrad.stage.loop.source import source_of
 
@@ -25,4 +25,4 @@ def captured(f: Callable[..., Any], *args: Any) -> Region:
             continue
         items: Sequence[Any] = result if isinstance(result, tuple) else (result,)
         outputs = [capture.store(item, "result").buffer for item in items]
-        return Region([b for _, b in capture.inputs], outputs, without_dead(capture.block, outputs))
+        return Region([b for _, b in capture.inputs], outputs, improved(capture.block, outputs))

@@ -41,6 +41,8 @@ _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 LONGEST = 60
 # The key under which it is noted that no values are kept.
 KEPT = None, "values kept"
+# The same of one value, with the place where it is bound; and of how many at the most.
+NOT_KEPT, MOST_CHOICES = "value not kept", 8
 
 
 class Statements:
@@ -53,8 +55,8 @@ class Statements:
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
-        # Of it, the values that several statements read.
-        self.reused: set[Buffer] = set()
+        # Of it, the values that several statements read, and where the program binds them.
+        self.reused: dict[Buffer, Any] = {}
         # What is captured otherwise than at first, by what has been found since.
         self.retyped: dict[tuple[Any, str], Any] = {}
         # All memory.
@@ -127,19 +129,22 @@ class Statements:
                 [Store(buffer, tuple(point), cast(value, buffer.dtype))])
         )  # fmt: skip
 
-    def keep(self, lazy: Lazy) -> None:
+    def keep(self, lazy: Lazy, at: Any) -> None:
         """Store a lazy value that several statements read, each of which would compute it; unless one of them chooses.
 
         What a choice excludes has no part in derivatives, however singular: that is known within one expression alone.
+        `at` is where the program binds the value.
         """
-        if KEPT not in self.retyped:
+        if KEPT not in self.retyped and (at, NOT_KEPT) not in self.retyped:
             self.settle(lazy)
-            self.reused |= lazy.reads()
+            self.reused.update(dict.fromkeys(lazy.reads(), at))
 
     def check_choice(self, elements: Sequence[Element]) -> None:
         """Capture once more, without keeping values, if something chooses by what was kept or among it."""
-        if not self.reused.isdisjoint([e.args[0] for e in loads(elements)]):
-            raise Retyped(KEPT, None)
+        found = [self.reused[e.args[0]] for e in loads(elements) if e.args[0] in self.reused]
+        if found:
+            some = sum(what == NOT_KEPT for _, what in self.retyped) < MOST_CHOICES
+            raise Retyped((found[0], NOT_KEPT) if some else KEPT, None)
 
     def settle_all(self) -> None:
         """Before a block of its own begins: what is lazy now is stored outside it."""

@@ -1,0 +1,159 @@
+"""Passes over a captured block before its derivatives are made: dead statements, equal values, the order of loops."""
+
+from collections.abc import Iterable, Sequence
+
+from effgrad.stage.loop.activity import without_dead
+from effgrad.stage.loop.affine import Affine, affine, fresh, variable
+from effgrad.stage.loop.element import replaced
+from effgrad.stage.loop.ir import (
+    Block,
+    Buffer,
+    Element,
+    Map,
+    Repeat,
+    Statement,
+    Store,
+    load,
+    loads,
+    parts,
+    rebuilt,
+    topological,
+    walk,
+    written,
+)
+
+# A loop over the innermost axis of arrays of more bytes in all is put inside one over another axis: beyond this, what
+# a step leaves in the cache is gone before the next one needs it.
+IN_CACHE = 1 << 20
+
+
+def improved(block: Block, outputs: Iterable[Buffer]) -> Block:
+    """The block as its derivatives are made of it: it computes the same outputs."""
+    return interchanged(sharing(without_dead(block, outputs)))
+
+
+# Equal values
+
+
+def sharing(block: Block) -> Block:
+    """The block with what an earlier statement has stored read, where the same would be computed once more.
+
+    Not inside a choice: of what it excludes, a singular derivative has no part, which is known within one expression.
+    """
+    stored: dict[tuple[tuple[Affine, ...], Element], Store] = {}
+    done: Block = []
+    for s in block:
+        if isinstance(s, Map) and stored:
+            s = Map(s.dims, [_shared(t, s, stored) for t in s.stores])
+        elif parts(s):
+            s = rebuilt(s, [sharing(part) for part in parts(s)])
+        changed = {b for x in walk([s]) for b in written(x)}
+        stored = {k: t for k, t in stored.items() if t.buffer not in changed and _read(k[1]).isdisjoint(changed)}
+        if isinstance(s, Map) and len(s.stores) == 1 and _is_plain(s):
+            (t,) = s.stores
+            extents, value = _numbered(s.dims, t.value)
+            if t.buffer not in _read(t.value):
+                stored[extents, value] = Store(t.buffer, (), value)
+        done.append(s)
+    return done
+
+
+def _is_plain(s: Map) -> bool:
+    """Whether a Map stores a value of several operations in a buffer, each element at the place of its point."""
+    (t,) = s.stores
+    places = tuple(variable(name) for name, _ in s.dims)
+    return bool(s.dims) and not t.adds and t.indices == places and t.value.dtype == t.buffer.dtype and (
+        not isinstance(t.value.op, str) and not _chooses(t.value))  # fmt: skip
+
+
+def _chooses(e: Element) -> bool:
+    return any(not isinstance(x.op, str) and x.op.selects for x in topological([e]))
+
+
+def _read(e: Element) -> set[Buffer]:
+    return {x.args[0] for x in loads([e])}
+
+
+def _numbered(dims: Sequence[tuple[str, Affine]], e: Element) -> tuple[tuple[Affine, ...], Element]:
+    """The extents of a box, and an expression with names for its points that depend on their order alone."""
+    values: dict[str, Affine | int] = {name: variable(f"$e{k}") for k, (name, _) in enumerate(dims)}
+    return tuple(n for _, n in dims), e.substitute(values)
+
+
+def _shared(t: Store, s: Map, stored: dict[tuple[tuple[Affine, ...], Element], Store]) -> Store:
+    """A store of a Map whose value reads what is stored already."""
+    extents, value = _numbered(s.dims, t.value)
+    found = [(e, x) for (n, e), x in stored.items() if n == extents]
+    if not found or isinstance(value.op, str) or _chooses(value):
+        return t
+    inside = set(topological([value]))
+    point = [variable(f"$e{k}") for k in range(len(s.dims))]
+    values = {e: load(x.buffer, point) for e, x in found if e in inside}
+    if not values:
+        return t
+    back: dict[str, Affine | int] = {f"$e{k}": variable(name) for k, (name, _) in enumerate(s.dims)}
+    return Store(t.buffer, t.indices, replaced(value, values).substitute(back), t.adds)
+
+
+# The order of loops
+
+
+def interchanged(block: Block, cache: int = IN_CACHE) -> Block:
+    """The block in which a loop along the memory of large arrays runs inside those over the other axes of its Maps.
+
+    `for k: map i, j: c[i, j, k] = f(c[i, j, k - 1])` visits all of `c` in each step, an element of each cache line. As
+    `for i, j: for k` it has what it needs in the cache. No statement may read what another `i` or `j` has written.
+    """
+    return [_inside_out(s) if isinstance(s, Repeat) and _is_along_memory(s, cache) else s for s in block]
+
+
+def _inside_out(s: Repeat) -> Statement:
+    maps = [m for m in s.body if isinstance(m, Map)]
+    for extent in [n for _, n in maps[0].dims] if all(m.dims for m in maps) else []:
+        chosen = [[name for name, n in m.dims if n == extent][:1] for m in maps]
+        if extent.variables() or not all(chosen) or not _is_apart(maps, [name for (name,) in chosen]):
+            continue
+        name = fresh("i")
+        body: Block = [_at(m, own, variable(name)) for m, (own,) in zip(maps, chosen, strict=True)]
+        inner = _inside_out(Repeat(s.variable, s.start, s.stop, s.step, body, s.backwards))
+        return Repeat(name, affine(0), extent, 1, [inner])
+    return s
+
+
+def _at(m: Map, name: str, value: Affine) -> Map:
+    """A Map at one place of an axis."""
+    at: dict[str, Affine | int] = {name: value}
+    stores = [
+        Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
+    ]
+    return Map(tuple(d for d in m.dims if d[0] != name), stores)
+
+
+def _accesses(m: Map) -> list[tuple[Buffer, tuple[Affine, ...]]]:
+    found = [(t.buffer, t.indices) for t in m.stores]
+    return [*found, *[(e.args[0], e.args[1]) for e in loads([t.value for t in m.stores])]]
+
+
+def _is_along_memory(s: Repeat, cache: int) -> bool:
+    """Whether a loop moves along the last axis of arrays that are large together, and is of Maps along other axes."""
+    maps = [m for m in s.body if isinstance(m, Map)]
+    buffers = {
+        b for m in maps for b, place in _accesses(m)
+        if place and abs(place[-1].coefficient(s.variable)) == 1 and len(b.shape) > len(m.dims)
+    }  # fmt: skip
+    large = sum(b.size * b.dtype.itemsize for b in buffers) > cache
+    return large and len(maps) == len(s.body)
+
+
+def _is_apart(maps: Sequence[Map], names: Sequence[str]) -> bool:
+    """Whether what is written at one value of an axis, called by each Map's name, is used at no other."""
+    changed = {t.buffer for m in maps for t in m.stores}
+    axes: dict[Buffer, set[int]] = {}
+    for m, name in zip(maps, names, strict=True):
+        for b, place in _accesses(m):
+            if b in changed:
+                here = {k for k, i in enumerate(place) if i == variable(name)}
+                axes[b] = axes.get(b, here) & here
+        if any(type(a) is not str for _, place in _accesses(m) for i in place for a, _ in i.terms):
+            return False
+    return all(axes[b] for b in changed)
