@@ -200,10 +200,49 @@ def long_lists(A):
     return total
 
 
+def rows_below_each_other(A):
+    rows, x = np.empty((0, 3)), A[0, :3]
+    for t in range(STEPS):
+        x = np.sin(x) + 0.1 * A[t % 4, 3:]
+        rows = np.vstack((rows, x))
+        x = x + 0.1 * rows[-1] * np.mean(rows[: t + 1])
+    return np.sum(rows**2 * np.arange(STEPS)[:, None])
+
+
+def numbers_after_each_other(A):
+    xs, s = np.array([A[0, 0], A[0, 1]]), A[1, 0]
+    for t in range(STEPS - 1, -1, -1):
+        s = np.sin(s) + xs[0] * 0.1 + np.sum(xs) * 0.01
+        xs = np.concatenate([xs, [s, s * A[2, t % 6]]])
+    return np.sum(xs**2) + len(xs)
+
+
+def arrays_anew_that_grow(A):
+    total = 0.0
+    for i in range(4):
+        xs = np.empty(0, np.float32)
+        for t in range(STEPS):
+            xs = np.append(xs, np.sin(A[i, t % 6] * t))
+        total = total + np.sum(xs**2) * A[i, 0]
+    return total
+
+
+def an_array_that_grew_and_is_written_to(A):
+    xs = A[0].copy()
+    for t in range(STEPS):
+        old = xs
+        xs = np.append(xs, A[1, t % 6])
+        xs[0] = xs[0] * 0.9
+        old[0] = old[0] + 0.1
+        xs[1] = xs[1] + old[0]
+    return np.sum(xs**2)
+
+
 PROGRAMS = [
     rows_by_tables, pairs_of_tables, elements_twice, indices_of_values, apart, accumulated, hessian_steps, pullbacks,
     pullbacks_of_numbers, rules_of_the_users, decorated, written_then_bound, results_into, guarded, starred,
-    combinations, long_lists,
+    combinations, long_lists, rows_below_each_other, numbers_after_each_other, arrays_anew_that_grow,
+    an_array_that_grew_and_is_written_to,
 ]  # fmt: skip
 
 

@@ -138,9 +138,22 @@ class Capture(Iteration):
         run(self, s, frame)
 
     def assign_names(self, s: ast.Assign, frame: Frame) -> None:
+        self.extending = self.extended(s, frame)
         value = self.expression(s.value, frame)
+        self.extending = None
         for target in s.targets:
             self.bind(target, value, frame)
+
+    def extended(self, s: ast.Assign, frame: Frame) -> View | None:
+        """The array that `x = np.vstack([x, y])` makes longer, if nothing else refers to it: that is done in place."""
+        if len(s.targets) != 1 or not isinstance(s.targets[0], ast.Name) or not isinstance(s.value, ast.Call):
+            return None
+        name = s.targets[0].id
+        value = frame.own.get(name)
+        if not isinstance(value, View) or self.growing.get(value.buffer, (None,))[0] is not value:
+            return None
+        mentions = [x for x in ast.walk(s.value) if isinstance(x, ast.Name) and x.id == name]
+        return value if len(mentions) == 1 and not self.is_shared(value, frame, name) else None
 
     def assign_annotated(self, s: ast.AnnAssign, frame: Frame) -> None:
         if s.value is not None:

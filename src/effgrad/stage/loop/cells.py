@@ -1,12 +1,12 @@
 """The cells of a loop: the names that it carries from step to step, in memory that is written at the end of each."""
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.stage.loop import planes
-from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known, variable
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator, common_type
 from effgrad.stage.loop.frames import Frame, Retyped
@@ -26,16 +26,23 @@ class Unknown:
         self.key = key
 
 
-class Cell:
-    """The memory of a name that a loop carries."""
+class Growth(NamedTuple):
+    """How an array grows: each step adds so many elements along an axis."""
 
-    def __init__(self, view: View, weak: bool) -> None:
-        self.view, self.weak = view, weak
+    axis: int
+    by: int
+
+
+class Cell:
+    """The memory of a name that a loop carries; `grown` is what it is at the end of a step, if it grows."""
+
+    def __init__(self, view: View, weak: bool, grown: View | None = None, last: View | None = None) -> None:
+        self.view, self.weak, self.grown, self.last = view, weak, grown, last
 
     def holds(self, value: Any) -> bool:
         """Whether a value is what the cell has."""
         if self.view.axes:
-            return value is self.view
+            return value is (self.grown or self.view)
         e = value.value if isinstance(value, Lazy) else None
         if isinstance(value, Affine) and len(value.terms) == 1 and value == Affine(0, ((value.terms[0][0], 1),)):
             e = value.terms[0][0]
@@ -47,9 +54,11 @@ class Cells:
 
     def __init__(
         self, capture: Evaluator, loop: ast.stmt, frame: Frame, inner: set[str], outer: set[str], names: set[str],
-        least: int,
+        least: int, progress: tuple[str, range] | None = None,
     ) -> None:  # fmt: skip
         self.capture, self.loop, self.outer, self.names = capture, loop, sorted(outer), names
+        # The variable of the loop and its values, if these are known.
+        self.progress = progress
         # How many steps the loop has at least.
         self.least = least
         self.inner: dict[str, Any] = {}
@@ -77,11 +86,30 @@ class Cells:
             return value
         lazy = capture.lazy(value)
         dtype = capture.retyped.get((origin(self.loop), name), lazy.dtype)
+        growth = capture.retyped.get((origin(self.loop), f"{name} grows"))
+        if growth is not None:
+            return self.growing(lazy, dtype, name, growth)
         view = whole_view(capture.buffer(name.strip("$"), lazy.shape, dtype), lazy.shape)
         capture.assign(view, lazy)
         if not view.axes:
             capture.private.add(view.buffer)
         return Cell(view, lazy.weak)
+
+    def growing(self, value: Lazy, dtype: Any, name: str, growth: Growth) -> Cell:
+        """A cell for an array that grows: memory for what it is in the end, of which each step has a part."""
+        assert self.progress is not None
+        capture, (variable_name, steps) = self.capture, self.progress
+        done = (variable(variable_name) - steps.start) * steps.step
+        shapes = []
+        for count in (affine(0), done, done + 1, affine(len(steps))):
+            shape = list(value.shape)
+            shape[growth.axis] = known(count * growth.by + shape[growth.axis])
+            shapes.append(shape)
+        buffer = capture.buffer(name.strip("$"), shapes[3], dtype)
+        first, view, grown, last = (whole_view(buffer, shape) for shape in shapes)
+        capture.assign(first, value)
+        capture.growing[buffer] = view, grown
+        return Cell(view, False, grown, last)
 
     def symbols(self, cell: Any) -> Any:
         """The value of a cell."""
@@ -140,13 +168,25 @@ class Cells:
         return [(name, cell, value)]
 
     def assign(self, cell: "Cell", value: Lazy, name: str) -> None:
-        capture, view = self.capture, cell.view
+        capture, view = self.capture, cell.grown or cell.view
         if value.shape != view.shape:
-            raise NotCaptured(f"{name!r} changes its shape from {view.shape} to {value.shape}")
+            self.grow(cell, value, name)
         common = common_type([Lazy((), (), load(Buffer("", (), view.dtype), ()), cell.weak), value])
         if common != view.dtype:
             raise Retyped((origin(self.loop), name), common)
         capture.assign(view, value)
+
+    def grow(self, cell: "Cell", value: Lazy, name: str) -> None:
+        """Capture once more, with memory for an array that each step makes longer."""
+        old, new = cell.view.shape, value.shape
+        added = [known(affine(m) - n) for n, m in zip(old, new, strict=True)] if len(old) == len(new) else []
+        axes = [k for k, n in enumerate(added) if n != 0]
+        by = added[axes[0]] if len(axes) == 1 else None
+        key = origin(self.loop), f"{name} grows"
+        is_known = self.progress is not None and abs(self.progress[1].step) == 1 and key not in self.capture.retyped
+        if not is_known or not isinstance(by, int) or by < 0:
+            raise NotCaptured(f"{name!r} changes its shape from {old} to {new}")
+        raise Retyped(key, Growth(axes[0], by))
 
     def copied(self, value: Any, name: str) -> Any:
         """The value of a name that is only read after the loop, kept in each step."""
@@ -230,6 +270,9 @@ class Cells:
             if name not in self.inner:
                 frame.own.pop(name, None)
         frame.own.update(self.out)
+        for cell in flat(list(self.inner.values())):
+            if isinstance(cell, Cell) and cell.last is not None:
+                cell.view = cell.last
         frame.own.update({name: self.symbols(cell) for name, cell in self.inner.items()})
         for name in (*self.inner, *self.out):
             for view in views_in(frame.own[name]):

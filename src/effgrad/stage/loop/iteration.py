@@ -129,7 +129,8 @@ class Iteration(Branches):
             low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
         span = self.ranges.lower(stop - start if step > 0 else start - stop) or 0
         grown = Lists(self, s, frame, steps)
-        cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)))
+        cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
+                             progress=None if steps is None else (name, steps))  # fmt: skip
         with self.inside() as block:
             self.ranges.bounds[name] = low, high
             grown.begin(variable(name))
@@ -273,6 +274,7 @@ class Iteration(Branches):
     def carried(
         self, s: ast.For | ast.While, body: Sequence[ast.stmt], frame: Frame, targets: set[str],
         extra: frozenset[str] = frozenset(), least: int = 0, kept: Collection[str] = (),
+        progress: tuple[str, range] | None = None,
     ) -> "Cells":  # fmt: skip
         """Cells for the names that a loop carries from step to step; `targets` it binds first; it has at `least` so
         many steps. Names that are `kept` are bound to the same arrays after each."""
@@ -289,7 +291,7 @@ class Iteration(Branches):
                 inner.add(name)
             elif after:
                 outer.add(name)
-        return Cells(self, s, frame, inner, outer, names - kept, least)
+        return Cells(self, s, frame, inner, outer, names - kept, least, progress)
 
     def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
         """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""

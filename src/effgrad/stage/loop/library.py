@@ -266,6 +266,10 @@ def _broadcast_to(c: Symbols, a: Any, shape: Any) -> Any:
 def concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
     parts = [c.lazy(a) for a in arrays]
     axis %= len(parts[0].shape)
+    if arrays[0] is c.extending and len(parts) == 2:
+        grown = _extended(c, arrays[0], parts[1], axis)
+        if grown is not None:
+            return grown
     total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
     shape = [known(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
     view = whole_view(c.buffer("joined", shape, np.result_type(*[p.dtype for p in parts])), shape)
@@ -278,6 +282,25 @@ def concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
     return view
 
 
+def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
+    """An array that grows, with more elements after it, which has memory for them; None for those of another kind."""
+    grown = c.growing[array.buffer][1]
+    start, stop = array.shape[axis], grown.shape[axis]
+    shape = [known(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]
+    same = len(shape) == len(added.shape) and all(map(same_extent, shape, added.shape))
+    if not same or np.result_type(array.dtype, added.dtype) != array.dtype:
+        return None
+    c.assign(c.index(grown, (*(slice(None),) * axis, slice(start, stop))), added)  # type: ignore[arg-type]
+    return grown
+
+
+@rule(np.append)
+def _append(c: Symbols, arr: Any, values: Any, axis: Any = None) -> Any:
+    if axis is not None:
+        return concatenate(c, [arr, values], axis)
+    return concatenate(c, [_at_least(c, _ravel(c, x), 1) for x in (arr, values)])
+
+
 @rule(np.hstack)
 def _hstack(c: Symbols, arrays: Any) -> Any:
     parts = [_at_least(c, a, 1) for a in arrays]
@@ -287,6 +310,12 @@ def _hstack(c: Symbols, arrays: Any) -> Any:
 @rule(np.vstack)
 def _vstack(c: Symbols, arrays: Any) -> Any:
     return concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
+
+
+@rule(np.column_stack)
+def _column_stack(c: Symbols, arrays: Any) -> Any:
+    parts = [_seen(c, a) for a in arrays]
+    return concatenate(c, [c.index(c.lazy(a), (..., None)) if len(a.shape) == 1 else a for a in parts], 1)
 
 
 def _at_least(c: Symbols, a: Any, rank: int) -> Any:

@@ -70,6 +70,10 @@ class Statements:
         self.classes: dict[Buffer, set[Buffer]] = {}
         # Arrays some elements of which the program has assigned, and their buffers.
         self.touched: set[Any] = set()
+        # Memory of arrays that a loop makes longer: what they are before and after a step. And the one that is extended
+        # where it lies by the statement that is read.
+        self.growing: dict[Buffer, tuple[View, View]] = {}
+        self.extending: View | None = None
         # For memory that a branch fills with one of two arrays: the buffers of these.
         self.either: dict[Buffer, set[Buffer]] = {}
 
