@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effgrad.stage.loop.ir import While
 from effgrad.stage.loop.schedule import Schedule
 
 SIZE = 5
@@ -165,7 +166,9 @@ def seeds(first: int, few: int, many: int) -> list[Any]:
 
 
 def in_pairs(loop):
-    """A schedule with a state for every two steps."""
+    """A schedule with a state for every two steps; of a `while`, how many steps are between two states."""
+    if isinstance(loop, While):
+        return 2
     if loop.start.terms or loop.stop.terms:
         return None
     return Schedule(1, len(range(loop.start.constant, loop.stop.constant, loop.step)) // 2, 2)

@@ -238,6 +238,28 @@ def an_array_that_grew_and_is_written_to(A):
     return np.sum(xs**2)
 
 
+def single_writes(z):
+    w = np.zeros(z.shape, np.complex64)
+    for t in range(STEPS):
+        w[t % 4] = np.exp(1j * z[t % 4]) + w[(t + 1) % 4] / (2 + z[0])
+        z = z * 0.9 + 0.1 * w
+    return np.sum(w.real**2 + 0.5 * w.imag**2)
+
+
+def single_transforms(z):
+    for _ in range(STEPS):
+        z = np.fft.ifft(np.fft.fft(z) * np.complex64(0.99)) + 0.01
+    return np.sum(np.abs(z) ** 2)
+
+
+def single_and_double(z):
+    s, out = np.complex128(0.5 + 0.2j), []
+    for t in range(STEPS):
+        z = np.sqrt(z) * s + 0.1j * z[t % 4]
+        out.append(z)
+    return np.sum(np.array(out).real ** 2)
+
+
 PROGRAMS = [
     rows_by_tables, pairs_of_tables, elements_twice, indices_of_values, apart, accumulated, hessian_steps, pullbacks,
     pullbacks_of_numbers, rules_of_the_users, decorated, written_then_bound, results_into, guarded, starred,
@@ -323,3 +345,19 @@ def test_index_outside_is_an_error():
     run(np.ones(4), np.array([0, 3, 3]))
     with pytest.raises(IndexError):
         effgrad.compile(grad(f))(np.ones(4), np.array([0, 4]))
+
+
+@pytest.mark.parametrize("f", [single_writes, single_transforms, single_and_double])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_numbers_of_both_sizes(f, dtype):
+    """Planes have the type that NumPy computes in: single precision stays single."""
+    r = np.random.default_rng(0)
+    z = ((r.standard_normal(4) + 1j * r.standard_normal(4)) * 0.5).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value, slope = effgrad.compile(effgrad.value_and_grad(f))(z.copy())
+    plain, near = f(z.copy()), 2e-5 if dtype is np.complex64 or f is single_writes else 1e-10
+    assert np.result_type(value) == np.result_type(plain)
+    assert slope.dtype == dtype
+    np.testing.assert_allclose(value, plain, rtol=near)
+    np.testing.assert_allclose(slope, grad(f)(z.copy()), rtol=near, atol=near)

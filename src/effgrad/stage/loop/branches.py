@@ -11,11 +11,11 @@ from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.checking import Raised
-from effgrad.stage.loop.evaluator import Evaluator, common_type
+from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.operands import SYMBOLIC, View, like, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, View, common_type, like, whole_view
 
 
 class Branches(Evaluator):

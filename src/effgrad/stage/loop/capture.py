@@ -92,8 +92,8 @@ class Capture(Iteration):
     def input(self, value: Any) -> Any:
         """A new input of the region."""
         like = example(value)
-        if np.result_type(like) == np.dtype(complex):
-            return Complex(*[self.plane(Plane(value, k), np.shape(like)) for k in (False, True)])
+        if np.result_type(like).kind == "c":
+            return Complex(*[self.plane(Plane(value, k), like) for k in (False, True)])
         buffer = self.buffer("x", np.shape(like), np.result_type(like), narrow=True)
         self.inputs.append((value, buffer))
         if np.shape(like):
@@ -101,14 +101,14 @@ class Capture(Iteration):
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
         return self.number(read(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
 
-    def plane(self, value: Plane, shape: Sequence[int]) -> View | Lazy:
+    def plane(self, value: Plane, like: Any) -> View | Lazy:
         """One plane of a complex input."""
-        buffer = self.buffer("x", shape, float)
+        buffer = self.buffer("x", np.shape(like), planes.component(np.result_type(like)))
         self.inputs.append((value, buffer))
-        if shape:
+        if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)
-        return self.number(read(buffer, ()), True)
+        return self.number(read(buffer, ()), not isinstance(like, np.generic))
 
     # Statements
 
@@ -338,7 +338,7 @@ class Capture(Iteration):
             return lists.method(self, f.value, f.name, args)
         args = list(map(self.seen, args))
         if kwargs.get("out") is not None and registry.is_of_library(f):
-            return self.call_into(f, args, kwargs)
+            return library.call_into(self, f, args, kwargs)
         if isinstance(f, Method):
             module = {Complex: planes, Masked: masks}.get(type(f.value), library)
             return module.method(self, f.value, f.name, args, kwargs)
@@ -352,17 +352,6 @@ class Capture(Iteration):
         if isinstance(f, functools.partial):
             return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
         return self.call_of_others(f, args, kwargs)
-
-    def call_into(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> View:
-        """A call of a library's function that writes its result to an array, `out`."""
-        out = kwargs["out"]
-        out = out[0] if isinstance(out, tuple) and not isinstance(out, Complex) and len(out) == 1 else out
-        value = self.lazy(self.call(f, args, {k: v for k, v in kwargs.items() if k != "out"}))
-        if not isinstance(out, View | Lazy) or value.shape != out.shape:
-            raise NotCaptured("`out` that is not an array of the result's shape")
-        view = self.as_memory(out)
-        self.assign(view, value)
-        return view
 
     def call_of_others(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a function that has no rule: a derivative, one of the user's, or a library's that only computes."""

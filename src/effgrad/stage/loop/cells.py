@@ -8,10 +8,21 @@ import numpy as np
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known, variable
 from effgrad.stage.loop.desugar import origin
-from effgrad.stage.loop.evaluator import Evaluator, common_type
+from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Retyped
-from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, load, walk, written
-from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, View, flat, like, views_in, whole_view
+from effgrad.stage.loop.ir import Apply, Buffer, Map, load, walk, written
+from effgrad.stage.loop.operands import (
+    SYMBOLIC,
+    Complex,
+    Lazy,
+    Masked,
+    View,
+    common_type,
+    flat,
+    like,
+    views_in,
+    whole_view,
+)
 
 UNBOUND: Any = object()
 # The key under which it is noted that the first step of a loop stands before it: it writes to the arrays that names
@@ -131,7 +142,7 @@ class Cells:
         self.out = {name: self.copied(frame.own[name], name) for name in self.outer}
         pairs_out = [x for name, v in self.out.items() for x in zip(flat(v), flat(frame.own[name]), strict=True)]
         copies = [(view.buffer, value) for view, value in pairs_out if isinstance(view, View)]
-        self.note_copies(copies, _made_inside(self.capture.block))
+        self.note_copies(copies, _made_inside(self.capture))
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
         # All are read before the first is written.
         lazies = [(name, cell, self.capture.lazy(value)) for name, cell, value in pairs]
@@ -204,7 +215,7 @@ class Cells:
         """Raise where a cell, which is a copy, would hide that a name shares memory that is written."""
         capture = self.capture
         writes = {b for s in walk(capture.block) for b in written(s)}
-        made = _made_inside(capture.block)
+        made = _made_inside(capture)
         self.check_first(found, writes)
         for name, cell, _, value in found:
             if not cell.view.axes or value is cell.view:
@@ -293,13 +304,13 @@ def _cells_in(name: str, cell: Any, first: Any, value: Any) -> list[tuple[str, C
     return [(name, cell, first, value)] if isinstance(cell, Cell) else []
 
 
-def _made_inside(block: Block) -> set[Buffer]:
-    """The buffers that a block begins by writing: what they held before the step is nobody's."""
+def _made_inside(c: Evaluator) -> set[Buffer]:
+    """The buffers that the block begins by writing: what they held before the step is nobody's."""
     seen: set[Buffer] = set()
     made: set[Buffer] = set()
-    for s in walk(block):
+    for s in walk(c.block):
         for b in written(s):
             if b not in seen and (isinstance(s, Apply) or (isinstance(s, Map) and not s.stores[0].adds)):
                 made.add(b)
             seen.add(b)
-    return {b for b in made if "_" in b.name and not b.name.startswith("x_")}
+    return made.difference([b for _, b in c.inputs])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop import fancy, library
+from effgrad.stage.loop import concatenation, fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
 from effgrad.stage.loop.element import MULTIPLY, SQRT, WHERE, cast, element
 from effgrad.stage.loop.ir import INT, Element, constant, index
@@ -124,5 +124,5 @@ def _block(c: Symbols, arrays: Any) -> Any:
     if isinstance(arrays, View | Lazy):
         return c.copy(arrays)
     if isinstance(arrays[0], list):
-        return library.concatenate(c, [_block(c, row) for row in arrays], -2)
-    return library.concatenate(c, arrays, -1)
+        return concatenation.concatenate(c, [_block(c, row) for row in arrays], -2)
+    return concatenation.concatenate(c, arrays, -1)

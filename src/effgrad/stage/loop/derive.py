@@ -16,8 +16,8 @@ import numpy as np
 
 from effgrad.api import vjp
 from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, rewritten, useful, varied, without_dead
-from effgrad.stage.loop.affine import Affine, NotCaptured, fresh, variable
-from effgrad.stage.loop.element import element, pull, replaced
+from effgrad.stage.loop.affine import Affine, NotCaptured, fresh
+from effgrad.stage.loop.element import pull, replaced
 from effgrad.stage.loop.ir import (
     INT,
     Apply,
@@ -36,10 +36,7 @@ from effgrad.stage.loop.ir import (
     Store,
     While,
     constant,
-    duplicate,
-    index,
     index_loads,
-    integer,
     load,
     loads,
     parts,
@@ -49,6 +46,7 @@ from effgrad.stage.loop.ir import (
     whole,
 )
 from effgrad.stage.loop.schedule import Schedule
+from effgrad.stage.loop.segments import restored, segmented, segmented_while
 from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
@@ -65,12 +63,14 @@ class Reversal:
     """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
 
     Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
-    `schedule` says where the state of an outermost loop is kept; None to keep what every step needs.
+    `schedule` says where the state of an outermost loop is kept, of a `while` after how many steps; None to keep what
+    every step needs.
     """
 
     def __init__(
-        self, region: Region, wanted: Sequence[Buffer], schedule: Callable[[Repeat], Schedule | None] = lambda _: None
-    ) -> None:
+        self, region: Region, wanted: Sequence[Buffer],
+        schedule: Callable[[Repeat | While], Schedule | int | None] = lambda _: None,
+    ) -> None:  # fmt: skip
         seeds = [b for b in region.outputs if b.smooth]
         active = varied(region.block, wanted) & useful(region.block, seeds)
         self.region, self.schedule = region, schedule
@@ -86,10 +86,11 @@ class Reversal:
             self._note(s)
         self._note_places()
         for s in region.block:
-            if isinstance(s, Repeat) and schedule(s):  # its steps are run once more
-                first = rewritten(s.body)
-                self._read(s, [e.args[0] for x in walk(s.body) for e in reads(x) if e.args[0] not in first])
-                self._read(s, [b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs if b not in first])
+            if isinstance(s, Repeat | While) and schedule(s):  # its steps are run once more
+                body = [x for part in parts(s) for x in part]
+                first = rewritten(body)
+                self._read(s, [e.args[0] for x in walk(body) for e in reads(x) if e.args[0] not in first])
+                self._read(s, [b for x in walk(body) if isinstance(x, Apply) for b in x.inputs if b not in first])
         # The bytes that are saved, about, and how often a step is run forward at the most.
         self.cost = 0, 1
         self.forward, self.backward = self.block(region.block, None)
@@ -106,9 +107,10 @@ class Reversal:
         """The region forward, and the region back: the first gives besides its outputs what the second begins with.
 
         The inputs of the second are the inputs of the region, then the cotangents of the smooth outputs, then that. The
-        stacks are common to both. None if a half cannot be by itself: the way back saves something.
+        stacks are common to both. None if a half cannot be by itself: the way back saves something on one of these.
         """
-        if any(isinstance(s, Push) for s in walk(self.backward)):
+        common = {s.stack for s in walk(self.forward) if isinstance(s, Push)}
+        if any(isinstance(s, Push) and s.stack in common for s in walk(self.backward)):
             return None
         outputs, turn = [self.result(b) for b in wanted], Buffer("turn", ())
         mark: Statement = Map((), [Store(turn, (), constant(0.0))])
@@ -116,7 +118,7 @@ class Reversal:
         forward, backward = block[: block.index(mark)], block[block.index(mark) + 1 :]
         changed = {b for s in forward for b in loop_writes(s)}
         used = set(Region([], outputs, backward).buffers())
-        kept = [b for b in self.region.buffers() if b in changed and b in used]
+        kept = [b for b in Region(self.region.inputs, [], forward).buffers() if b in changed and b in used]
         seeds = [self.seed(b) for b in self.region.outputs if b.smooth]
         inputs = [b if b not in kept else Buffer(b.name, b.shape, b.dtype) for b in self.region.inputs]
         there = Region(self.region.inputs, [*self.region.outputs, *kept], forward)
@@ -244,12 +246,7 @@ class Reversal:
         if isinstance(s, Apply):
             return self.apply(s, top)
         if isinstance(s, Repeat):
-            there, back = self.block(s.body, top or s)
-            schedule = self.schedule(s) if top is None and back else None
-            if schedule is not None:
-                return self.segmented(s, schedule, there, back)
-            reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
-            return [rebuilt(s, [there])], [reverse] if back else []
+            return self.repeat(s, top)
         if isinstance(s, Branch):
             (then, back), (other, other_back) = self.block(s.then, top), self.block(s.other, top)
             return [Branch(s.flag, then, other)], [Branch(s.flag, back, other_back)] if back or other_back else []
@@ -259,6 +256,15 @@ class Reversal:
             return [s], []
         return self.push(s) if isinstance(s, Push) else self.pop(s, top)
 
+    def repeat(self, s: Repeat, top: Statement | None) -> tuple[Block, Block]:
+        there, back = self.block(s.body, top or s)
+        schedule = self.schedule(s) if top is None and back else None
+        if isinstance(schedule, Schedule):
+            saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
+            return segmented(s, schedule, saves, there, back)
+        reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
+        return [rebuilt(s, [there])], [reverse] if back else []
+
     def map(self, s: Map, top: Statement | None, before: Statement | None) -> tuple[Block, Block]:
         saves: Block = []
         for t in s.stores:
@@ -266,8 +272,8 @@ class Reversal:
                 saves.append(Push(self.saves, t.buffer, depends(t.indices, s.dims), t.indices))
         back = self.reverse_map(s)
         reverse: Block = [back[0]] if back else []
-        restored = _restores(saves)
-        return [*saves, s], [*reverse, *restored] if back and back[1] else [*restored, *reverse]
+        bring = restored(saves)
+        return [*saves, s], [*reverse, *bring] if back and back[1] else [*bring, *reverse]
 
     def apply(self, s: Apply, top: Statement | None) -> tuple[Block, Block]:
         saves: Block = [Push(self.saves, s.output, *whole(s.output))] if self.must_save(s, s.output, top) else []
@@ -275,7 +281,7 @@ class Reversal:
         g = self.cotangents.get(s.output)
         if g is not None and hasattr(s.function, "reverse"):  # it reads the result
             back = [*s.function.reverse(s, self.cotangents), *_zeroed(g)]
-            return [*saves, s], [*back, *_restores(saves)]
+            return [*saves, s], [*back, *restored(saves)]
         if g is not None:
             sums: Block = []
             for place, b in enumerate(s.inputs):
@@ -285,15 +291,21 @@ class Reversal:
                     dims, indices = whole(b)
                     sums.append(Map(dims, [Store(self.cotangents[b], indices, load(part, indices), adds=True)]))
             back += [*_zeroed(g), *sums]
-        return [*saves, s], [*_restores(saves), *back]
+        return [*saves, s], [*restored(saves), *back]
 
     def while_(self, s: While, top: Statement | None) -> tuple[Block, Block]:
         there, back = self.block(s.body, top or s)
         test, test_back = self.block(s.test, top or s)
+        chunk = self.schedule(s) if top is None and (back or test_back) else None
+        if isinstance(chunk, int):
+            kept: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
+            changed = sorted((loop_writes(s) - {s.count}) & self.readers.keys(), key=lambda b: b.name)
+            held: Block = [Push(self.saves, b, *whole(b)) for b in changed]
+            return segmented_while(s, chunk, kept, held, (test, there), (test_back, back), self.saves)
         saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
         times = Affine(0, ((load(s.count, ()), 1),))
         again: Block = [Repeat(fresh("k"), Affine(0), times, 1, [*back, *test_back], True)]
-        return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *_restores(saves)]
+        return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *restored(saves)]
 
     def push(self, s: Push) -> tuple[Block, Block]:
         g, came = self.cotangents.get(s.buffer), self.cotangents.get(s.stack.into.get(s.buffer, s.buffer))
@@ -308,7 +320,7 @@ class Reversal:
         saves: Block = []
         if self.must_save(s, s.buffer, top):
             saves = [Push(self.saves, s.buffer, s.dims, s.indices)]
-        back = _restores(saves)
+        back = restored(saves)
         g = self.cotangents.get(s.buffer)
         if g is not None:
             gone = Map(s.dims, [Store(g, s.indices, constant(0, g.dtype))])
@@ -318,43 +330,16 @@ class Reversal:
     def _cotangent_stack(self, stack: Stack) -> Stack:
         return self.saved_cotangents.setdefault(stack, Stack())
 
-    # Checkpoints
-
-    def segmented(self, s: Repeat, schedule: Schedule, there: Block, back: Block) -> tuple[Block, Block]:
-        """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save."""
-        saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
-
-        def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
-            """The steps between two numbers; a schedule for more steps than there are begins before the first."""
-            start, stop = (s.start + s.step * integer(element(_MAXIMUM, index(n), _ZERO)) for n in (first, last))
-            return Repeat(s.variable, start, stop, s.step, duplicate(body), backwards)
-
-        def stretch(level: int, end: Affine, slots: Affine) -> tuple[Block, Block]:
-            """The steps before `end` that this level reverses with so many slots."""
-            table = schedule.remaining(level)
-            remaining = Buffer(fresh("remaining"), table.shape, INT, data=table, reach=(0, int(table[-1])))
-            name = fresh("left")
-            left = variable(name)
-            first, last = (end - integer(load(remaining, (n,))) for n in (left + 1, left))
-            if level > 1:
-                again, reverse = stretch(level - 1, last, left)
-            else:
-                again, reverse = [steps(first, last, there)], [steps(first, last, back, True)]
-            order = name, slots, Affine(-1), -1
-            forward: Block = [Repeat(*order, [*saves, steps(first, last, s.body)])]
-            return forward, [Repeat(*order, [*_restores(saves), *again, *reverse], True)]
-
-        return stretch(schedule.levels, Affine(_count(s)), Affine(schedule.slots))
-
-    def state(self, s: Repeat) -> list[Buffer]:
+    def state(self, s: Repeat | While) -> list[Buffer]:
         """The buffers that a segment must find as they were: written in the loop, and read in it or, by the adjoint of
         a statement, outside."""
+        body = [x for part in parts(s) for x in part]
         read = {e.args[0] for x in walk([s]) for e in reads(x)}
-        read |= {b for x in walk(s.body) if isinstance(x, Apply) for b in x.inputs}
-        read |= {t.buffer for x in walk(s.body) if isinstance(x, Map) for t in x.stores if t.adds}
+        read |= {b for x in walk(body) if isinstance(x, Apply) for b in x.inputs}
+        read |= {t.buffer for x in walk(body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
-        return sorted(loop_writes(s) & (read - rewritten(s.body) | outside), key=lambda b: b.name)
+        return sorted(loop_writes(s) & (read - rewritten(body) | outside), key=lambda b: b.name)
 
 
 def _zeroed(g: Buffer) -> Block:
@@ -381,15 +366,6 @@ class _Marker:
 
 def _reads_result(e: Element) -> bool:
     return not isinstance(e.op, str) and any(0 in places for places in e.op.read if places is not None)
-
-
-def _count(s: Repeat) -> int:
-    """The number of steps of a loop whose bounds are numbers."""
-    return len(range(s.start.constant, s.stop.constant, s.step))
-
-
-def _restores(saves: Block) -> Block:
-    return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
 
 
 def _starts_sum(before: Statement | None, s: Map) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop import builtin, contractions, fancy, library, masks, planes, small_systems
+from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import NotCaptured, known
 from effgrad.stage.loop.arithmetic import Operators
 from effgrad.stage.loop.element import element, primitive_of
@@ -34,7 +34,7 @@ from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED
 
 # The functions of Python and NumPy that have rules of their own.
-MODULES = builtin, fancy, library, contractions, small_systems, planes
+MODULES = builtin, fancy, library, concatenation, contractions, small_systems, planes
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
@@ -326,14 +326,6 @@ class Evaluator(Operators):
 
     def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Any:
         return self._ListComp(ast.ListComp(e.elt, e.generators), frame)
-
-
-def common_type(lazies: Sequence[Lazy]) -> np.dtype[Any]:
-    """The type of a name that has either value: Python's numbers become what the other is."""
-    if all(x.weak for x in lazies):
-        return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
-    strong = [x.dtype for x in lazies if not x.weak]
-    return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])
 
 
 def check_binding(nodes: Sequence[ast.AST]) -> None:

@@ -25,6 +25,7 @@ from effgrad.stage.loop.desugar import (
     without_jumps,
     without_returns,
 )
+from effgrad.stage.loop.evaluator import check_binding
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
 from effgrad.stage.loop.lists import Lists
@@ -115,18 +116,14 @@ class Iteration(Branches):
                 self.body(without_jumps(s), frame)
             return
         if steps is not None and (origin(s), PEELED) in self.retyped:
-            self.bind(s.target, counted.item(steps[0]), frame)
-            with frame.followed_by([*s.body, *frame.rest]):
-                self.body(without_jumps(s), frame)
+            self.first_step(s, counted.item(steps[0]), frame)
             start, steps = start + step, steps[1:]
         kept = self.kept_arrays(s, frame) if steps is not None and len(steps) > 3 else set()
         if steps is not None and kept:
             self.exchanging(s, counted, steps, kept, frame)
             return
         name = fresh("i")
-        low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
-        if steps is not None:
-            low, high = affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
+        low, high = span_of(start, stop, step, steps)
         span = self.ranges.lower(stop - start if step > 0 else start - stop) or 0
         grown = Lists(self, s, frame, steps)
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
@@ -142,6 +139,12 @@ class Iteration(Branches):
         self.count(0 if steps is None else len(steps))
         cells.after(frame)
         grown.end()
+
+    def first_step(self, s: ast.For, item: Any, frame: Frame) -> None:
+        """Run the first step of a loop by itself."""
+        self.bind(s.target, item, frame)
+        with frame.followed_by([*s.body, *frame.rest]):
+            self.body(without_jumps(s), frame)
 
     def kept_arrays(self, s: ast.For, frame: Frame) -> set[str]:
         """The names of arrays that a loop exchanges in each step, and binds nowhere else: after two steps, or as many
@@ -231,6 +234,7 @@ class Iteration(Branches):
 
     def while_(self, s: ast.While, frame: Frame) -> None:
         self.length = None if self.length == -1 else self.length
+        check_binding([s.test])
         with frame.followed_by(()):
             self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
 
@@ -309,3 +313,10 @@ def known_steps(counted: Counted) -> range | None:
     if counted.start.terms or counted.stop.terms:
         return None
     return range(counted.start.constant, counted.stop.constant, counted.step)
+
+
+def span_of(start: Affine, stop: Affine, step: int, steps: range | None) -> tuple[Affine, Affine]:
+    """Between what the variable of a loop lies."""
+    if steps is not None:
+        return affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
+    return (start, stop - 1) if step > 0 else (stop + 1, start)

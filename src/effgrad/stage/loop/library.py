@@ -28,7 +28,7 @@ def _shape(c: Symbols, shape: Any) -> list[Extent]:
 def _filled(c: Symbols, shape: Any, dtype: Any, value: Any) -> View | Complex:
     extents = _shape(c, shape)
     if planes.is_complex(value) or (dtype is not None and np.dtype(dtype).kind == "c"):
-        return planes.filled(c, extents, value)
+        return planes.filled(c, extents, value, dtype or getattr(value, "dtype", complex))
     view = whole_view(c.buffer("new", extents, float if dtype is None else dtype), extents)
     if value is None:
         view.buffer.cleared = True
@@ -71,7 +71,7 @@ def _array(c: Symbols, value: Any, dtype: Any = None, **kwargs: Any) -> Any:
         return np.array(value, dtype)
     value = c.stacked(value) if isinstance(value, list | tuple) else value
     if dtype is not None and np.dtype(dtype).kind == "c":
-        return planes.copied(c, value)
+        return planes.copied(c, value, dtype)
     if dtype is not None and np.dtype(dtype) != c.lazy(value).dtype:
         return _astype(c, value, dtype)
     return c.copy(value) if c.lazy(value).shape else c.lazy(value)
@@ -262,74 +262,6 @@ def _broadcast_to(c: Symbols, a: Any, shape: Any) -> Any:
     return c.broadcast(c.lazy(a), _shape(c, shape))
 
 
-@rule(np.concatenate)
-def concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
-    parts = [c.lazy(a) for a in arrays]
-    axis %= len(parts[0].shape)
-    if arrays[0] is c.extending and len(parts) == 2:
-        grown = _extended(c, arrays[0], parts[1], axis)
-        if grown is not None:
-            return grown
-    total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
-    shape = [known(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
-    view = whole_view(c.buffer("joined", shape, np.result_type(*[p.dtype for p in parts])), shape)
-    at: Affine = affine(0)
-    for p in parts:
-        end = at + p.shape[axis]
-        c.assign(c.index(view, (*(slice(None),) * axis, slice(known(at), known(end)))), p)  # type: ignore[arg-type]
-        at = end
-    view.own = True
-    return view
-
-
-def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
-    """An array that grows, with more elements after it, which has memory for them; None for those of another kind."""
-    grown = c.growing[array.buffer][1]
-    start, stop = array.shape[axis], grown.shape[axis]
-    shape = [known(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]
-    same = len(shape) == len(added.shape) and all(map(same_extent, shape, added.shape))
-    if not same or np.result_type(array.dtype, added.dtype) != array.dtype:
-        return None
-    c.assign(c.index(grown, (*(slice(None),) * axis, slice(start, stop))), added)  # type: ignore[arg-type]
-    return grown
-
-
-@rule(np.append)
-def _append(c: Symbols, arr: Any, values: Any, axis: Any = None) -> Any:
-    if axis is not None:
-        return concatenate(c, [arr, values], axis)
-    return concatenate(c, [_at_least(c, _ravel(c, x), 1) for x in (arr, values)])
-
-
-@rule(np.hstack)
-def _hstack(c: Symbols, arrays: Any) -> Any:
-    parts = [_at_least(c, a, 1) for a in arrays]
-    return concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
-
-
-@rule(np.vstack)
-def _vstack(c: Symbols, arrays: Any) -> Any:
-    return concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
-
-
-@rule(np.column_stack)
-def _column_stack(c: Symbols, arrays: Any) -> Any:
-    parts = [_seen(c, a) for a in arrays]
-    return concatenate(c, [c.index(c.lazy(a), (..., None)) if len(a.shape) == 1 else a for a in parts], 1)
-
-
-def _at_least(c: Symbols, a: Any, rank: int) -> Any:
-    value = _seen(c, a)
-    while len(value.shape) < rank:
-        value = c.index(c.lazy(value), (None, ...))
-    return value
-
-
-@rule(np.stack)
-def _stack(c: Symbols, arrays: Any, axis: int = 0) -> Any:
-    return c.stacked(list(arrays), axis)
-
-
 @rule(np.where)
 def _where(c: Symbols, condition: Any, *values: Any) -> Any:
     if len(values) != 2:
@@ -416,7 +348,19 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Any], kwargs: d
 def _astype(c: Symbols, value: Any, dtype: Any) -> Any:
     lazy = c.lazy(value)
     if np.dtype(dtype).kind == "c":
-        return planes.copied(c, value)
+        return planes.copied(c, value, dtype)
     if lazy.dtype.kind == "f" and np.dtype(dtype).kind != "f":
         raise NotCaptured("floats are converted to integers")
     return c.made(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))
+
+
+def call_into(c: Symbols, f: Any, args: list[Any], kwargs: dict[str, Any]) -> View:
+    """A call of a library's function that writes its result to an array, `out`."""
+    out = kwargs["out"]
+    out = out[0] if isinstance(out, tuple) and not isinstance(out, Complex) and len(out) == 1 else out
+    value = c.lazy(c.call(f, args, {k: v for k, v in kwargs.items() if k != "out"}))
+    if not isinstance(out, View | Lazy) or value.shape != out.shape:
+        raise NotCaptured("`out` that is not an array of the result's shape")
+    view = c.as_memory(out)
+    c.assign(view, value)
+    return view

@@ -164,3 +164,11 @@ def flat(value: Any) -> list[Any]:
 def views_in(value: Any) -> list[View]:
     """The arrays in memory that a value has."""
     return [v for v in flat(value) if isinstance(v, View)]
+
+
+def common_type(lazies: Sequence[Lazy]) -> np.dtype[Any]:
+    """The type of a name that has either value: Python's numbers become what the other is."""
+    if all(x.weak for x in lazies):
+        return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
+    strong = [x.dtype for x in lazies if not x.weak]
+    return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])

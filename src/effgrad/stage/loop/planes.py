@@ -14,9 +14,9 @@ import numpy as np
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh
-from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.element import cast, primitive_of
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, constant, load, whole
-from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, View, flat, whole_view
+from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, View, common_type, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
@@ -50,38 +50,55 @@ def some(values: Any) -> bool:
     return False
 
 
+def component(dtype: Any) -> np.dtype[Any]:
+    """The type of the planes of a complex type."""
+    return np.dtype(np.float32) if np.dtype(dtype) == np.dtype(np.complex64) else np.dtype(float)
+
+
 def as_planes(c: Symbols, value: Any) -> Complex:
     """A number or an array as complex."""
     if isinstance(value, Complex):
         return value
     if isinstance(value, complex | np.complexfloating):
-        return Complex(c.lazy(float(value.real)), c.lazy(float(value.imag)))
+        return Complex(c.lazy(value.real), c.lazy(value.imag))
     if isinstance(value, np.ndarray) and value.dtype.kind == "c":
         return Complex(c.plane_table(value, False), c.plane_table(value, True))
     if isinstance(value, list | tuple):
         return joined(c, np.array, [value], {})
     real = value if isinstance(value, View | Lazy) else c.lazy(value)
-    return Complex(real, c.broadcast(c.number(constant(0.0)), real.shape))
+    weak = isinstance(real, Lazy) and real.weak
+    zero = c.number(constant(0.0, real.dtype if real.dtype.kind == "f" else float), weak)
+    return Complex(real, c.broadcast(zero, real.shape))
 
 
 def _pair(c: Symbols, real: Any, imag: Any) -> Complex:
-    """A new array of two planes, in one shape: no plane is memory that another array has."""
+    """A new array of two planes, in one shape and type: no plane is memory that another array has."""
     shape = tuple(c.broadcast_shape([real.shape, imag.shape]))
-    return Complex(*[x if x.shape == shape else c.broadcast(x, shape) for x in map(c.lazy, (real, imag))])
+    parts = [x if x.shape == shape else c.broadcast(x, shape) for x in map(c.lazy, (real, imag))]
+    return _in_type(c, parts, common_type(parts))
 
 
-def filled(c: Symbols, shape: Sequence[Any], value: Any) -> Complex:
+def _in_type(c: Symbols, parts: Sequence[Lazy], dtype: np.dtype[Any]) -> Complex:
+    """Planes in a type."""
+    return Complex(*[
+        x if x.dtype == dtype else c.made(x.names, x.shape, cast(x.value, dtype), x.weak) for x in parts
+    ])  # fmt: skip
+
+
+def filled(c: Symbols, shape: Sequence[Any], value: Any, dtype: Any = complex) -> Complex:
     """A new array of one number."""
-    views = [whole_view(c.buffer("new", shape, float), shape) for _ in range(2)]
+    views = [whole_view(c.buffer("new", shape, component(dtype)), shape) for _ in range(2)]
     for view, part in zip(views, as_planes(c, 0.0 if value is None else value), strict=True):
         c.assign(view, part)
         view.own = True
     return Complex(*views)
 
 
-def copied(c: Symbols, value: Any) -> Complex:
-    """An array in memory of its own, or a number."""
+def copied(c: Symbols, value: Any, dtype: Any = None) -> Complex:
+    """An array in memory of its own, or a number; of another type if one is given."""
     found = as_planes(c, value)
+    if dtype is not None:
+        found = _in_type(c, [c.lazy(p) for p in found], component(dtype))
     return Complex(*map(c.copy, found)) if found.real.shape else found
 
 
@@ -303,7 +320,9 @@ def attribute(c: Symbols, value: Complex, name: str) -> Any:
         return value.real.shape if name == "shape" else len(value.real.shape)
     if name == "T":
         return Complex(*[c.transpose(p) for p in value])
-    return np.dtype(complex) if name == "dtype" else Method(value, name)
+    if name == "dtype":
+        return np.result_type(value.real.dtype, np.complex64)
+    return Method(value, name)
 
 
 def method(c: Symbols, value: Complex, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -315,7 +334,7 @@ def method(c: Symbols, value: Complex, name: str, args: list[Any], kwargs: dict[
     if name == "dot":
         return product(c, np.dot, [value, *args], {})
     if name == "astype" and np.dtype(args[0]).kind == "c":
-        return called(c, np.copy, [value], {})
+        return copied(c, value, args[0])
     raise NotCaptured(f"the method {name!r} of a complex array")
 
 

@@ -99,7 +99,11 @@ class Executable:
                 f"a loop keeps more than {self.limit / 1e6:.3g} MB for its reverse: give memory at least "
                 f"{needed / 1e6:.3g} MB"
             )
-        self.stacks = {stack: np.empty(2 * memory.size) for stack, memory in self.stacks.items()}
+        # What a first half has left stays: there is room for it.
+        self.stacks = {
+            stack: memory if self.given.get(stack) else np.empty(2 * memory.size)
+            for stack, memory in self.stacks.items()
+        }
 
     def once(self, arguments: Sequence[Any], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
         """One run: the outputs in memory of their own, and why it stopped."""

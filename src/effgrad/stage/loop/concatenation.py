@@ -1,0 +1,84 @@
+"""NumPy's functions that join arrays; where one grows in a loop, the new elements are written after it."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, affine, known
+from effgrad.stage.loop.operands import Lazy, View, same_extent, whole_view
+from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.symbols import Symbols
+
+
+def as_array(c: Symbols, value: Any) -> View | Lazy:
+    """A value as an array, memory if it is that."""
+    return value if isinstance(value, View | Lazy) else c.lazy(value)
+
+
+@rule(np.concatenate)
+def concatenate(c: Symbols, arrays: Any, axis: int = 0) -> Any:
+    parts = [c.lazy(a) for a in arrays]
+    axis %= len(parts[0].shape)
+    if c.extending is not None and arrays[0] is c.extending and len(parts) == 2:
+        grown = _extended(c, c.extending, parts[1], axis)
+        if grown is not None:
+            return grown
+    total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
+    shape = [known(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
+    view = whole_view(c.buffer("joined", shape, np.result_type(*[p.dtype for p in parts])), shape)
+    at: Affine = affine(0)
+    for p in parts:
+        end = at + p.shape[axis]
+        c.assign(c.index(view, (*(slice(None),) * axis, slice(known(at), known(end)))), p)  # type: ignore[arg-type]
+        at = end
+    view.own = True
+    return view
+
+
+def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
+    """An array that grows, with more elements after it, which has memory for them; None for those of another kind."""
+    grown = c.growing[array.buffer][1]
+    start, stop = array.shape[axis], grown.shape[axis]
+    shape = [known(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]
+    same = len(shape) == len(added.shape) and all(map(same_extent, shape, added.shape))
+    if not same or np.result_type(array.dtype, added.dtype) != array.dtype:
+        return None
+    c.assign(c.index(grown, (*(slice(None),) * axis, slice(start, stop))), added)  # type: ignore[arg-type]
+    return grown
+
+
+@rule(np.append)
+def _append(c: Symbols, arr: Any, values: Any, axis: Any = None) -> Any:
+    if axis is not None:
+        return concatenate(c, [arr, values], axis)
+    return concatenate(c, [_at_least(c, c.call(np.ravel, [x], {}), 1) for x in (arr, values)])
+
+
+@rule(np.hstack)
+def _hstack(c: Symbols, arrays: Any) -> Any:
+    parts = [_at_least(c, a, 1) for a in arrays]
+    return concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
+
+
+@rule(np.vstack)
+def _vstack(c: Symbols, arrays: Any) -> Any:
+    return concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
+
+
+@rule(np.column_stack)
+def _column_stack(c: Symbols, arrays: Any) -> Any:
+    parts = [as_array(c, a) for a in arrays]
+    return concatenate(c, [c.index(c.lazy(a), (..., None)) if len(a.shape) == 1 else a for a in parts], 1)
+
+
+def _at_least(c: Symbols, a: Any, rank: int) -> Any:
+    value = as_array(c, a)
+    while len(value.shape) < rank:
+        value = c.index(c.lazy(value), (None, ...))
+    return value
+
+
+@rule(np.stack)
+def _stack(c: Symbols, arrays: Any, axis: int = 0) -> Any:
+    return c.stacked(list(arrays), axis)

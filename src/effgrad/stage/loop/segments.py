@@ -1,0 +1,117 @@
+"""The reverse of loops that keep states: the steps between two of them are run again, and reversed.
+
+A loop with a number of steps has a binomial schedule. A `while` keeps what its first steps need, as many as there is
+room for, and a state for each stretch of so many after these: how many there are is known when it has ended.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from effgrad.stage.loop.affine import Affine, fresh, variable
+from effgrad.stage.loop.element import element
+from effgrad.stage.loop.ir import (
+    BOOL,
+    INT,
+    Block,
+    Buffer,
+    Map,
+    Pop,
+    Push,
+    Repeat,
+    Stack,
+    Statement,
+    Store,
+    While,
+    constant,
+    duplicate,
+    index,
+    integer,
+    load,
+    parts,
+    rebuilt,
+)
+from effgrad.stage.loop.schedule import Schedule
+from effgrad.stage.staged_value import constant_primitive
+
+_MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
+_LESS, _AND = constant_primitive(np.less), constant_primitive(np.logical_and)
+
+
+def restored(saves: Block) -> Block:
+    """The statements that bring back what was saved."""
+    return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
+
+
+def segmented(s: Repeat, schedule: Schedule, saves: Block, there: Block, back: Block) -> tuple[Block, Block]:
+    """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save.
+
+    `saves` keep a state; `there` and `back` are a step that saves, and its reverse.
+    """
+
+    def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
+        """The steps between two numbers; a schedule for more steps than there are begins before the first."""
+        start, stop = (s.start + s.step * integer(element(_MAXIMUM, index(n), _ZERO)) for n in (first, last))
+        return Repeat(s.variable, start, stop, s.step, duplicate(body), backwards)
+
+    def stretch(level: int, end: Affine, slots: Affine) -> tuple[Block, Block]:
+        """The steps before `end` that this level reverses with so many slots."""
+        table = schedule.remaining(level)
+        remaining = Buffer(fresh("remaining"), table.shape, INT, data=table, reach=(0, int(table[-1])))
+        name = fresh("left")
+        left = variable(name)
+        first, last = (end - integer(load(remaining, (n,))) for n in (left + 1, left))
+        if level > 1:
+            again, reverse = stretch(level - 1, last, left)
+        else:
+            again, reverse = [steps(first, last, there)], [steps(first, last, back, True)]
+        order = name, slots, Affine(-1), -1
+        forward: Block = [Repeat(*order, [*saves, steps(first, last, s.body)])]
+        return forward, [Repeat(*order, [*restored(saves), *again, *reverse], True)]
+
+    count = len(range(s.start.constant, s.stop.constant, s.step))
+    return stretch(schedule.levels, Affine(count), Affine(schedule.slots))
+
+
+def segmented_while(
+    s: While, chunk: int, saves: Block, held: Block, there: tuple[Block, Block], back: tuple[Block, Block], stack: Stack
+) -> tuple[Block, Block]:
+    """A `while` that saves what its first `chunk` steps need, and then a state before each stretch of so many.
+
+    `saves` keep a state, and `held` all that the reverse of the first steps reads, on `stack`; `there` are the test and
+    the body with what they save, `back` their reverses. The test is run once more where a stretch begins.
+    """
+    first, steps, stretches = (Buffer(fresh(name), (), INT) for name in ("first", "steps", "stretches"))
+    stretch = _bounded(steps, s, duplicate(s.test), duplicate(s.body), chunk)
+    rest = While(stretches, duplicate(s.test), s.flag, [*saves, stretch, Push(stack, steps, (), ())])
+    forward: Block = [_bounded(first, s, *there, chunk), *held, rest]
+
+    own = Stack()  # of what the steps that run again save: it is empty after each stretch
+    (test, body), (test_back, body_back) = ([_onto(part, own) for part in pair] for pair in (there, back))
+    again = [*test, _counted(steps, [*body, *_onto(test, own)])]
+    reverse = [*test_back, _counted(steps, [*body_back, *_onto(test_back, own)], True)]
+    bring: Block = [Pop(stack, steps, (), ()), *restored(saves)]
+    stretches_back = _counted(stretches, [*bring, *again, *reverse], True)
+    first_back = [*back[0], _counted(first, [*back[1], *duplicate(back[0])], True)]
+    return forward, [stretches_back, *restored(held), *first_back]
+
+
+def _bounded(count: Buffer, s: While, test: Block, body: Block, most: int) -> While:
+    """A `while` that stops after so many steps."""
+    more = Buffer(fresh("more"), (), BOOL)
+    fewer = element(_LESS, load(count, ()), constant(most, INT))
+    return While(count, [*test, Map((), [Store(more, (), element(_AND, s.flag, fewer))])], load(more, ()), body)
+
+
+def _counted(count: Buffer, body: Block, backwards: bool = False) -> Statement:
+    """A loop of as many steps as a buffer says."""
+    return Repeat(fresh("k"), Affine(0), Affine(0, ((load(count, ()), 1),)), 1, body, backwards)
+
+
+def _onto(block: Block, stack: Stack) -> Block:
+    """The statements once more, saving on another stack."""
+    done: Block = []
+    for s in block:
+        inside = [_onto(x, stack) for x in parts(s)]
+        done.append(replace(s, stack=stack) if isinstance(s, Push | Pop) else rebuilt(replace(s), inside))
+    return done
