@@ -3,6 +3,8 @@
 An operator is the ufunc that NumPy has for it, and a method the function of its name: neither has a rule of its own.
 """
 
+import decimal
+import numbers
 import operator
 from typing import Any
 
@@ -16,6 +18,7 @@ from effgrad.arrays.value import (
     Tracer,
     contiguous,
     example,
+    is_foreign,
     no_subclass,
     operations,
     ordinary,
@@ -36,13 +39,43 @@ def decides(other: Value) -> bool:
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
 
 
+def answers(value: Tracer, other: object) -> bool:
+    """Whether a traced value on the left says what an operator does: of numbers, arrays, and what hands one over.
+
+    A value of another class of numbers (`effgrad.spec`) takes those of its class.
+    """
+    kind = type(other)
+    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind is list or kind is tuple:
+        return True
+    if decides(other):
+        return False
+    numeric = isinstance(other, np.ndarray | np.generic | numbers.Number | decimal.Decimal)
+    return numeric or hasattr(kind, "__array__") or is_foreign(other) or kind is type(plain(value))
+
+
+SYMBOLS: dict[np.ufunc, tuple[str, str]] = {
+    np.add: ("+", "__radd__"), np.subtract: ("-", "__rsub__"), np.multiply: ("*", "__rmul__"),
+    np.divide: ("/", "__rtruediv__"), np.power: ("** or pow()", "__rpow__"), np.mod: ("%", "__rmod__"),
+    np.matmul: ("@", "__rmatmul__"),
+}  # fmt: skip
+
+
+def declined(value: Tracer, other: object, ufunc: np.ufunc) -> object:
+    """Leave an operator to the other operand; if it has none, raise Python's own error."""
+    symbol, method = SYMBOLS[ufunc]
+    if hasattr(type(other), method):
+        return NotImplemented
+    kinds = f"'{value.__class__.__name__}' and '{type(other).__name__}'"
+    raise TypeError(f"unsupported operand type(s) for {symbol}: {kinds}")
+
+
 def _binary(ufunc: np.ufunc) -> Value:
     def forward(self: Tracer, other: Value) -> Value:
         # The common case of `perform`, without its search: numbers, or two values of one running activation.
         owner = self.owner
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
-            if decides(other):
-                return NotImplemented
+            if not answers(self, other):
+                return declined(self, other, ufunc)
             other = ordinary(other)
         if owner.alive and (not isinstance(other, Tracer) or other.owner is owner):
             return owner.apply(UFUNCS[ufunc], self, other)

@@ -7,7 +7,7 @@ holds traced numbers. Other operands are read, and what a class of the program d
 import operator
 from typing import Any
 
-from effgrad.arrays.ndarray import decides
+from effgrad.arrays.ndarray import answers
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories, read
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
@@ -70,16 +70,14 @@ def _binary(name: str, other_way: str = "") -> Any:
 def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:
     """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
     called = False
-    for one, other, name in asked(operate, a, b, method, reflected):
-        if isinstance(one, Tracer) and not decides(other):
-            break  # a traced value knows what it does with most others
+    steps = asked(operate, a, b, method, reflected)
+    in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
+    for one, other, name in steps if in_python else ():
+        if isinstance(one, Tracer) and answers(one, other):
+            break
         if is_builtin(one):
             continue
-        found = method_of(type(one), name)
-        if found is None:
-            if not called:
-                break
-            found = getattr(type(one), name, _declines)
+        found = method_of(type(one), name) or getattr(type(one), name, _declines)
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result

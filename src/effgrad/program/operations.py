@@ -7,12 +7,11 @@ written arrays when it is called, never before: its operands may have written.
 """
 
 import builtins
-import functools
 import itertools
 import operator
 import sys
 from collections.abc import Iterator
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, staging, traced_inside
 from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
+from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.infix import (
@@ -77,13 +77,10 @@ def getitem(a: Any, key: Any) -> Any:
 def item(a: Any, key: Any) -> Any:
     kind = type(a)
     if not is_builtin(a):
-        found = method_of(kind, "__getitem__")
+        found = method_of(kind, "__getitem__") or class_item(a) or missing_item(a, key)
         if found is not None:
             return found(a, key)
-        if not isinstance(a, type):
-            a = with_items(a) if callable(a) else a
-        elif not hasattr(kind, "__getitem__") and type(getattr(a, "__class_getitem__", None)) is MethodType:
-            return call(a.__class_getitem__)(key)  # type: ignore[attr-defined]
+        a = with_items(a) if callable(a) and not isinstance(a, type) else a
     if memories:
         key = read_key(key)
         if isinstance(a, np.ndarray) and not isinstance(a, Tracer):
@@ -93,6 +90,20 @@ def item(a: Any, key: Any) -> Any:
     if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
     return a[key]
+
+
+def class_item(a: Any) -> Any:
+    """The `__class_getitem__` of a class, where it is written in Python."""
+    found = getattr(a, "__class_getitem__", None) if isinstance(a, type) else None
+    if type(found) is not MethodType or hasattr(type(a), "__getitem__"):
+        return None
+    return lambda _, key: call(found)(key)
+
+
+def missing_item(a: Any, key: Any) -> Any:
+    """The `__missing__` of a dictionary, where it is written in Python and the key is not there."""
+    found = method_of(type(a), "__missing__") if isinstance(a, dict) else None
+    return None if found is None or key in a else found
 
 
 def by_traced_index(array: np.ndarray, key: Any) -> Any:
@@ -151,6 +162,14 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
         found(holder, key, value)
     else:
         holder[key] = value
+
+
+def delitem(holder: Any, key: Any) -> None:
+    found = None if is_builtin(holder) else method_of(type(holder), "__delitem__")
+    if found is not None:
+        found(holder, key)
+    else:
+        del holder[key]
 
 
 def write(array: Any, key: Any, value: Any) -> None:
@@ -228,15 +247,7 @@ def attribute(owner: Any, name: str) -> Any:
     if kind is np.ndarray:
         memory = memory_of(owner) if memories else None
         return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
-    if is_builtin(owner):
-        return getattr(owner, name)
-    found = getattr(kind, name, None)
-    if type(found) is property and type(found.fget) is FunctionType:
-        return call(found.fget)(owner)
-    if type(found) is functools.cached_property and name not in owner.__dict__:
-        result = owner.__dict__[name] = call(found.func)(owner)
-        return result
-    return getattr(owner, name)
+    return getattr(owner, name) if is_builtin(owner) or not is_object(owner) else get(owner, name)
 
 
 def attribute_of(memory: Any, array: Any, name: str) -> Any:
@@ -261,11 +272,45 @@ def setattribute(value: Any, owner: Any, name: str) -> None:
             np.put(handle(owner), np.arange(owner.size), value) if takes(owner, read(value)) else setattr(
                 owner, name, value)  # fmt: skip
             return
-    found = getattr(type(owner), name, None)
-    if type(found) is property and type(found.fset) is FunctionType:
-        call(found.fset)(owner, value)
-    else:
+    if is_builtin(owner) or not is_object(owner):
         setattr(owner, name, value)
+    else:
+        put(owner, name, value)
+
+
+def delattribute(owner: Any, name: str) -> None:
+    if is_builtin(owner) or not is_object(owner):
+        delattr(owner, name)
+    else:
+        remove(owner, name)
+
+
+# Truth and membership
+
+
+def truth(value: Any) -> Any:
+    """A value whose truth Python asks next."""
+    if type(value) in DIRECT:
+        return value
+    if is_builtin(value):
+        return read(value)
+    found = method_of(type(value), "__bool__")
+    return read(value) if found is None else found(value)
+
+
+def contains(value: Any, holder: Any) -> bool:
+    """`value in holder`."""
+    if type(holder) in DIRECT and type(value) in DIRECT:
+        return value in holder
+    if not is_builtin(holder):
+        found = method_of(type(holder), "__contains__")
+        if found is not None:
+            return bool(truth(found(holder, value)))
+        if hasattr(type(holder), "__contains__"):
+            return value in holder
+    if type(holder) in (np.ndarray, dict, set, str, range) or isinstance(holder, Tracer):
+        return read(value) in read(holder)
+    return any(item is value or truth(eq(item, value)) for item in iterate(holder))
 
 
 # Iteration and `with`

@@ -276,10 +276,10 @@ def passing(f: Any) -> Any:
         return f(*map(_items, through), *args[len(through) :], **{key: _called(kwargs[key]) for key in kwargs})
 
     def _items(value: Any) -> Any:
-        return each_item(value) if type(value) is np.ndarray and value.ndim else _called(value)
+        return vars(SOURCES.operations)["iterate"](value) if hasattr(type(value), "__iter__") else _called(value)
 
     def _called(value: Any) -> Any:
-        return Standing(call(value), value) if type(value) in FUNCTIONS else value
+        return Standing(call(value), value) if type(value) in LINKED or isinstance(value, type) else value
 
     return given
 

@@ -191,10 +191,15 @@ def _linked(code: CodeType, values: dict[str, Any]) -> CodeType:
 
 def _paired(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
     yield before, after
-    for one, other in zip(_inner(before), _inner(after), strict=True):
+    # In the order of their lines: Python compiles the block of a `finally` where the first jump leaves its `try`.
+    for one, other in zip(sorted(_inner(before), key=_place), sorted(_inner(after), key=_place), strict=True):
         if one.co_name != other.co_name:
             raise NoSource
         yield from _paired(one, other)
+
+
+def _place(code: CodeType) -> tuple[int, str]:
+    return code.co_firstlineno, code.co_name
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:

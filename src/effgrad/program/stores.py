@@ -6,6 +6,7 @@ first, which begins with @ as no name of the program does.
 
 import ast
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 from effgrad.program.direct import asked, both, names_of, on_one_line
@@ -82,6 +83,30 @@ def pattern(place: Any) -> Any:
     if isinstance(place, ast.Tuple | ast.List):
         return tuple(map(pattern, place.elts))
     return ... if isinstance(place, ast.Starred) else None
+
+
+@rewrites(ast.Delete)
+def delete(reader: Reader, node: ast.Delete) -> Any:
+    result: list[ast.stmt] = []
+    for place in flattened(node.targets):
+        reader.generic_visit(place)
+        if isinstance(place, ast.Subscript):
+            gone = reader.operation("delitem", place, place.value, key(reader, place.slice))
+        elif isinstance(place, ast.Attribute) and not place.attr.startswith("__"):
+            gone = reader.operation("delattribute", place, place.value, ast.Constant(place.attr))
+        else:
+            result.append(placed(ast.Delete([place]), node))
+            continue
+        result.append(placed(ast.Expr(gone), node))
+    return result or node
+
+
+def flattened(places: list[ast.expr]) -> Iterator[ast.expr]:
+    for place in places:
+        if isinstance(place, ast.Tuple | ast.List):
+            yield from flattened(place.elts)
+        else:
+            yield place
 
 
 def deleted(name: str, at: ast.AST) -> ast.stmt:

@@ -180,9 +180,12 @@ def attribute(reader: Reader, node: ast.Attribute) -> Any:
         root = root.value
     reader.generic_visit(node)
     stored = not isinstance(node.ctx, ast.Load)
-    if is_module(reader, root) or stored or node.attr.startswith("__") or node.attr in OUTLINE:
+    if is_module(reader, root) or stored or node.attr.startswith("__"):
         return node
-    return reader.operation("attribute", node, node.value, ast.Constant(node.attr))
+    read = reader.operation("attribute", node, node.value, ast.Constant(node.attr))
+    if node.attr not in OUTLINE or not isinstance(node.value, ast.Name) or not on_one_line(node):
+        return read
+    return placed(ast.IfExp(both(asked([node.value], "DIRECT", reader.named)), node, read), node)
 
 
 @rewrites(ast.BinOp)
@@ -224,7 +227,10 @@ def compared(reader: Reader, node: ast.Compare) -> ast.expr:
     reader.generic_visit(node)
     if len(node.ops) == 1 and type(node.ops[0]) in COMPARE:
         return reader.operation(COMPARE[type(node.ops[0])], node, node.left, node.comparators[0])
-    # A chain, or a membership: Python's own, of what the operands hold.
+    if len(node.ops) == 1:
+        holds = reader.operation("contains", node, node.left, node.comparators[0])
+        return holds if isinstance(node.ops[0], ast.In) else placed(ast.UnaryOp(ast.Not(), holds), node)
+    # A chain: Python's own, of what the operands hold.
     node.left = reader.read_now(node.left)
     node.comparators = [reader.read_now(other) for other in node.comparators]
     return node
@@ -232,8 +238,8 @@ def compared(reader: Reader, node: ast.Compare) -> ast.expr:
 
 @rewrites(ast.BoolOp)
 def logical(reader: Reader, node: ast.BoolOp) -> Any:
-    *asked, last = node.values
-    node.values = [*(truth(reader, value) for value in asked), reader.visit(last)]
+    *first, last = node.values
+    node.values = [*(reader.read_now(reader.visit(value)) for value in first), reader.visit(last)]
     return node
 
 
@@ -241,7 +247,9 @@ def truth(reader: Reader, test: ast.expr) -> ast.expr:
     """An expression whose truth Python asks."""
     decided = reader.is_number(test) or isinstance(test, ast.Compare) or _is_negation(test)
     result: ast.expr = reader.visit(test)
-    return result if decided else reader.read_now(result)
+    if decided or isinstance(result, ast.Compare | ast.Lambda | ast.JoinedStr):
+        return result
+    return reader.operation("truth", result, result)
 
 
 def _is_negation(test: ast.expr) -> bool:

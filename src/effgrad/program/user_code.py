@@ -20,6 +20,7 @@ from effgrad.errors import (
     said_at,
     user_line,
 )
+from effgrad.program.attributes import forget_classes
 
 # What to write instead of functions that take plain numbers, by the beginning of their names.
 INSTEAD = {
@@ -113,6 +114,11 @@ def _sees_traced(frame: Any) -> bool:
 
 class user_code(session):  # noqa: N801 (a context)
     """The block in which a derivative runs the user's function."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self.outermost is not None:
+            forget_classes()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self.outermost is not None:

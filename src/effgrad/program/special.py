@@ -1,0 +1,133 @@
+"""Functions of Python's that ask an object by a special method: `abs(p)`, `float(p)`, `iter(p)`, `getattr(p, name)`.
+
+Each calls the method where a class of the program defines it in Python, rewritten, and is Python's own otherwise.
+"""
+
+import builtins
+import operator
+
+from effgrad.arrays.value import Tracer
+from effgrad.program import operations
+from effgrad.program.attributes import get_by_object, put_by_object
+from effgrad.program.classes import is_builtin
+from effgrad.program.managers import method_of
+from effgrad.program.resolve import KNOWN, call
+from effgrad.vocabulary import Function, Value
+
+METHODS: dict[Value, str] = {
+    abs: "__abs__", round: "__round__", divmod: "__divmod__", reversed: "__reversed__", next: "__next__",
+    float: "__float__", complex: "__complex__", int: "__int__", bool: "__bool__",
+}  # fmt: skip
+# They go through their first argument.
+ITERATING = (sum, tuple, list, set, frozenset, enumerate)
+# They go through it if it is the only one, and compare its items.
+COMPARING = (min, max, sorted)
+OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
+             "neg", "pos", "invert", "getitem")  # fmt: skip
+
+
+def by_method(f: Value, name: str) -> Function:
+    """A function of Python's as a method of its first argument."""
+    plainly = call(f)
+
+    def asked(*args: Value, **kwargs: Value) -> Value:
+        found = None if not args or is_builtin(args[0]) else method_of(type(args[0]), name)
+        return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
+
+    return asked
+
+
+def iterating(f: Value) -> Function:
+    """A function that goes through its first argument."""
+    plainly = call(f)
+
+    def through(*args: Value, **kwargs: Value) -> Value:
+        if args and not is_builtin(args[0]):
+            args = operations.iterate(args[0]), *args[1:]
+        return plainly(*args, **kwargs)
+
+    return through
+
+
+class Ordered:
+    """An item whose order a class of the program decides."""
+
+    def __init__(self, item: Value) -> None:
+        self.item = item
+
+    def __lt__(self, other: "Ordered") -> bool:
+        return bool(operations.truth(operations.lt(self.item, other.item)))
+
+    def __gt__(self, other: "Ordered") -> bool:
+        return bool(operations.truth(operations.gt(self.item, other.item)))
+
+
+def comparing(f: Value) -> Function:
+    """A function that compares items with each other."""
+    plainly = call(f)
+
+    def compared(*args: Value, **kwargs: Value) -> Value:
+        if len(args) == 1 and not is_builtin(args[0]):
+            args = (operations.iterate(args[0]),)
+        if len(args) == 1 and type(args[0]) not in (list, tuple) and not isinstance(args[0], Tracer):
+            return plainly(*args, **kwargs)
+        items = args[0] if len(args) == 1 else args
+        if kwargs.get("key") is None and not isinstance(items, Tracer) and any(map(_decides_order, items)):
+            return plainly(*args, **{**kwargs, "key": Ordered})
+        return plainly(*args, **kwargs)
+
+    return compared
+
+
+def _decides_order(item: Value) -> bool:
+    return not is_builtin(item) and method_of(type(item), "__lt__") is not None
+
+
+def get_attribute(*args: Value) -> Value:
+    if len(args) not in (2, 3):
+        return getattr(*args)
+    try:
+        return operations.attribute(args[0], args[1])
+    except AttributeError:
+        if len(args) == 2:
+            raise
+        return args[2]
+
+
+def has_attribute(owner: Value, name: str, /) -> bool:
+    try:
+        operations.attribute(owner, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def set_attribute(owner: Value, name: str, value: Value, /) -> None:
+    operations.setattribute(value, owner, name)
+
+
+def delete_attribute(owner: Value, name: str, /) -> None:
+    operations.delattribute(owner, name)
+
+
+ATTRIBUTES = {getattr: get_attribute, hasattr: has_attribute, setattr: set_attribute, delattr: delete_attribute}
+
+
+def iterator(*args: Value) -> Value:
+    return iter(operations.iterate(args[0])) if len(args) == 1 else builtins.iter(*args)
+
+
+def enter() -> None:
+    """Enter the functions among those that are known."""
+    targets: dict[Value, Value] = {f: by_method(f, name) for f, name in METHODS.items()}
+    targets |= {f: iterating(f) for f in ITERATING} | {f: comparing(f) for f in COMPARING} | ATTRIBUTES
+    targets |= {getattr(operator, name): getattr(operations, name) for name in OPERATORS}
+    targets |= {any: lambda items, /: any(map(operations.truth, operations.iterate(items)))}
+    targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
+    targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}
+    targets |= {iter: iterator, operator.contains: lambda holder, value: operations.contains(value, holder)}
+    for f, target in targets.items():
+        KNOWN.keep(f, target)
+
+
+enter()

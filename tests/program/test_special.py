@@ -1,0 +1,254 @@
+"""Every way in which Python asks an object: its methods are read, wherever Python itself calls them."""
+
+import functools
+import itertools
+import math
+import operator
+
+import numpy as np
+import pytest
+
+from effgrad import grad
+
+
+class Object:
+    """Each of its methods is of `math`, which takes no traced value unread."""
+
+    def __init__(self, a, b=1.0):
+        self.a, self.b, self.kept = a, b, [a, b]
+
+    @property
+    def size(self):
+        return math.sin(self.a * self.b)
+
+    @size.setter
+    def size(self, value):
+        self.a = math.tanh(value)
+
+    @size.deleter
+    def size(self):
+        self.a = math.exp(self.a)
+
+    def __radd__(self, other):
+        return math.sin(other + self.a)
+
+    def __rsub__(self, other):
+        return math.cos(other + self.a)
+
+    def __lt__(self, other):
+        return math.sin(self.a) < math.sin(other.a)
+
+    def __eq__(self, other):
+        return math.sin(self.a) == math.sin(other.a)
+
+    def __hash__(self):
+        return 1
+
+    def __contains__(self, value):
+        return math.sin(self.a) > value
+
+    def __bool__(self):
+        return math.sin(self.a) > 0
+
+    def __abs__(self):
+        return math.sin(self.a)
+
+    def __float__(self):
+        return math.sin(self.a)
+
+    def __round__(self, digits=0):
+        return math.sin(self.a)
+
+    def __divmod__(self, other):
+        return math.sin(self.a), other
+
+    def __reversed__(self):
+        return iter([math.sin(self.a)])
+
+    def __iter__(self):
+        yield math.sin(self.a)
+
+    def __len__(self):
+        return 1
+
+    def __setitem__(self, key, value):
+        self.a = math.sin(value)
+
+    def __delitem__(self, key):
+        self.a = math.sin(self.a)
+
+    def __call__(self):
+        return math.sin(self.a)
+
+
+class Derived(Object):
+    @property
+    def size(self):
+        return super().size + 1.0
+
+    def __getattr__(self, name):
+        if name == "extra":
+            return math.sin(self.__dict__["a"])
+        raise AttributeError(name)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, math.tanh(value) if name == "c" else value)
+
+    def __delattr__(self, name):
+        self.__dict__["a"] = math.sin(self.a)
+
+
+class EveryAttribute:
+    def __init__(self, a):
+        self.a = a
+
+    def __getattribute__(self, name):
+        if name == "sine":
+            return math.sin(object.__getattribute__(self, "a"))
+        return object.__getattribute__(self, name)
+
+
+class Descriptor:
+    def __get__(self, owner, kind=None):
+        return math.sin(owner.a)
+
+    def __set__(self, owner, value):
+        owner.a = math.tanh(value)
+
+    def __delete__(self, owner):
+        owner.a = math.exp(owner.a)
+
+
+class Reading:
+    def __get__(self, owner, kind=None):
+        return math.cos(owner.a)
+
+
+class Described:
+    d, r = Descriptor(), Reading()
+
+    def __init__(self, a):
+        self.a = a
+
+
+class Missing(dict):
+    def __missing__(self, key):
+        return math.sin(self.value)
+
+
+def missing(x):
+    table = Missing()
+    table.value = x
+    return table["k"] + table["k"] * x
+
+
+def after(make, change, read=lambda p: p.a):
+    """A program that makes an object, changes it and reads it."""
+
+    def f(x):
+        p = make(x)
+        change(p, x)
+        return read(p)
+
+    return f
+
+
+def assigns_size(p, x):
+    p.size = x * 2.0
+
+
+def deletes_size(p, x):
+    del p.size
+
+
+def assigns_item(p, x):
+    p[0], p.b = x * 3.0, x
+
+
+def deletes_item(p, x):
+    del p[0], x
+
+
+def deletes_foo(p, x):
+    del p.foo
+
+
+def assigns_c(p, x):
+    p.c = x
+
+
+def assigns_d(p, x):
+    p.d = x
+
+
+def deletes_d(p, x):
+    del p.d
+
+
+def updates_size(p, x):
+    p.size += x
+
+
+PROGRAMS = {
+    "property": lambda x: Object(x, x).size, "property of super": lambda x: Derived(x).size,
+    "getattr": lambda x: getattr(Object(x), "size"), "getattr with another": lambda x: getattr(Object(x), "none", x),  # noqa: B009
+    "__getattr__": lambda x: Derived(x).extra + getattr(Derived(x), "extra"),  # noqa: B009
+    "hasattr": lambda x: x if hasattr(Derived(x), "extra") else 2 * x,
+    "__getattribute__": lambda x: EveryAttribute(x).sine,
+    "__radd__": lambda x: x + Object(1.0), "__rsub__": lambda x: x - Object(x),
+    "operator.add": lambda x: operator.add(x, Object(1.0)),
+    "in": lambda x: x if 0.1 in Object(x) else 2 * x, "not in": lambda x: x if 0.1 not in Object(x) else 2 * x,
+    "in a list": lambda x: x if Object(x) in [Object(x)] else 2 * x,
+    "truth": lambda x: x if Object(x) else 2 * x, "not": lambda x: x if not Object(x) else 2 * x,
+    "any": lambda x: x if any([Object(x)]) else 2 * x, "all": lambda x: x if all([Object(-x)]) else 2 * x,
+    "==": lambda x: x if Object(x) == Object(x) else 3 * x,
+    "abs": lambda x: abs(Object(x)), "float": lambda x: float(Object(x)), "round": lambda x: round(Object(x), 2),
+    "divmod": lambda x: divmod(Object(x), 2)[0], "reversed": lambda x: sum(reversed(Object(x))),
+    "sum": lambda x: sum(Object(x)), "tuple": lambda x: tuple(Object(x))[0], "star": lambda x: [*Object(x)][0],
+    "arguments": lambda x: (lambda *a: a[0])(*Object(x)), "iter": lambda x: next(iter(Object(x))),
+    "enumerate": lambda x: sum(v for _, v in enumerate(Object(x))),
+    "zip": lambda x: next(b for _, b in zip([1], Object(x), strict=True)),
+    "sorted": lambda x: sorted([Object(2 * x), Object(x)])[0].a, "max": lambda x: max(Object(x), Object(2 * x)).a,
+    "min": lambda x: min([Object(x), Object(2 * x)]).a, "call": lambda x: Object(x)(),
+    "map of math": lambda x: sum(map(math.sin, [x, 2 * x])), "map of float": lambda x: sum(map(float, [x])) * x,
+    "starmap": lambda x: sum(itertools.starmap(math.pow, [(x, 2.0)])),
+    "sorted by math": lambda x: sorted([x, 2 * x], key=math.sin)[0],
+    "reduce": lambda x: functools.reduce(operator.mul, [x, x, x]), "missing": missing,
+    "descriptor": lambda x: Described(x).d * Described(x).r,
+    "setattr": after(Object, lambda p, x: setattr(p, "size", x)),  # noqa: B010
+    "delattr": after(Object, lambda p, x: delattr(p, "size")),
+    "p.size = x": after(Object, assigns_size), "p.size += x": after(Object, updates_size),
+    "del p.size": after(Object, deletes_size), "p[0] = x": after(Object, assigns_item),
+    "del p[0]": after(Object, deletes_item), "__delattr__": after(Derived, deletes_foo),
+    "__setattr__": after(Derived, assigns_c, lambda p: p.c), "__set__": after(Described, assigns_d),
+    "__delete__": after(Described, deletes_d),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_method_that_python_calls_is_read(name):
+    f, x, h = PROGRAMS[name], 0.7, 1e-3
+    slope = (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
+    assert grad(f)(x) == pytest.approx(slope, rel=1e-8)
+
+
+def test_a_number_without_an_operator_of_the_other_is_pythons_own_error():
+    for other in ({}, None, object()):
+        with pytest.raises(TypeError) as plain:
+            0.5 * other
+        with pytest.raises(TypeError) as read:
+            grad(lambda x, other=other: x * other)(0.5)
+        assert str(read.value) == str(plain.value)
+
+
+def test_a_class_that_changes_between_derivatives():
+    class Changing:
+        def __init__(self, a):
+            self.a = a
+
+    def f(x):
+        return Changing(x).a
+
+    assert grad(f)(0.5) == 1.0
+    Changing.a = property(lambda self: math.sin(self.__dict__["b"]), lambda self, a: self.__dict__.update(b=a))
+    assert grad(f)(0.5) == pytest.approx(np.cos(0.5))
