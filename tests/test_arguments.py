@@ -80,7 +80,10 @@ def variants():
         except Exception:  # a program that does not run on subclasses is no source of calls
             continue
     for function, args, kwargs in [call for call in Recorder.calls if call[0].__name__ not in FREE]:
-        parameters = inspect.signature(function).parameters.values()
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except ValueError:  # compiled functions of NumPy before 2.4 do not tell
+            continue
         given = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY][: len(args)]
         for name in (p.name for p in parameters if p.name not in given):
             for value in ARGUMENTS.get(name, ()):

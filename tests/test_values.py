@@ -51,22 +51,22 @@ def strides(array):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("run", ["forward", "reverse", "checkpoint", pytest.param("compiled", marks=pytest.mark.sweep)])
-def test_values_are_those_of_a_plain_run(run):
+@pytest.mark.parametrize("way", ["forward", "reverse", "checkpoint", pytest.param("compiled", marks=pytest.mark.sweep)])
+def test_values_are_those_of_a_plain_run(way):
     """Value to the bit, shape, dtype and strides; compiled, the value but for rounding."""
     for row, f in numpy_cases.CASES.items():
-        plain, found = np.asarray(f(X.copy())), np.asarray(RUNS[run](f, X.copy()))
+        plain, found = np.asarray(f(X.copy())), np.asarray(RUNS[way](f, X.copy()))
         assert found.dtype == plain.dtype, row
-        if run == "compiled" or row in ROUNDED_OTHERWISE:
+        if way == "compiled" or row in ROUNDED_OTHERWISE:
             np.testing.assert_allclose(found, plain, rtol=1e-13, atol=1e-14, err_msg=row)
         else:
             np.testing.assert_array_equal(found, plain, strict=True, err_msg=row)
-        if run != "compiled" and row not in LAID_OTHERWISE:
+        if way != "compiled" and row not in LAID_OTHERWISE:
             assert strides(found) == strides(plain), row
 
 
-@pytest.mark.parametrize("run", ["forward", "reverse", "checkpoint"])
-def test_errors_are_those_of_a_plain_run(run):
+@pytest.mark.parametrize("way", ["forward", "reverse", "checkpoint"])
+def test_errors_are_those_of_a_plain_run(way):
     """A program that NumPy rejects raises the same error."""
     programs = [
         lambda x: np.reshape(x, (5, 5)), lambda x: x[7], lambda x: np.sum(x, axis=4), lambda x: x @ x,
@@ -77,7 +77,7 @@ def test_errors_are_those_of_a_plain_run(run):
         with pytest.raises(Exception) as plain:  # noqa: PT011 (whichever it is)
             f(X.copy())
         with pytest.raises(plain.type):
-            RUNS[run](f, X.copy())
+            RUNS[way](f, X.copy())
 
 
 @pytest.mark.filterwarnings("ignore")
