@@ -1,11 +1,15 @@
 """Random calls of NumPy and SciPy, against plain values and Ridders differences.
 
     PYTHONPATH=src:tests python -m benchmarks.fuzz_calls [--count 10000] [--first 0] [--seed 0] [--only linalg]
+        [--table rows]
 
 Each call draws a function, arguments (of several shapes, not contiguous, transposed, of one element, empty, float32,
 complex), options by position or by name, and the float argument that is traced. The value has to be the library's to
 the bit, with its shape and dtype. Forward, reverse and second derivatives have to agree with differences of plain
 values, or the call is refused by an error of ours. A call that the library rejects has to be rejected.
+
+`--table rows` draws the functions of `benchmarks/row_calls.py`, which are those of the other rows. A call that takes
+more than `--seconds` of processor time is counted, and given up.
 
 It prints each kind of disagreement with a call that shows it, and how often each outcome came. A long run is the sum
 of short ones with one seed: `--first 20000` goes on where `--count 20000` ended.
@@ -15,6 +19,7 @@ import argparse
 import collections
 import functools
 import inspect
+import signal
 import warnings
 from typing import Any
 
@@ -26,6 +31,7 @@ import scipy.ndimage
 import scipy.signal
 import scipy.special
 import scipy.stats
+from benchmarks import row_calls
 from differences import directional, parts
 
 from effgrad import compile, grad, jvp
@@ -240,6 +246,8 @@ CALLS: dict[str, tuple[dict[str, Draw], dict[str, Draw]]] = {
 
 
 def function_of(path: str) -> Any:
+    if path in row_calls.PROGRAMS:
+        return row_calls.PROGRAMS[path]
     module, *names = path.split(".")
     return functools.reduce(getattr, names, {"numpy": np, "scipy": scipy}[module])
 
@@ -248,9 +256,9 @@ def is_float(value: Any) -> bool:
     return isinstance(value, float | np.ndarray) and np.result_type(value).kind in "fc"
 
 
-def drawn(path: str, rng: Any) -> tuple[Any, str, Any]:
+def drawn(path: str, rng: Any, table: Any = CALLS) -> tuple[Any, str, Any]:
     """A program of one traced argument, how it is written, and that argument."""
-    required, options = CALLS[path]
+    required, options = table[path]
     known: dict[str, Any] = {}
     for name, draw in required.items():
         known[name] = draw(rng, known)
@@ -273,6 +281,8 @@ def drawn(path: str, rng: Any) -> tuple[Any, str, Any]:
         rest = {name: values[name] for name in everything if name not in by_position}
         return function_of(path)(*[values[name] for name in by_position], **rest)
 
+    arrays = [value for value in everything.values() if isinstance(value, np.ndarray)]
+    program.single = any(np.result_type(value).char in "fF" for value in arrays)  # type: ignore[attr-defined]
     text = ", ".join([repr(known[n]) for n in by_position]
                      + [f"{n}={everything[n]!r}" for n in everything if n not in by_position])  # fmt: skip
     return program, f"{path}({text})  # traced: {traced}", everything.get(traced)
@@ -340,7 +350,7 @@ def laid_as(x: Any, y: Any) -> Any:
 
 
 def compared(program: Any, x: Any, u: Any, value: Any, tangent: Any, rng: Any) -> str:
-    if np.result_type(x).char in "fF" or any(np.result_type(y).char in "fF" for y in leaves(value)):
+    if program.single or np.result_type(x).char in "fF" or any(np.result_type(y).char in "fF" for y in leaves(value)):
         return "right in value (single precision)"
     weights, given = rng.normal(size=np.size(parts(value))), x
 
@@ -399,14 +409,42 @@ def of_second_order(scalar: Any, x: Any, u: Any, rng: Any) -> str:
     return "NAN: second order" if np.isnan(second) else "WRONG: second order"
 
 
+class Late(BaseException):
+    """A call takes too long."""
+
+
+def limited(judge: Any, seconds: float) -> Any:
+    """A judge that gives up after some seconds of processor time."""
+
+    def late(*_: Any) -> None:
+        raise Late
+
+    def run(*args: Any) -> str:
+        signal.signal(signal.SIGVTALRM, late)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            return str(judge(*args))
+        except Late:
+            return "given up"
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--table", choices=("calls", "rows"), default="calls")
     options = parser.parse_args()
-    paths = [path for path in CALLS if options.only in path]
+    table = CALLS if options.table == "calls" else row_calls.calls(function_of)
+    paths = [path for path in table if options.only in path]
+    if options.table == "rows":
+        paths = list(np.random.default_rng(options.seed).permutation(paths))
     counts: collections.Counter[str] = collections.Counter()
     shown: dict[tuple[str, str], tuple[int, str]] = {}
     warnings.simplefilter("ignore")
@@ -414,11 +452,11 @@ def main() -> None:
         for index in range(options.first, options.first + options.count):
             rng = np.random.default_rng([options.seed, index])
             path = paths[index % len(paths)]
-            program, text, x = drawn(path, rng)
+            program, text, x = drawn(path, rng, table)
             if x is None:
                 counts["nothing to trace"] += 1
                 continue
-            found = outcome(program, x, rng)
+            found = limited(outcome, options.seconds)(program, x, rng)
             counts[found] += 1
             if found[:3] in ("WRO", "RAW", "NAN"):
                 times, first = shown.get((found, path), (0, text))

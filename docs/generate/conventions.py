@@ -133,6 +133,9 @@ value is 1 for every x near; write `1 - 1 / (x + 1)`. A factor below 1e-308 is 0
 second derivative of `1 / (1 + x*x)` at 1e70, where d(1/q)/dq changes by 4e-350 with x. There write
 `(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
 
+An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
+One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.
+
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
 inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
 matters; and programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). The limit costs

@@ -66,8 +66,8 @@ LISTS = frozenset((list, tuple))
 
 
 UNREAD = (
-    "its rule is reached by calls in code that can be read; define the function in a file or a notebook's cell, not at "
-    "Python's prompt or by exec"
+    "its rule is for calls that can be read, with a traced value among the arguments; here the call is in code without "
+    "source (made by exec, or typed at Python's prompt), or the value comes by another way, like a closure"
 )
 
 

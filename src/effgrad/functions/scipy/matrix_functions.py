@@ -188,11 +188,11 @@ def _funm(A: Value, func: Function, disp: Any = True) -> Value:
     require(bool(disp), "linalg.funm", "disp=True")
     w, v = np.linalg.eig(A)
     result = np.matmul(v * func(w)[..., None, :], np.linalg.inv(v))
-    return np.real(result) if evaluated(_is_real_function, func, A) else result
 
+    def is_real(a: Value) -> bool:
+        return np.isrealobj(scipy.linalg.funm(a, func))
 
-def _is_real_function(func: Function, a: Value) -> bool:
-    return np.isrealobj(scipy.linalg.funm(a, func))
+    return np.real(result) if evaluated(is_real, A) else result
 
 
 def _expm_frechet(A: Value, E: Any, compute_expm: bool = True) -> Value:

@@ -16,6 +16,7 @@ from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import _sign
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.elementary import SQRT_PI, erfcx_slope, order_below
 from effgrad.primitives.special.parameters import kve_order
@@ -358,4 +359,7 @@ RULES: dict[str, Any] = {
     "legendre_p_all": _legendre_p_all,
 }
 # Some came with SciPy 1.15.
-RULES = {name: rule for name, rule in RULES.items() if hasattr(scipy.special, name)}
+RULES = {
+    name: as_computed(getattr(scipy.special, name), rule) if "_p" in name else rule
+    for name, rule in RULES.items() if hasattr(scipy.special, name)
+}  # fmt: skip
