@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -135,6 +136,12 @@ def test_the_command_writes_a_page(file, tmp_path, capsys):
     ]  # fmt: skip
 
 
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "effgrad", "explain", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("usage: effgrad explain")
+
+
 def test_the_command_prints_one_mode(file, capsys):
     assert main(["explain", f"{file}:f", "--at", "2.0", "3.0", "--mode", "forward"]) == 0
     printed = capsys.readouterr()
@@ -164,7 +171,7 @@ def test_mistakes_are_said_in_a_sentence(file, arguments, message, capsys):
 
 
 WALK = """<script>
-const log = {};
+const log = { first: document.getElementById("mode").value };
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 for (const { value } of [...document.getElementById("mode").options]) {
   const chosen = document.getElementById("mode");
@@ -197,6 +204,7 @@ def test_a_browser_walks_through_every_mode_by_keys(explanations, tmp_path):
                "--dump-dom", (tmp_path / "index.html").as_uri()]  # fmt: skip
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     log = json.loads(html.unescape(re.search(r'<pre id="log">(.*?)</pre>', dom, re.DOTALL)[1]))
+    assert log.pop("first") == "reverse"
     assert list(log) == list(MODES)
     for one in data_of(text):
         *walked, count = log[one["mode"]]

@@ -1,7 +1,8 @@
 "use strict";
 const modes = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
-let mode = modes[0], step = 0;
+const usual = modes.find((one) => one.mode === "reverse") || modes[0];
+let mode = usual, step = 0;
 
 function element(tag, text, properties = {}) {
   const made = document.createElement(tag);
@@ -85,7 +86,7 @@ function go(place) {
 }
 
 function choose(name, place = 0) {
-  mode = modes.find((one) => one.mode === name) || modes[0];
+  mode = modes.find((one) => one.mode === name) || usual;
   at("mode").value = mode.mode;
   go(place);
 }
