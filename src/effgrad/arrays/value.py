@@ -66,11 +66,11 @@ class Operations:
 
 
 operations = Operations()
-
 # The classes of plain arguments that operations meet most.
 PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))
 # Classes of what may hold traced numbers in its memory, and whose operators no program defines.
-HOLDERS = frozenset((np.ndarray, list, tuple, dict, set, range, type(None)))
+LISTS: frozenset[type] = frozenset((list, tuple))  # beside an array, they are arrays
+HOLDERS: frozenset[type] = LISTS.union((np.ndarray, dict, set, range, type(None)))
 
 # The classes that a value passes for.
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
@@ -113,8 +113,8 @@ class Tracer:
     operands: ClassVar[set[type]] = {
         float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128,
     }  # fmt: skip
-    # Those whose operators are Python's own now: HOLDERS too, while no array holds traced numbers.
-    direct: ClassVar[set[type]] = operands | HOLDERS
+    # Those whose operators are Python's own now: HOLDERS but LISTS too, while no array holds traced numbers.
+    direct: ClassVar[set[type]] = operands | (HOLDERS - LISTS)
 
     __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
     __hash__ = object.__hash__

@@ -22,7 +22,7 @@ from effgrad.arrays.marks import mark, marking
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
-from effgrad.arrays.value import HOLDERS, Tracer, example, plain, plain_tree
+from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
 from effgrad.errors import Detached
 from effgrad.vocabulary import DType, Index, Value
 
@@ -50,7 +50,7 @@ class Held(dict[int, "Memory"]):
         marking.discard(self.token)
         with _opening:
             if not memories:
-                Tracer.direct.update(HOLDERS)
+                Tracer.direct.update(HOLDERS - LISTS)
 
     __del__ = end  # an interrupt may come where nobody else can end it
 

@@ -7,8 +7,10 @@ holds traced numbers. Other operands are read, and what a class of the program d
 import operator
 from typing import Any
 
+import numpy as np
+
 from effgrad.arrays.ndarray import answers
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import LISTS, Tracer, nested, traced_inside
 from effgrad.arrays.written import memories, read
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.managers import method_of
@@ -61,10 +63,16 @@ def _binary(name: str, other_way: str = "") -> Any:
         if memories:
             a, b = read(a), read(b)
         if is_builtin(a) and is_builtin(b):
-            return operate(a, b)
+            return operate(beside(b, a), beside(a, b))
         return by_methods(operate, a, b, method, reflected)
 
     return written_out(_BINARY, operate, carefully)
+
+
+def beside(array: Any, operand: Any) -> Any:
+    """The operand of an operator whose other one is an array: a list with traced values in it is an array too."""
+    listed = type(operand) in LISTS and isinstance(array, np.ndarray)
+    return nested(operand) if listed and traced_inside(operand) else operand
 
 
 def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:

@@ -26,6 +26,7 @@ from effgrad.program.infix import (
     AUGMENTED,
     add,
     and_,
+    beside,
     eq,
     floordiv,
     ge,
@@ -203,6 +204,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
     def carefully(a: Any, b: Any) -> Any:
         if memories:
             b = read(b)
+        b = beside(a, b)
         if type(a) is np.ndarray:
             if not takes(a, b):
                 preserve(a)

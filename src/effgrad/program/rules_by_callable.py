@@ -15,7 +15,7 @@ from effgrad import forks
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import buffer
-from effgrad.arrays.value import FUNCTIONS, REASONS, Smooth, Tracer, composed, nested, traced_inside
+from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
@@ -44,7 +44,7 @@ MODULES = {"pandas": "effgrad.functions.pandas"} | {
 # Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
 OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
-    np.select, np.choose, np.piecewise, np.lexsort, np.einsum, np.einsum_path, np.broadcast_arrays, np.ix_,
+    np.select, np.choose, np.lexsort,
 ))  # fmt: skip
 # Functions of NumPy that give a view of their first argument, or one where they can.
 VIEWING = frozenset((
@@ -62,7 +62,6 @@ CREATORS: frozenset[Any] = frozenset((
     np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
     np.identity, np.arange, np.linspace, np.copy,
 ))  # fmt: skip
-LISTS = frozenset((list, tuple))
 
 
 UNREAD = (
@@ -211,7 +210,7 @@ def with_lists(f: Any, target: Any) -> Any:
     if f is np.block:
         gather: Any = ungathered
     else:
-        gather = gathered_items if f in OF_SEQUENCES else gathered
+        gather = keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
 
     def given(*args: Any, **kwargs: Any) -> Any:
         if memories:
@@ -229,6 +228,11 @@ def with_lists(f: Any, target: Any) -> Any:
 
 def gathered(arg: Any) -> Any:
     return nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
+
+
+def keys(arg: Any) -> Any:
+    """The keys of `numpy.lexsort`, which asks the elements of a tuple for their class, and not those of a list."""
+    return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
 
 
 def ungathered(arg: Any) -> Any:
