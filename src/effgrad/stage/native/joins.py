@@ -96,7 +96,7 @@ class Joins:
         for zero, gap in zip(self.zeros[node], open_places, strict=True):
             self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
             self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
-        return self.begun.get(node, 0) if len(node.shape) == 1 else self.plan.available[zero] + 1
+        return self.plan.available[zero] + 1 if open_places == [...] else self.begun.get(node, 0)
 
     def neighbourhoods(self) -> dict[Node, tuple[Node, int]]:
         """The vector that a join moves along, and by how many elements: the join lies where the vector does, for which
@@ -180,14 +180,18 @@ def slice_of(value: Any) -> tuple[Node, int] | None:
 
 
 def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """Return the stretches that parts of a vector leave open; for another array, all of it."""
+    """Return the stretches that parts of a vector leave open; all of it if a part has holes, or for another array.
+
+    Each hole of `x[::2]` would be a stretch of its own.
+    """
     if len(shape) > 1:
         return [...]
     taken = np.zeros(shape[0] + 2, np.int8)
     for _, index in parts:
         taken[1:-1][index] = 1
     edges = np.flatnonzero(np.diff(1 - taken[1:-1], prepend=0, append=0)).tolist()
-    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    stretches = [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return stretches if len(stretches) <= len(parts) + 1 else [...]
 
 
 def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
