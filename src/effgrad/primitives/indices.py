@@ -23,8 +23,11 @@ def opened(index: Any) -> tuple[Any, ...]:
 
 def basic(index: Any) -> bool:
     """Whether an index chooses by integers, slices and new axes only, so that NumPy gives a view."""
+    items = index if type(index) is tuple else (index,)
+    if BASIC.issuperset(map(type, items)):
+        return True
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
-               for i in as_tuple(index))  # fmt: skip
+               for i in as_tuple(items))  # fmt: skip
 
 
 def part(x: Any, index: Any) -> Any:
@@ -61,12 +64,9 @@ def permutation(axes: Any, rank: int) -> tuple[int, ...]:
 
 def distinct(index: Any) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
-    parts = index if type(index) is tuple else (index,)
-    if BASIC.issuperset(map(type, parts)):
-        return True
-    advanced = [i for i in parts if type(i) not in BASIC]
+    advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
     if len(advanced) != 1:
-        return False
+        return not advanced
     places = np.asarray(advanced[0])
     if places.dtype.kind == "b" or places.size > 1000:
         return places.dtype.kind == "b"

@@ -177,7 +177,7 @@ def _ravel(a: Any, order: Any = "C") -> Any:
     return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
 
-@functools.lru_cache(1024, typed=True)
+@functools.lru_cache(1024)
 def _turns(function: Any, ndim: int, args: Any, options: Any) -> Any:
     """The index that walks axes backwards, or None, and the order of the axes, or None, of a function that does both:
     read off what it makes of an array that is never read, each of whose axes has a length of its own."""
@@ -189,15 +189,17 @@ def _turns(function: Any, ndim: int, args: Any, options: Any) -> Any:
     return index if backwards else None, None if backwards and axes == sorted(axes) else axes
 
 
+def _is_fixed(option: object) -> bool:
+    """Whether an option is of plain integers, and so can be a key."""
+    return option is None or type(option) is int or (type(option) is tuple and {*map(type, option)} <= {int})
+
+
 def _turned(function: Any) -> Any:
     """A function that permutes axes and walks some of them backwards."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        asked = function, np.ndim(plain(a)), args, tuple(kwargs.items())
-        try:
-            index, axes = _turns(*asked)
-        except TypeError:  # an argument is a list, or an error
-            index, axes = _turns.__wrapped__(*asked)
+        find = _turns if all(map(_is_fixed, (*args, *kwargs.values()))) else _turns.__wrapped__
+        index, axes = find(function, np.ndim(plain(a)), args, tuple(kwargs.items()))
         a = a if index is None else a[index]
         return a if axes is None else _transpose(a, axes)
 
@@ -250,6 +252,21 @@ def _moved(function: Any) -> Any:
         return take(places, lambda value: function(value, *args, **kwargs))
 
     return rule
+
+
+def _diagonal(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """The diagonal of a matrix is a slice of its raveled elements, with the offset and the stride of NumPy's view."""
+
+    def step(value: Any) -> Any:
+        return np.diagonal(value, *args, **kwargs)
+
+    memory = np.empty(np.shape(plain(a)), bool)
+    seen = step(memory)
+    if seen.ndim > 1 or not seen.size or not contiguous(a):
+        return _moved(np.diagonal)(a, *args, **kwargs)
+    start = np.lib.array_utils.byte_bounds(seen)[0] - np.lib.array_utils.byte_bounds(memory)[0]
+    stop = start + (seen.size - 1) * seen.strides[0] + 1
+    return alias(getitem(reshape(a, shape=(-1,)), index=slice(start, stop, max(seen.strides[0], 1))), a, step)
 
 
 def _reshaped(function: Any) -> Any:
@@ -364,11 +381,11 @@ FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.update({
     f: _moved(f) for f in (
-        np.repeat, np.tile, np.diagonal, np.delete, np.lib.stride_tricks.sliding_window_view,
+        np.repeat, np.tile, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
 FUNCTIONS.update({f: _turned(f) for f in (np.moveaxis, np.swapaxes, np.flip, np.rot90)})
-FUNCTIONS.update({np.roll: _roll, np.array_split: _array_split})
+FUNCTIONS.update({np.roll: _roll, np.array_split: _array_split, np.diagonal: _diagonal})
 CONSTANT.update({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
