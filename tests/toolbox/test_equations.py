@@ -198,6 +198,42 @@ def test_a_ball_bounces(choice):
         np.testing.assert_allclose(compile(grad(bounced))(p), grad(exact)(p), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("times", [None, np.linspace(0.0, 3.0, 31)])
+def test_a_terminal_event_at_coarse_tolerances(method, times):
+    """The last state was taken from the step that the program's own time is in, which the exact solution has left."""
+
+    def few(t, y, a):
+        return y[0] - 0.5 * a[1]
+
+    few.terminal = True
+
+    def last_of(a, **options):
+        result = si.solve_ivp(
+            lambda t, y, a: predators(t, y, *a), (0.0, 10.0), [1.0, 2.0], args=(a,), events=few, t_eval=times,
+            **({"method": method} | options),
+        )  # fmt: skip
+        at_event = np.concatenate([result.t_events[0], result.y_events[0].ravel()])
+        return np.concatenate([at_event, result.t[-1:], result.y[:, -1]])
+
+    a = np.array([1.1, 0.7])
+    np.testing.assert_allclose(
+        jacobian(last_of)(a), differences(lambda a: last_of(a, **TIGHT), a), rtol=1e-6, atol=1e-7
+    )
+
+
+def test_an_event_that_the_exact_solution_does_not_reach():
+    def low(t, y):
+        return y[0] - 0.35
+
+    def when(k):
+        coarse = {"method": "RK23", "rtol": 0.9, "atol": 1.0, "first_step": 1.0}
+        return si.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], events=low, **coarse).t_events[0][0]
+
+    with pytest.raises(NotDifferentiable, match="does not come to the event.*smaller tolerances"):
+        grad(when)(1.0)
+
+
 def test_stiff_problem():
     """The solution of y' = a - k (y - a t) tends to a t."""
 

@@ -51,6 +51,8 @@ TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
 MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
 # Steps of Newton's method to the time of an event.
 NEWTON = 4
+# By this part of the time to an event the exact solution is computed further, for it may come to the event later.
+LATER = 0.02
 
 
 class Definition(Effect):
@@ -239,9 +241,11 @@ def _solve_ivp(call: Call) -> Value:
     if not result.success:
         raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
     stopped = result.status == 1
-    until = max((float(t[-1]) for t in result.t_events if len(t)), key=abs) if stopped else float(number(span[1]))
-    if stopped and t_eval is None:
-        until = float(result.t[-1])
+    start, end = float(number(span[0])), float(number(span[1]))
+    sign = 1.0 if end >= start else -1.0
+    until = sign * max(sign * float(t[-1]) for t in result.t_events if len(t)) if stopped else end
+    if stopped and call.choice != "steps":  # the exact solution may come to the event later
+        until = sign * min(sign * (until + LATER * (until - start)), sign * end)
     path = _path(problem, call, call.get("method"), until, result.y, options)
     return _solved(call, result, path, listed, stopped)
 
@@ -282,26 +286,28 @@ def _constant(
 
 def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
     """The fields of the result of `solve_ivp`."""
-    fields = _of_events(call, result, path, events) if events else {}
+    fields, exact = _of_events(call, result, path, events) if events else ({}, [])
     t_eval = call.get("t_eval")
     t = gathered(t_eval) if t_eval is not None else result.t
     if t_eval is None:
         last = path.times[-1]
         if stopped:
-            last = next(times[-1] for times, found in zip(fields["t_events"], result.t_events, strict=True)
+            last = next(times[-1] for times, found in zip(exact, result.t_events, strict=True)
                         if len(found) and found[-1] == result.t[-1])  # fmt: skip
         t = joined([path.times[0], result.t[1:-1], last]) if len(result.t) > 1 else result.t
     t = t[: len(result.t)]  # an event has cut the rest
     if len(result.t):
-        fields["y"] = with_value(_columns(path, t, result.t), result.y)
+        fields["y"] = with_value(_columns(path, t, number(t)), result.y)
     fields["t"] = with_value(t, result.t) if depends(t) else result.t
     if result.sol is not None:
         fields["sol"] = TracedSolution(path, result.sol)
     return Solution({**result, **fields})
 
 
-def _of_events(call: Call, result: Value, path: Trajectory, events: list[Function]) -> dict[str, Value]:
-    """The times of events, and the states there."""
+def _of_events(
+    call: Call, result: Value, path: Trajectory, events: list[Function]
+) -> tuple[dict[str, Value], list[Value]]:
+    """The times of events, and the states there; and these times along the exact solution."""
     args, steps = tuple(call.get("args") or ()), call.choice == "steps"
     state = path.at if steps else path.by_a_step
     exact = [
@@ -313,7 +319,7 @@ def _of_events(call: Call, result: Value, path: Trajectory, events: list[Functio
         for t, y in zip(exact, result.y_events, strict=True)
     ]
     times = [with_value(t, found) for t, found in zip(exact, result.t_events, strict=True)]
-    return {"t_events": times, "y_events": states}
+    return {"t_events": times, "y_events": states}, exact
 
 
 def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
@@ -355,6 +361,11 @@ def _crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float
         t = t - step
         if abs(step) <= 1e-15 * abs(t):
             break
+    if not path.reaches(t):
+        raise NotDifferentiable(
+            f"scipy.integrate.solve_ivp: the exact solution does not come to the event near t = {t:.6g} in its "
+            "interval: give smaller tolerances, or a longer interval"
+        )
     return follow_each(residual, np.float64(t), at_primals, "scipy.integrate.solve_ivp: an event", slope)
 
 

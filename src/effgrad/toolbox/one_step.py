@@ -192,6 +192,12 @@ class Trajectory:
         start, y = self.grid.times[place], number(self.steps[place - 1].end if place else self.start)
         return self.method.step(self.slope, self.slope, start, y, t - start, None).end
 
+    def reaches(self, t: float) -> bool:
+        """Whether a time is in the interval of the steps."""
+        low, high = sorted((self.grid.times[0], self.grid.times[-1]))
+        slack = 1e-9 * (high - low)
+        return low - slack <= t <= high + slack
+
     def _places(self, t: Value) -> Value:
         """The numbers of the steps that some plain times are in."""
         ends = np.asarray(self.grid.times)
