@@ -304,6 +304,36 @@ def test_quad_vec():
         grad(lambda a: si.quad_vec(lambda x: np.array([np.abs(x - a)]), 0.0, 1.0)[0][0])(0.3)
 
 
+SQUARE = np.array([1.0, 2.0])
+INDICATORS = {
+    "quad": lambda a: si.quad(lambda t: 1.0 if t > a else 0.0, 0.0, 1.0)[0],
+    "quad of np.where": lambda a: si.quad(lambda t, b: np.where(t > b, 1.0, 0.0), 0.0, 1.0, args=(a,))[0],
+    "quad, scaled": lambda a: si.quad(lambda t: a if t > a else 0.0, 0.0, 1.0)[0],
+    "dblquad": lambda a: si.dblquad(lambda y, x: 1.0 if y < a else 0.0, 0.0, 1.0, 0.0, 1.0)[0],
+    "quad_vec": lambda a: si.quad_vec(lambda t: SQUARE if t > a else 0.0 * SQUARE, 0.0, 1.0)[0][0],
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", INDICATORS)
+def test_an_integrand_that_jumps_where_a_parameter_says_is_refused(name):
+    """Nothing that it returns is traced, so its derivative was silently zero. At 0.5 an interval of QUADPACK ends."""
+    f = INDICATORS[name]
+    for run in (grad(f), compile(grad(f)), lambda a: jvp(f, (a,), (1.0,))):
+        for a in (0.5, 0.3):
+            with pytest.raises(NoRule, match="jump|smooth.*write it as two integrals"):
+                run(a)
+
+
+def test_integrands_that_jump_elsewhere_or_not_at_all():
+    assert grad(lambda a: a * si.quad(lambda t: 1.0 if t > 0.3 else 0.0, 0.0, 1.0)[0])(2.0) == pytest.approx(0.7)
+    pointed = grad(lambda a: si.quad(lambda t: a if t > 0.3 else 0.0, 0.0, 1.0, points=[0.3])[0])
+    assert pointed(2.0) == pytest.approx(0.7)
+    assert grad(lambda a: si.quad(lambda t: t if a > 0 else 0.0, 0.0, 1.0)[0])(2.0) == 0.0
+    odd = lambda t: (t - 0.5) * abs(t - 0.5) ** 0.5  # noqa: E731
+    assert grad(lambda a: si.quad(lambda t: a * odd(t), 0.0, 1.0)[0])(2.0) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_functions_of_the_time_may_come_from_the_math_module():
     """The solution of y' = -k sin(t) y is exp(k (cos(t) - 1))."""
 

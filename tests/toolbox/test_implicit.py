@@ -376,6 +376,14 @@ REFUSED = {
     "a free parameter": (lambda a: so.least_squares(lambda x: x[0] * np.ones(3) - a, [3.0, 1.0]).x[0], 1.0, "singular"),
     "many optima": (lambda a: so.linprog([-1.0, -1.0], A_ub=[[1.0, 1.0]], b_ub=np.array([a])).x[0], 1.0, "not unique"),
     "no solution": (lambda a: so.linprog([-1.0], A_ub=[[1.0]], b_ub=np.array([-a])).x[0], 1.0, "infeasible"),
+    "constraints that contradict": (
+        lambda a: so.minimize(lambda x: x[0] ** 2, [5.0], constraints=[
+            {"type": "ineq", "fun": lambda x: x[0] - 1 - a}, {"type": "ineq", "fun": lambda x: -x[0]}]).x[0],
+        0.5, "violates a constraint",
+    ),
+    "a conjugate in an equation": (
+        lambda a: np.real(so.newton(lambda z: np.conj(z) * z * z - a - 1j, 1 + 0.3j, maxiter=200)), 2.0, "holomorphic",
+    ),
     "more equations": (
         implicit.root(lambda x, a: np.array([x - a, x + a]), lambda a: a), 1.0, "as many equations as unknowns",
     ),

@@ -19,13 +19,14 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 from effgrad import program
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
+from effgrad.effects.effect import frames
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
 from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
-from effgrad.stage.stage import is_dynamic
+from effgrad.stage.stage import Stage, is_dynamic
 from effgrad.toolbox.frozen import Function, Value, gathered
 
 # The results of so many calls of a solver are kept, for the derivatives that ask for them again.
@@ -123,6 +124,15 @@ class Closure:
         return result
 
 
+def _operations() -> int:
+    """The number of operations of the staged programs around."""
+    count, frame = 0, frames.get()
+    while frame is not None:
+        count += len(frame.activation.nodes) if isinstance(frame.activation, Stage) else 0
+        frame = frame.below
+    return count
+
+
 def _bytes(value: Value) -> bytes:
     return np.asarray(value).tobytes()
 
@@ -218,13 +228,17 @@ class Captured:
         return getattr(self.f, "__name__", type(self.f).__name__)
 
     def _plainly(self, leaves: list[Value], tree: Any) -> tuple[bool, Value]:
-        """Whether the function, on plain numbers, has nothing to do with the closed values, and its result."""
+        """Whether the function, on plain numbers, has nothing to do with the closed values, and its result.
+
+        A branch on one of them is an operation of the staged program around, though the result is a plain number.
+        """
         args, kwargs = optree.tree_unflatten(tree, list(map(example, leaves)))
+        before = _operations()
         try:
             result = self.f(*args, **kwargs)
         except EscapedValue:  # of a program that has been staged
             return False, None
-        return not any(map(depends, optree.tree_leaves(result))), result
+        return _operations() == before and not any(map(depends, optree.tree_leaves(result))), result
 
     def capture(self, values: Sequence[Value], leaves: list[Value], tree: Any) -> Path:
         """The path that the function takes for arguments with these leaves."""

@@ -12,45 +12,41 @@ Adjoint sensitivity analysis for differential-algebraic equations (2003); Kidger
 (2022), chapter 5, for the names optimise-then-discretise and discretise-then-optimise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import scipy.integrate
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, depends, plain
+from effgrad.arrays.value import depends, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Arguments, Call, rule_of
+from effgrad.toolbox.events import crossing
 from effgrad.toolbox.frozen import (
     Function,
     Observed,
     Value,
-    frozen,
     gathered,
     joined,
     number,
     plain_tree,
-    slope_at,
 )
-from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
 from effgrad.toolbox.quadrature import nquad_rule, quad_rule, quad_vec_rule
-from effgrad.toolbox.slopes import Slope
+from effgrad.toolbox.slopes import Slope, uses_derivatives
 from effgrad.toolbox.solutions import Constant, Solution, with_value
-from effgrad.toolbox.switches import refuse_moving_switches, uses_derivatives
+from effgrad.toolbox.switches import refuse_moving_switches
 
 # The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
 TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
 # More explicit steps than these, and the problem counts as stiff; after each so many the eigenvalues are looked at,
 # of systems that are not larger.
 MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
-# Steps of Newton's method to the time of an event.
-NEWTON = 4
 # By this part of the time to an event the exact solution is computed further, for it may come to the event later.
 LATER = 0.02
 
@@ -241,13 +237,19 @@ def _solve_ivp(call: Call) -> Value:
     if not result.success:
         raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
     stopped = result.status == 1
-    start, end = float(number(span[0])), float(number(span[1]))
-    sign = 1.0 if end >= start else -1.0
-    until = sign * max(sign * float(t[-1]) for t in result.t_events if len(t)) if stopped else end
-    if stopped and call.choice != "steps":  # the exact solution may come to the event later
-        until = sign * min(sign * (until + LATER * (until - start)), sign * end)
+    until = _last_time(call, result, *(float(number(t)) for t in span))
     path = _path(problem, call, call.get("method"), until, result.y, options)
     return _solved(call, result, path, listed, stopped)
+
+
+def _last_time(call: Call, result: Value, start: float, end: float) -> float:
+    """The time to which the solution of the derivative goes."""
+    if result.status != 1:
+        return end
+    sign = 1.0 if end >= start else -1.0
+    last = sign * max(sign * float(t[-1]) for t in result.t_events if len(t))
+    # The exact solution may come to the event later.
+    return last if call.choice == "steps" else sign * min(sign * (last + LATER * (last - start)), sign * end)
 
 
 def _real(value: Value) -> Value:
@@ -279,7 +281,7 @@ def _constant(
     problem: Problem, call: Call, method: Value, result: Value, values: Value, options: dict[str, Value]
 ) -> Value:
     """A result that no derivative reaches; not if values of one say where the right-hand side jumps."""
-    if handled(Smooth) and uses_derivatives(problem.slope, float(problem.start), np.asarray(problem.y, float)):
+    if uses_derivatives(problem.f, float(problem.start), np.asarray(problem.y, float)):
         _path(problem, call, method, float(problem.end), values, options)
     return result
 
@@ -311,7 +313,7 @@ def _of_events(
     args, steps = tuple(call.get("args") or ()), call.choice == "steps"
     state = path.at if steps else path.by_a_step
     exact = [
-        joined([_crossing(path, event, args, t, steps) for t in found]) if len(found) else found
+        joined([crossing(path, event, args, t, steps) for t in found]) if len(found) else found
         for event, found in zip(events, result.t_events, strict=True)
     ]
     states = [
@@ -328,45 +330,6 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
         return path.at(t, plain_t)
     first = np.reshape(path.start, (-1, 1))
     return np.concatenate([first, path.at(t[1:], plain_t[1:])], axis=1) if len(plain_t) > 1 else first
-
-
-def _crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float, steps: bool) -> Value:
-    """The time of an event: the root of its function along the solution, near the one that the solver has found.
-
-    Along the exact solution the function changes as along the slope; along the `steps`, as along their interpolant.
-    """
-
-    def value(t: Value, y: Value) -> Value:
-        found = gathered(event(t, y, *args))
-        return np.reshape(found, ()) if np.ndim(found) else found
-
-    def residual(t: Value) -> Value:
-        return value(t, (path.at if steps else path.by_a_step)(t, number(t)))
-
-    def at_primals(t: float) -> Value:
-        return frozen(value)(np.float64(t), path.plain(t)) if not steps else frozen(residual)(np.float64(t))
-
-    def slope(t: float) -> Value:
-        if steps:
-            return slope_at(frozen(residual), np.float64(t))
-        y = path.plain(t)
-        change = path.slope(t, y)
-        return slope_at(frozen(lambda s: value(t + s, y + s * change)), np.float64(0.0))
-
-    rate = slope(t)
-    for _ in range(NEWTON):  # from the program's time to that of the exact solution
-        if not rate:
-            break
-        step = at_primals(t) / rate
-        t = t - step
-        if abs(step) <= 1e-15 * abs(t):
-            break
-    if not path.reaches(t):
-        raise NotDifferentiable(
-            f"scipy.integrate.solve_ivp: the exact solution does not come to the event near t = {t:.6g} in its "
-            "interval: give smaller tolerances, or a longer interval"
-        )
-    return follow_each(residual, np.float64(t), at_primals, "scipy.integrate.solve_ivp: an event", slope)
 
 
 # odeint

@@ -136,14 +136,15 @@ def _check_order(value: Value, most: float, mode: str) -> None:
 class Observed:
     """A function of the user that a solver calls with plain numbers: called, it returns plain numbers.
 
-    `traced` says whether it has used values of a derivative. `first` picks the value of a function that returns a pair
-    of it and its derivative.
+    `traced` says whether it has used values of a derivative; `first` has the arguments of the first call.
     """
 
     def __init__(self, f: Function, args: tuple[Value, ...] = ()) -> None:
         self.f, self.args, self.traced = f, args, traced_inside(args)
+        self.first: tuple[Value, ...] = ()
 
     def __call__(self, *args: Value) -> Value:
+        self.first = self.first or args
         if self.traced and hasattr(self.f, "at_primals"):
             return plain_tree(self.f.at_primals(*args, *plain_tree(self.args)))
         if self.traced:
@@ -168,12 +169,29 @@ def jacobian_at(f: Function, x: Value) -> Value:
     """The Jacobian of a function of one vector that returns one, at a plain vector."""
     identity = np.eye(len(x), dtype=x.dtype)
     strips = [changes(f, x, identity[start : start + WIDTH]) for start in range(0, len(x), WIDTH)]
-    return np.concatenate(strips).T
+    matrix = np.concatenate(strips).T
+    if np.iscomplexobj(x):
+        ones = np.ones((1, len(x)), complex)
+        _check_holomorphic(changes(f, x, 1j * ones)[0], matrix @ ones[0])
+    return matrix
 
 
 def slope_at(f: Function, x: Value) -> Value:
     """The derivative of an elementwise function at a plain number or array."""
-    return changes(f, x, np.ones((1, *np.shape(x)), np.result_type(x)))[0]
+    ones = np.ones((1, *np.shape(x)), np.result_type(x))
+    slope = changes(f, x, ones)[0]
+    if np.iscomplexobj(x):
+        _check_holomorphic(changes(f, x, 1j * ones)[0], slope)
+    return slope
+
+
+def _check_holomorphic(turned: Value, change: Value) -> None:
+    """Compare the change of a function along i with i times that along 1."""
+    if not np.allclose(turned, 1j * change, rtol=1e-6, atol=1e-9, equal_nan=True):
+        raise NotDifferentiable(
+            "an equation for complex numbers is not holomorphic at its solution (it uses a conjugate, an absolute "
+            "value or a real part): solve two equations, for the real and the imaginary part"
+        )
 
 
 def changes(f: Function, x: Value, directions: Value) -> Value:

@@ -59,6 +59,8 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
     at_primals = frozen(lambda x: _number(f(x)))
     if not np.isfinite(number(value)).all():
         raise NotDifferentiable(f"{name}: the function is not finite at the minimum, {x[:4]}")
+    for row in rows:
+        _check_met(row, x, name)
     gradient, failed = np.asarray(grad(at_primals)(x)), None
     for nearly in NEARLY:
         active, multipliers = _active(gradient, x, rows, nearly, name)
@@ -70,6 +72,18 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
             return moved
     assert failed is not None
     raise failed
+
+
+def _check_met(row: Row, x: Value, name: str) -> None:
+    """Refuse a point at which a constraint is far from being met."""
+    value, *bounds = (np.asarray(plain_tree(part), float) for part in row.at(x))
+    lower, upper = (np.where(np.isfinite(bound), bound, value) for bound in bounds)
+    excess = np.maximum(lower - value, value - upper)
+    if np.any(excess > NEARLY[-1] * (1 + np.maximum(np.abs(lower), np.abs(upper)))):
+        raise NotDifferentiable(
+            f"{name} ends at a point, {x[:4]}, that violates a constraint by {np.max(excess):.2g}: the constraints may "
+            "contradict each other, or the solver needs another start"
+        )
 
 
 def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, name: str) -> Value:

@@ -18,11 +18,13 @@ from effgrad.functions.scipy.integrate import (
     by_parts,
     integral,
     integrand_term,
+    refuse_jumps,
 )
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Observed, Value, gathered, number, plain_tree
+from effgrad.toolbox.slopes import uses_derivatives
 from effgrad.toolbox.solutions import with_value
 
 # How often an interval is halved, and how many there are, before the integrand counts as one that is not smooth.
@@ -61,6 +63,7 @@ def _smooth_intervals(term: Function, start: float, end: float) -> list[tuple[fl
         else:
             middle = (a + b) / 2
             waiting += [(middle, b, halved + 1), (a, middle, halved + 1)]
+    refuse_jumps(term, [a for a, _ in found], "quad_vec")
     return found
 
 
@@ -70,7 +73,8 @@ def quad_vec_rule(call: Call) -> Value:
     f, a, b, args = call.arguments["f"], call.arguments["a"], call.arguments["b"], call.args
     reals("integrate.quad_vec", a, b)
     result = call.run()
-    if not call.traced and not traced_inside((a, b, args)):
+    used = call.traced or traced_inside((a, b, args))
+    if not used and not (call.observed["f"].first and uses_derivatives(f, *call.observed["f"].first, *args)):
         return result
 
     def term(t: float) -> Value:
@@ -135,7 +139,8 @@ def nquad_rule(call: Call) -> Value:
     nested = Nested(call.arguments["func"], [*map(_function, ranges)], [*map(_function, listed)], args)
     func, plain_ranges, plain_options = nested.plain
     result = call.run(func=func, ranges=plain_ranges, opts=plain_options)
-    if not any(f.traced for f in (func, *plain_ranges)):
+    used = any(f.traced for f in (func, *plain_ranges))
+    if not used and not (func.first and uses_derivatives(nested.func, *func.first, *nested.args)):
         return result
     return (with_value(nested.traced(len(ranges)), result[0]), *result[1:])
 
@@ -145,10 +150,16 @@ def _function(given: Value) -> Function:
     return given if callable(given) else lambda *outer: given
 
 
+def _switched(func: Function, a: Value, b: Value, args: Value = (), **options: Value) -> bool:
+    """Whether an integrand uses values of a derivative to choose among plain numbers."""
+    low, high = (float(np.clip(number(limit), -1e9, 1e9)) for limit in (a, b))
+    return uses_derivatives(func, (low + high) / 2, *(args if isinstance(args, tuple) else (args,)))
+
+
 def _quad(*args: Value, **kwargs: Value) -> Value:
     def run(converted: Function, kept: Function) -> Value:
         given, named = converted((args, kwargs))
-        return integral(*given, **named)
+        return integral(*given, **named, switched=lambda: _switched(*given, **named))
 
     return called_back(run, "quad")
 

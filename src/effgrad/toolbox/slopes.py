@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from effgrad.api import jacobian, jvp
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends
+from effgrad.arrays.value import Smooth, depends
+from effgrad.effects import handled
 from effgrad.errors import EffgradError
 from effgrad.modes.forward import Forward
 from effgrad.stage.closures import body, replay
@@ -83,6 +84,19 @@ def _programs(graph: Graph) -> Programs:
     return Programs(*[compile(f, backend) for f in (value, of_y, variation, of_both)])
 
 
+def _staged(f: Function, *given: Value) -> tuple[list[Value], Graph] | None:
+    try:
+        return body(lambda inside: [f(*inside)], list(given))
+    except (EffgradError, TypeError):
+        return None
+
+
+def uses_derivatives(f: Function, *given: Value) -> bool:
+    """Whether a function uses values of a derivative around it, be it only in comparisons."""
+    staged = _staged(f, *given) if handled(Smooth) else None
+    return staged is not None and any(map(depends, staged[0]))
+
+
 class Slope:
     """y' = f(t, y), where `f` may close over traced values; here they are plain."""
 
@@ -132,10 +146,7 @@ class Slope:
 
     def staged(self, t: float, y: Value) -> tuple[list[Value], Graph] | None:
         """The values that it closes over, and its graph of these, t and y; None where it cannot be staged."""
-        try:
-            return body(lambda given: [self.f(*given)], [float(t), np.array(y)])
-        except (EffgradError, TypeError):
-            return None
+        return _staged(self.f, float(t), np.array(y))
 
     def _find(self, t: float, y: Value) -> None:
         """Look it up by its graph; where it branches, or cannot be staged, it stays as it is."""

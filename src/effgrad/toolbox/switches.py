@@ -59,12 +59,6 @@ def _points(path: Trajectory) -> list[Point]:
     return [Point(float(t), np.asarray(number(y), float)) for t, y in zip(path.grid.times, states, strict=True)]
 
 
-def uses_derivatives(slope: Slope, t: float, y: Value) -> bool:
-    """Whether a right-hand side uses values of a derivative, be it only in comparisons."""
-    staged = slope.staged(t, y)
-    return staged is not None and any(map(depends, staged[0]))
-
-
 def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool | None, Point, Point]:
     """Whether the slope jumps between two points, or has a kink (None if neither), and where, more closely."""
     f_low, f_high = slope(*low), slope(*high)

@@ -6,6 +6,7 @@ exact as that rule is for the integrand's derivative. Piessens, de Doncker-Kapen
 (1983).
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -26,8 +27,15 @@ Term: TypeAlias = Callable[[float], Any]
 SMOOTH = 8
 
 
-def integral(func: Function, a: Value, b: Value, args: Any = (), full_output: Any = 0, **options: Option) -> Value:
-    """The rule of `quad`."""
+def integral(
+    func: Function, a: Value, b: Value, args: Any = (), full_output: Any = 0, *,
+    switched: Callable[[], bool] = lambda: False, **options: Option,
+) -> Value:  # fmt: skip
+    """The rule of `quad`.
+
+    `switched` says whether an integrand that returns plain numbers uses values of a derivative to choose
+    them: where it jumps, the integral has a derivative that nothing shows.
+    """
     args = args if isinstance(args, tuple) else (args,)
     traced = traced_inside((a, b, args))
 
@@ -43,6 +51,8 @@ def integral(func: Function, a: Value, b: Value, args: Any = (), full_output: An
         return _quad(func, a, b, args, full_output, **options)
     result, error, info, *rest = _quad(value, low, high, full_output=1, **options)
     if not traced:
+        if low != high and switched():
+            by_parts(func, func, a, b, args, info)
         return (result, error, info, *rest) if full_output else (result, error)
     total = by_parts(func, func, a, b, args, info)
     require(np.isrealobj(plain(total)), "integrate.quad", "no weight and no complex function")
@@ -66,6 +76,7 @@ def by_parts(func: Function, like: Value, a: Value, b: Value, args: Any, info: d
     def value(t: float) -> Value:
         return integrand_term(like, t, plain(a), plain(b), plain_tree(args))
 
+    refuse_jumps(value, [start for start, _ in intervals if start not in info.get("pts", ())], "quad")
     total: Value = 0.0
     for start, end, terms in _smooth_parts(term, term if like is func else value, intervals):
         total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
@@ -96,6 +107,24 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
         else:
             middle = (start + end) / 2
             waiting += [(*half, halved + 1, _at(like, *half, POINTS)) for half in ((start, middle), (middle, end))]
+
+
+def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
+    """Refuse an integrand that jumps from one of the intervals, which begin at `starts`, to another."""
+    starts = sorted(starts)
+    joints = list(itertools.pairwise(starts))
+
+    def at(t: float) -> Any:
+        return np.asarray(plain_tree(value(t)), complex)
+
+    usual = max((np.max(np.abs(at((before + start) / 2)), initial=0.0) for before, start in joints), default=0.0)
+    for before, start in joints:
+        step = 1e-9 * (start - before)
+        if np.max(np.abs(at(start - step) - at(start + step)), initial=0.0) > 1e-4 * usual:
+            raise NoRule(
+                f"scipy.integrate.{name} has a derivative rule for integrands that do not jump; this one does near "
+                f"{start:.4g}: write it as two integrals, to and from there"
+            )
 
 
 def _refuse_jump(term: Term, start: float, jumps: bool, kinked: bool) -> None:
