@@ -27,11 +27,7 @@ from effgrad.stage.loop import (
     registry,
 )
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.desugar import (
-    Loop,
-    leaves,
-    result_of,
-)
+from effgrad.stage.loop.desugar import Loop, leaves, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
@@ -355,6 +351,9 @@ class Capture(Iteration):
 
     def call_of_others(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of a function that has no rule: a derivative, one of the user's, or a library's that only computes."""
+        inside = registry.inside_boundary(f)
+        if inside is not f:
+            return self.call(inside, args, kwargs)
         derivative = derivatives.known(f)
         if derivative is not None:
             return derivatives.called(self, derivative, args, kwargs)
