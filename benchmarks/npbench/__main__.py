@@ -101,7 +101,7 @@ def launched(a, kernel, system):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, preexec_fn=limited)
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
-    told = done.stderr.strip().splitlines()
+    told = [line for line in done.stderr.splitlines() if "Error" in line] or done.stderr.strip().splitlines()
     limit = done.returncode < 0 or not told
     return {"why": f"more than {a.limit} s or {a.memory} GB" if limit else told[-1][:70]}
 
@@ -190,7 +190,7 @@ def main():
             results.setdefault(kernel, {})[s] = launched(a, kernel, s)
             print(kernel, s, results[kernel][s], file=sys.stderr)
         if a.into:
-            a.into.write_text(json.dumps(results, indent=1))
+            a.into.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results, systems, {k for k in results if has_loops(a.checkout, k)}))
     if a.chart:
         draw(results, systems, a.chart)
