@@ -3,12 +3,13 @@
 import numpy as np
 import optree
 import pytest
+from graphs import optimised
 
 import effgrad
 from effgrad.primitives.product import einsum, matmul
 from effgrad.stage import stage
 from effgrad.stage.contraction import inner, joined, paired
-from effgrad.stage.passes import dead, optimised
+from effgrad.stage.passes import dead
 
 RANDOM = np.random.default_rng(0)
 TALL, WIDE = RANDOM.normal(size=(100, 12)), RANDOM.normal(size=(12, 4))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graphs import optimised
 
 import effgrad
 from effgrad.stage import stage
@@ -9,7 +10,6 @@ from effgrad.stage.native import program
 from effgrad.stage.native.fusion import LARGE_ARRAY
 from effgrad.stage.native.lanes import FEWEST_ROWS, apart
 from effgrad.stage.native.steps import Fused
-from effgrad.stage.passes import optimised
 
 ROWS = FEWEST_ROWS + 1
 RANDOM = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from graphs import optimised
 from random_programs import random_program
 
 import effgrad
@@ -21,7 +22,6 @@ from effgrad.stage.compiled import Compiled, compile
 from effgrad.stage.native import cache, engine, gathers, program, scalars, tape
 from effgrad.stage.native.steps import Fused
 from effgrad.stage.nodes import INPUT
-from effgrad.stage.passes import optimised
 
 native = sys.modules["effgrad.stage.native"]
 pytestmark = pytest.mark.filterwarnings("error")

@@ -3,12 +3,12 @@
 import numpy as np
 import optree
 import pytest
+from graphs import optimised
 
 import effgrad
 from effgrad.stage import stage
 from effgrad.stage.native import program
 from effgrad.stage.native.steps import Call
-from effgrad.stage.passes import optimised
 
 X, Y = np.random.default_rng(0).normal(size=(2, 4, 3))
 ROWS, TABLE = np.array([0, 3, -1, 2]), np.array([[1, 0], [-2, 3]])

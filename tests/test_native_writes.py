@@ -3,12 +3,12 @@
 import mutating
 import numpy as np
 import pytest
+from graphs import optimised
 
 import effgrad
 from effgrad.stage import stage
 from effgrad.stage.native import program
 from effgrad.stage.native.steps import Call
-from effgrad.stage.passes import optimised
 
 RANDOM = np.random.default_rng(0)
 X, WIDE = RANDOM.uniform(0.1, 0.9, (6, 8)), RANDOM.uniform(0.1, 0.9, (40, 50))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graphs import optimised
 from hard_cases import MATRIX
 from numpy_cases import OF_SQUARES
 from test_checkpoint import MODES, marked_program
@@ -12,7 +13,6 @@ from test_primitives import BINARY, SHIFTS, UNARY, draw
 from effgrad import compile, grad, hessian, jvp, second_order, taylor
 from effgrad.stage import GuardFailed, stage
 from effgrad.stage.native import program
-from effgrad.stage.passes import optimised
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

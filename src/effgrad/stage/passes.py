@@ -143,11 +143,6 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 }
 
 
-def optimised(graph: Graph) -> Graph:
-    """The graph after all of it."""
-    return contracted(dead(simplified(graph, *simplifier().rules)))
-
-
 def contracted(graph: Graph) -> Graph:
     """The passes over products once the whole program is known."""
     if any(node.primitive is einsum for node in graph):
