@@ -57,27 +57,32 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
         innermost = max(owners, key=lambda owner: owner.serial, default=None)
         if innermost is None or isinstance(innermost, Evaluate) or any(map(is_complex, leaves)):
             return read(*args, **kwargs)
-        moving = [owned_by(leaf, innermost) for leaf in leaves]
-        fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
-        inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
-
-        def inner(*inputs: Any) -> Any:
-            given = iter(inputs)
-            full = [next(given) if moves else leaf for leaf, moves in zip(fixed, moving, strict=True)]
-            args, kwargs = tree.unflatten(full)
-            result = read(*args, **kwargs)
-            if any(map(is_written, inputs)):
-                raise Detached("a fused function writes into its argument, which the caller would not see: copy it")
-            return result
-
-        values, partials, output_tree = _accumulated(inner, [x.primal for x in inputs])
-        if any(isinstance(v, Traced) and v.owner.serial >= innermost.serial for v in values):
-            raise Detached("a fused function closes over a traced value, whose derivative would be lost: pass it in")
-        at = [x.primal for x in inputs]
-        calls = [Call(inner, place, at, value) for place, value in enumerate(values)]
-        return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
+        return _accumulated_call(read, leaves, tree, innermost)
 
     return fused
+
+
+def _accumulated_call(read: Callable[..., Any], leaves: list[Any], tree: Structure, innermost: Any) -> Any:
+    """The call of a function on some leaves, as operations of the innermost derivative among them."""
+    moving = [owned_by(leaf, innermost) for leaf in leaves]
+    fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
+    inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
+
+    def inner(*inputs: Any) -> Any:
+        given = iter(inputs)
+        full = [next(given) if moves else leaf for leaf, moves in zip(fixed, moving, strict=True)]
+        args, kwargs = tree.unflatten(full)
+        result = read(*args, **kwargs)
+        if any(map(is_written, inputs)):
+            raise Detached("a fused function writes into its argument, which the caller would not see: copy it")
+        return result
+
+    values, partials, output_tree = _accumulated(inner, [x.primal for x in inputs])
+    if any(isinstance(v, Traced) and v.owner.serial >= innermost.serial for v in values):
+        raise Detached("a fused function closes over a traced value, whose derivative would be lost: pass it in")
+    at = [x.primal for x in inputs]
+    calls = [Call(inner, place, at, value) for place, value in enumerate(values)]
+    return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
 
 
 def locked(value: Any) -> Any:

@@ -46,10 +46,6 @@ def explain(error: BaseException) -> None:
         raise swallowed from error
     if _said_of_a_value(error, text, line):
         return
-    if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
-        raise Detached(
-            "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
-        )
     name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
     scipys, inside = library_call(frames)
     if scipys is not None and _names_traced(error, text):
@@ -61,13 +57,16 @@ def explain(error: BaseException) -> None:
             f"derivative; write {instead or 'effgrad.stop_gradient(x), or a function of NumPy'}",
             line,
         ) from error
-    if not isinstance(error, TypeError | AttributeError | ValueError | SystemError):
-        return
-    says_so = text.startswith(("could not convert", "setting an array element"))
-    if type(error) is ValueError and not says_so and not _called_compiled(frames[-1]):
-        return
-    if scipys is not None and any(map(_sees_traced, inside)):
+    if scipys is not None and _is_about_kinds(error, text, frames[-1]) and any(map(_sees_traced, inside)):
         raise NoRule(refusal(scipys), line) from error
+
+
+def _is_about_kinds(error: BaseException, text: str, innermost: FrameType) -> bool:
+    """Whether an error may say that a value is of a kind that the code does not know."""
+    says_so = text.startswith(("could not convert", "setting an array element"))
+    if type(error) is ValueError:
+        return says_so or _called_compiled(innermost)
+    return isinstance(error, TypeError | AttributeError | ValueError | SystemError)
 
 
 def _said_of_a_value(error: BaseException, text: str, line: Any) -> bool:
@@ -78,6 +77,10 @@ def _said_of_a_value(error: BaseException, text: str, line: Any) -> bool:
             raise Detached(f"a traced value has no {name}; effgrad.stop_gradient(x).{name} is a constant", line)
         error.args = (f"{type(value).__name__!r} object has no attribute {name!r}",)
         return True
+    if isinstance(error, KeyError) and any(map(traced_inside, error.args)):
+        raise Detached(
+            "a traced value was looked up as a key, and is no other's equal; write effgrad.stop_gradient(x)", line
+        )
     if _NOT_CALLABLE.fullmatch(text) and _names_traced(error, text):
         error.args = ("a number or an array is not callable",)
         return True
