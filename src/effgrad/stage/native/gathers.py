@@ -1,12 +1,12 @@
 """Indexing by arrays: a kernel reads one place for each element."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from effgrad.primitives.elementwise import add, multiply
-from effgrad.primitives.indices import as_tuple, everything
+from effgrad.primitives.indices import as_tuple
 from effgrad.primitives.machine_code import Code, Types, Writer
 from effgrad.primitives.primitive import constant
 from effgrad.primitives.reduction import sum_
@@ -84,21 +84,33 @@ class Gathers:
         return np.ascontiguousarray(node.primitive.function(numbers, **node.params))
 
     def rows(self, node: Node) -> Any:
-        """The places that an index computed by the program means, if it chooses along the first axis."""
-        (first, *others), source = as_tuple(node.params["index"]), node.args[0]
-        if type(first) is not Slot or not all(map(everything, others)):
+        """The places that an index computed by the program means, in elements of the argument's memory."""
+        return self.computed(node.params["index"], node.slots, self.plan.stored(node.args[0]).view)
+
+    def computed(self, index: Any, slots: Sequence[Node], view: np.ndarray) -> Node | None:
+        """The places in a view that an index of computed integers means: a list along the first axis, or integers."""
+        parts = list(as_tuple(index))
+        own = [slots[part.number] for part in parts if type(part) is Slot]
+        if not own or not all(type(part) in (Slot, int, slice) for part in parts) or len(parts) > view.ndim:
             return None
-        (index,), (size, *inner) = node.slots, source.shape
-        rows = self.checked_rows(index, size)
-        view = self.plan.stored(source).view
-        step = view.strides[0] // view.itemsize
-        parts = [rows]
-        if inner:
-            parts.append(reshaped(rows, rows, (*index.shape, *(1,) * len(inner))))
+        if any(slot.shape for slot in own) and (len(own) > 1 or type(parts[0]) is not Slot):
+            return None
+        places: Any = np.asarray(numbered(view)[tuple(0 if type(part) is Slot else part for part in parts)])
+        for axis, part in enumerate(parts):
+            if type(part) is Slot:
+                rows = self.checked_rows(slots[part.number], view.shape[axis])
+                places = self.moved(places, rows, view.strides[axis] // view.itemsize)
+        return places if places.size else None
+
+    def moved(self, places: Any, rows: Node, step: int) -> Node:
+        """Places in rows: those in the first row, each as many steps further."""
+        shape = (*rows.shape, *(1,) * len(places.shape)) if rows.shape else ()
+        parts = [rows, reshaped(rows, rows, shape)] if shape != rows.shape else [rows]
         if step != 1:
-            parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=parts[-1].shape))
-        if inner:
-            parts.append(rows.changed(primitive=add, args=(parts[-1], numbered(view[0])), shape=node.shape))
+            parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=shape))
+        if places.shape or type(places) is Node or places:
+            whole = np.broadcast_shapes(shape, places.shape)
+            parts.append(rows.changed(primitive=add, args=(parts[-1], places), shape=whole))
         self.plan.kept += parts
         for part in parts[1:]:
             self.place(part)

@@ -39,7 +39,7 @@ class Placement(Fusion):
         writes = Writes(self, gathers)
         self.ways: tuple[Callable[[Node], bool], ...] = (
             self.view, self.compute, self.reduce, functools.partial(strided_gather, self), gathers.gather, joins.join,
-            functools.partial(scatter, self), writes.write, self.product,
+            functools.partial(scatter, self, gathers), writes.write, self.product,
         )  # fmt: skip
         self.inputs = [self.memory(node, source=i) for i, node in enumerate(graph.inputs)]
         for node, storage in zip(graph.inputs, self.inputs, strict=True):

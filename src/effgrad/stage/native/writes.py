@@ -4,31 +4,28 @@ A value is written by the kernel that computes it, wherever that is possible. Pl
 """
 
 import functools
-import math
 from typing import Any
 
 import numpy as np
 
 from effgrad.primitives import move
-from effgrad.primitives.elementwise import add, multiply
-from effgrad.primitives.indices import as_tuple
 from effgrad.primitives.overwrite import overwrite
 from effgrad.stage.graph import Graph
-from effgrad.stage.moves import keeps_order, reshaped
+from effgrad.stage.moves import contiguous, keeps_order, reshaped
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.gathers import Gathers
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage, numbered, viewable
 from effgrad.stage.native.strided import disjoint, gaps, strided
-from effgrad.stage.nodes import Node, Slot, shape_of
+from effgrad.stage.nodes import Node, shape_of
 
 
 class Writes:
     """The writes of a program."""
 
     def __init__(self, plan: Fusion, gathers: Gathers) -> None:
-        self.plan, self.place, self.checked_rows = plan, gathers.place, gathers.checked_rows
+        self.plan, self.place, self.computed = plan, gathers.place, gathers.computed
 
     def write(self, node: Node) -> bool:
         """Values written over a base, each to its places."""
@@ -58,40 +55,11 @@ class Writes:
         if node.primitive is overwrite:
             places = [np.atleast_1d(at) for at in node.params["places"]]
         elif node.slots:
-            computed = self.computed(node)
+            computed = self.computed(node.params["index"], node.slots, contiguous(node.shape, node.dtype))
             return None if computed is None else [computed]
         else:
             places = [np.arange(node.size).reshape(node.shape)[node.params["index"]]]
         return places if disjoint(places, node.size) else None
-
-    def computed(self, node: Node) -> Node | None:
-        """The places that an index of computed integers means: one list of rows, or one element or part."""
-        parts = list(as_tuple(node.params["index"]))
-        lists = [slot for slot in node.slots if slot.shape]
-        if not all(type(part) in (Slot, int, slice) for part in parts) or len(parts) > len(node.shape):
-            return None
-        if lists and (type(parts[0]) is not Slot or len(node.slots) > 1 or len(lists[0].shape) > 1):
-            return None
-        steps = [math.prod(node.shape[axis + 1 :]) for axis in range(len(node.shape))]
-        fixed = tuple(0 if type(part) is Slot else part for part in parts)
-        places: Any = np.asarray(np.arange(node.size).reshape(node.shape)[fixed])
-        for axis, part in enumerate(parts):
-            if type(part) is Slot:
-                places = self.advanced(places, node.slots[part.number], node.shape[axis], steps[axis])
-        return places if places.size else None
-
-    def advanced(self, places: Any, index: Node, size: int, step: int) -> Node:
-        """Places moved by the rows that an index means, each as far as a step."""
-        rows = self.checked_rows(index, size)
-        shape = (*index.shape, *(1,) * len(places.shape)) if index.shape else ()
-        parts = [reshaped(rows, rows, shape)]
-        parts.append(rows.changed(primitive=multiply, args=(parts[-1], step), shape=shape))
-        whole = np.broadcast_shapes(shape, places.shape)
-        parts.append(rows.changed(primitive=add, args=(parts[-1], places), shape=whole))
-        self.plan.kept += parts
-        for part in parts:
-            self.place(part)
-        return parts[-1]
 
     def in_place(self, node: Node) -> tuple[Storage, int] | None:
         """The memory of the base, if it is read for the last time here, and the step from which it may be written."""
