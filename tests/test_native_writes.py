@@ -50,6 +50,18 @@ def exchanged(x):
     return a
 
 
+def shifted(x):
+    """Parts of the memory that is written to are what is written."""
+    a = x + 1.0
+    a[0, 0], a[1:3, 1] = a[1, 0], a[2:4, 1]
+    a[1, 0], a[2, 1] = a[0, 3] * 2.0, a[3, 2]
+    a = a * 1.0
+    a[::-1] = a
+    a = a * 1.0
+    a[0, 1], a[0, 2], a[1] = a[0, 2], a[0, 1] + a[1, 1], a[2]
+    return a
+
+
 def kept_base(x):
     a = x * 3.0
     b = a.copy()
@@ -111,8 +123,8 @@ def masked(x):
 
 
 PROGRAMS = [
-    borders, padded, scaled, exchanged, kept_base, through_views, by_table, added_at, narrow, twice, masked,
-]  # fmt: skip
+    borders, padded, scaled, exchanged, shifted, kept_base, through_views, by_table, added_at, narrow, twice, masked,
+]
 
 
 def native(f, *args):

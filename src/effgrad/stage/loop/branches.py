@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.operands import SYMBOLIC, View, common_type, like, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, Lazy, View, common_type, like, whole_view
 
 
 class Branches(Evaluator):
@@ -24,6 +25,10 @@ class Branches(Evaluator):
     def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
         super().__init__(retyped)
         self.depth = 0
+        # For each block that is open, the one around it, what was computed before it began, and whether it is repeated.
+        self.around_blocks: list[tuple[Block, weakref.WeakSet[Lazy], bool]] = []
+        # The names before a branch, and after its first way, while another way is read.
+        self.scopes: list[dict[str, Any]] = []
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Run statements."""
@@ -36,15 +41,33 @@ class Branches(Evaluator):
         return load(cell, ())
 
     @contextlib.contextmanager
-    def inside(self) -> Iterator[Block]:
-        """Statements go into a block of their own."""
+    def inside(self, repeated: bool = False) -> Iterator[Block]:
+        """Statements go into a block of their own, which may be that of a loop's steps."""
         (outer, self.block), (known, self.known) = (self.block, []), (self.known, self.lasting())
         self.depth += 1
+        self.around_blocks.append((outer, weakref.WeakSet(self.lazies), repeated))
         try:
             yield self.block
         finally:
             self.block, self.known = outer, known
             self.depth -= 1
+            self.around_blocks.pop()
+
+    def home(self, value: Lazy) -> Block | None:
+        """The block around the open ones in which a value was computed; None if it was in the innermost."""
+        return next((block for block, before, _ in self.around_blocks if value in before), None)
+
+    def stored_at_home(self, value: Lazy) -> View:
+        """An array as memory that the blocks after it share, for a write in one of them."""
+        if any(repeated and value in before for _, before, repeated in self.around_blocks):
+            raise NotCaptured("an array from before it that a function, or another name, writes to")  # read before
+        if self.is_part(value):
+            raise NotCaptured("an array that is part of another which is still to be computed, and is written to")
+        inner, self.block = self.block, self.home(value) or self.block
+        try:
+            return self.store(value)
+        finally:
+            self.block = inner
 
     def branch(self, test: Element, s: ast.If, frame: Frame) -> None:
         names = sorted(bound([s]))
@@ -59,6 +82,7 @@ class Branches(Evaluator):
         self.settle_all()
         before = dict(frame.own)
         blocks, after = [], []
+        self.scopes.append(before)
         for run in (then, other):
             frame.own = dict(before)
             with self.inside() as block:
@@ -71,6 +95,8 @@ class Branches(Evaluator):
                 self.settle_all()  # here: a write of the other branch would store what is still lazy in its own block
             blocks.append(block)
             after.append(frame.own)
+            self.scopes.append(frame.own)
+        del self.scopes[-3:]
         after = [own or other for own, other in zip(after, reversed(after), strict=True)]
         frame.own = before
         for name in names:

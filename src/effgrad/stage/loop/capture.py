@@ -203,7 +203,8 @@ class Capture(Iteration):
         """Write both planes, of which nothing that is written may be computed from what was written first."""
         if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
             self.touched.update(array)
-            array = self.rebind(array, Complex(*map(self.store, array)))
+            planes_now = [self.stored_at_home(p) if isinstance(p, Lazy) else self.store(p) for p in array]
+            array = self.rebind(array, Complex(*planes_now))
         parts = planes.as_planes(self, value)
         kept = Complex(*[p if isinstance(p, Masked) else self.lazy(p) for p in parts])
         for plane, part in zip(array, kept, strict=True):
@@ -212,7 +213,7 @@ class Capture(Iteration):
     def rebind(self, array: Any, new: Any) -> Any:
         """Let all names of an array that the program has computed have it as it is now."""
         self.touched.add(array)
-        for own in [f.own for f in self.frames]:
+        for own in [*[f.own for f in self.frames], *self.scopes]:
             for name, value in own.items():
                 if value is array:
                     own[name] = new
@@ -222,9 +223,14 @@ class Capture(Iteration):
                     raise NotCaptured("an array in a container is written to")
         return new
 
+    def has_other_names(self, value: Any, name: str, frame: Frame) -> bool:
+        """Whether an array has names besides one of a frame."""
+        named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
+        return any((own is not frame.own or n != name) and any(x is value for x in flat([v])) for own, n, v in named)
+
     def as_memory(self, value: Any) -> View:
         """An array as memory, which the program writes to: one that it has just computed is memory from now on."""
-        array = self.rebind(value, self.store(value)) if isinstance(value, Lazy) else value
+        array = self.rebind(value, self.stored_at_home(value)) if isinstance(value, Lazy) else value
         if not isinstance(array, View):
             raise NotCaptured("an item of something that is not an array is assigned")
         self.touched.add(array.buffer)
@@ -232,7 +238,7 @@ class Capture(Iteration):
 
     def write_to(self, array: Any, key: Any, value: Any, frame: Frame) -> None:
         """`array[key] = value`."""
-        if isinstance(array, Lazy) and masks.is_mask(key):
+        if isinstance(array, Lazy) and masks.is_mask(key) and self.home(array) is None:
             # Still an expression: what the mask excludes has no part in derivatives.
             self.rebind(array, cast_like(self, masks.chosen(self, array, key, value), array))
             return
@@ -260,8 +266,10 @@ class Capture(Iteration):
         if isinstance(old, View):
             self.touched.add(old.buffer)
         if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
-            new = self.store(cast_like(self, new, old))
-            frame.own[s.target.id] = new
+            if self.has_other_names(old, s.target.id, frame):
+                self.assign(self.as_memory(old), new)
+            else:
+                frame.own[s.target.id] = self.store(cast_like(self, new, old))
         elif isinstance(old, View) and isinstance(s.target, ast.Name):
             self.assign(old, new)
         elif isinstance(old, View) and isinstance(s.target, ast.Subscript):

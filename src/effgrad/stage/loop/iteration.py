@@ -128,7 +128,7 @@ class Iteration(Branches):
         grown = Lists(self, s, frame, steps)
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
                              progress=None if steps is None else (name, steps))  # fmt: skip
-        with self.inside() as block:
+        with self.inside(repeated=True) as block:
             self.ranges.bounds[name] = low, high
             grown.begin(variable(name))
             self.bind(s.target, counted.item(variable(name)), frame)
@@ -173,7 +173,7 @@ class Iteration(Branches):
         together = math.lcm(*range(1, len(kept) + 1))
         name, least = fresh("i"), len(steps) // together
         cells = self.carried(s, s.body, frame, bound([s.target]), least=least, kept=kept)
-        with self.inside() as block:
+        with self.inside(repeated=True) as block:
             self.ranges.bounds[name] = Affine(), Affine(least - 1)
             for k in range(together):
                 at = variable(name) * (together * steps.step) + steps.start + k * steps.step
@@ -250,9 +250,9 @@ class Iteration(Branches):
         body = without_jumps(s)
         cells = self.carried(s, body, frame, targets, extra, least)
         count = self.buffer("count", (), INT)
-        with self.inside() as tested:
+        with self.inside(repeated=True) as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
-        with self.inside() as block:
+        with self.inside(repeated=True) as block:
             begin()
             self.body(body, frame)
             cells.update(frame)
@@ -285,6 +285,9 @@ class Iteration(Branches):
         self.settle_all()
         test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
         body = [*test, *body]
+        for name in written(body):
+            if isinstance(value := frame.own.get(name), Lazy) and value.shape:
+                self.as_memory(value)
         inner, outer = set(), set()
         names = bound(body) | targets | extra
         kept = self.written_in_place(body, frame).union(kept)
@@ -306,6 +309,29 @@ class Iteration(Branches):
         values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
         return {name for name, value in values.items() if isinstance(value, View) or (
             isinstance(value, Complex) and isinstance(value.real, View))}  # fmt: skip
+
+
+# NumPy's functions that write to their first argument, and methods that write to their array.
+_WRITERS = frozenset(("at", "copyto", "put", "putmask", "place", "fill_diagonal", "fill", "sort", "itemset"))
+
+
+def written(body: Sequence[ast.stmt]) -> set[str]:
+    """The names of arrays that statements write to in place, as far as these show it."""
+    nodes = [x for s in body for x in ast.walk(s)]
+    places = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
+    places += [x.target for x in nodes if isinstance(x, ast.AugAssign)]
+    for call in (x for x in nodes if isinstance(x, ast.Call)):
+        places += [k.value for k in call.keywords if k.arg == "out"]
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITERS:
+            places += [call.func.value, *call.args[:1]]
+    return {name for place in places for name in _base(place)}
+
+
+def _base(place: ast.expr) -> set[str]:
+    """The name of the array of which an expression is a part."""
+    while isinstance(place, ast.Subscript | ast.Attribute):
+        place = place.value
+    return {place.id} if isinstance(place, ast.Name) else set()
 
 
 def known_steps(counted: Counted) -> range | None:

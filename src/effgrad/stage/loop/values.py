@@ -52,6 +52,8 @@ class Statements:
         self.block: Block = []
         self.ranges = Ranges()
         self.lazies: weakref.WeakSet[Lazy] = weakref.WeakSet()
+        # Lazy arrays that NumPy would have as views of others.
+        self.parts: weakref.WeakKeyDictionary[Lazy, weakref.ref[Lazy]] = weakref.WeakKeyDictionary()
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
@@ -199,6 +201,16 @@ class Statements:
         if names and sum(not isinstance(e.op, str) for e in topological([value])) > LONGEST:
             self.settle(lazy)
         return lazy
+
+    def part(self, value: Lazy, of: View | Lazy) -> Lazy:
+        """A lazy value that NumPy would have as a view of another."""
+        if value.shape and isinstance(of, Lazy):
+            self.parts[value] = weakref.ref(of)
+        return value
+
+    def is_part(self, value: Lazy) -> bool:
+        """Whether NumPy would have a lazy array share memory with another that is still there."""
+        return any(base() is not None and (part is value or base() is value) for part, base in self.parts.items())
 
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.made((), (), value, weak)

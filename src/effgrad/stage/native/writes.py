@@ -34,13 +34,16 @@ class Writes:
         places = self.places(node)
         if places is None:
             return False
-        found = self.in_place(node)
+        found, values = self.in_place(node), node.args[1:]
         if found is None:
             total = self.plan.memory(node)
             after, end = self.fill(node, total, places)
         else:
             (total, after), end = found, 0
-        written = zip(node.args[1:], places, strict=True)
+            values = tuple([self.apart(value, total) for value in values])
+            copies = [new for new, value in zip(values, node.args[1:], strict=True) if new is not value]
+            after = max([after, *(self.plan.available[copy] + 1 for copy in copies)])
+        written = zip(values, places, strict=True)
         ends = [end, *[self.put(value, at, total, after) for value, at in written if at.size]]
         self.plan.settle(node, total, max(ends))
         return True
@@ -76,6 +79,11 @@ class Writes:
         before = [reader for reader in self.reads.readers[root] if reader is not node]
         steps = [plan.available.get(value, len(plan.steps) - 1) for value in (root, node.args[0], *before)]
         return storage, max(steps) + 1
+
+    def apart(self, value: Any, total: Storage) -> Any:
+        """A value that is written into the memory of which it is itself a part: a copy of it, made before."""
+        lies = type(value) is Node and (value.primitive.view or id(value) in self.plan.storage)
+        return self.plan.copied(value) if lies and self.plan.stored(value).buffer is total.buffer else value
 
     def fill(self, node: Node, total: Storage, places: list[Any]) -> tuple[int, int]:
         """Put the base into new memory, where it stays: the step from which values are written, and the last one."""
