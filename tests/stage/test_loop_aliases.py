@@ -75,7 +75,7 @@ def by_a_function_in_a_branch(y, x, k):
 
 def by_a_function_in_a_loop(y, x, k):
     for i in range(3):
-        y[1] += y[0] * 0.1
+        y[1] += y[0] * 0.1 * i
         bump(y)
 
 

@@ -10,6 +10,7 @@ import gc
 import os
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -28,6 +29,7 @@ from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
+from effgrad.stage.loop.functions import performed_once
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
@@ -35,6 +37,8 @@ from effgrad.stage.paths import Path, Paths, Program
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 
+# With so many paths for arguments of one type, a function is captured as one region, if it can be.
+MANY_PATHS = 8
 # For arguments of so many types, there are programs.
 MOST_TYPES = 256
 
@@ -210,8 +214,9 @@ class Compiled(Generic[P, R]):
         leaves, tree = given if tree is not None else flatten((leaves, {}))
         try:
             with _collection_paused():
+                whole = self._whole(leaves, tree, paths)
                 try:
-                    graph, results, program = self._staged(leaves, tree, loops, paths.integers)
+                    graph, results, program = whole or self._staged(leaves, tree, loops, paths.integers)
                 except NotCaptured as reason:  # the loop was captured, but not its derivative
                     warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
                     graph, results, program = self._staged(leaves, tree, None, paths.integers)
@@ -234,12 +239,27 @@ class Compiled(Generic[P, R]):
             return self._by_function(*given)
         return optree.tree_unflatten(graph.tree, outputs)
 
+    def _whole(self, leaves: Sequence[Any], tree: Any, paths: Paths) -> tuple[Graph, list[Any], Program] | None:
+        """The program for all paths: the function as one region, where it takes many and can be captured."""
+        if paths.number != MANY_PATHS or self.backend != "native":
+            return None
+        whole = functools.partial(performed_once, self.function)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", StagingWarning)
+                found = self._staged(leaves, tree, self._loops(), paths.integers, lambda *a, **k: whole(a, k))
+        except Exception:  # what is wrong is said where Python runs the function
+            return None
+        paths.forget()
+        return found
+
     def _staged(
-        self, leaves: Sequence[Any], tree: Any, loops: Loops | None, integers: frozenset[int]
+        self, leaves: Sequence[Any], tree: Any, loops: Loops | None, integers: frozenset[int],
+        function: Callable[..., Any] | None = None,
     ) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
-            graph, results = staged(self.function, leaves, tree, simplifier(), loops, integers)
+            graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
         graph = contracted(dead(graph))
         if loops is not None:
             graph = with_pairs(graph, _native().Halves)

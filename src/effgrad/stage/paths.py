@@ -69,6 +69,11 @@ class Paths:
         for length in range(len(path.answers) + 1):
             self.known.setdefault(path.answers[:length], path)
 
+    def forget(self) -> None:
+        """Keep no path: a program for all of them is to come."""
+        self.known.clear()
+        self.all.clear()
+
     def run(self, leaves: Sequence[Any]) -> tuple[Path, list[Any]] | None:
         """The outputs on the path that these leaves take, if it is known."""
         path, tried = self.latest, set[Path]()

@@ -81,6 +81,23 @@ def run_captured(
     return None if found is None else (found["carry"], found["rows"])
 
 
+def performed_once(f: Callable[..., Value], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """Return the result of a whole function, run as one operation of the program that is being compiled.
+
+    Both sides of its branches are part of that. Raises `NotCaptured` where a region cannot express the function.
+    """
+    results = Rows(1)
+
+    def step(i: int, leaves: list[Value]) -> list[Value]:
+        put(results, i, f(*args, **kwargs))
+        return leaves
+
+    found = run_captured(repeated, results, None, step=step, carry=[], order=range(1))
+    if found is None:
+        raise NotCaptured("something that a region cannot express")
+    return in_tree(results.tree, [row[0] for row in found[1]])
+
+
 @runtime_checkable
 class Runner(Protocol):
     """The handler that runs the loops of a program that is being compiled."""

@@ -318,7 +318,7 @@ _WRITERS = frozenset(("at", "copyto", "put", "putmask", "place", "fill_diagonal"
 def written(body: Sequence[ast.stmt]) -> set[str]:
     """The names of arrays that statements write to in place, as far as these show it."""
     nodes = [x for s in body for x in ast.walk(s)]
-    places = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
+    places: list[ast.expr] = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
     places += [x.target for x in nodes if isinstance(x, ast.AugAssign)]
     for call in (x for x in nodes if isinstance(x, ast.Call)):
         places += [k.value for k in call.keywords if k.arg == "out"]

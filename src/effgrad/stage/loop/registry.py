@@ -12,6 +12,10 @@ from effgrad.stage.loop.operands import SYMBOLIC
 Rule = Callable[..., Any]
 
 
+# Modules of ours whose functions are read as the user's are.
+_READ = ("effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions")
+
+
 def is_library(f: Any) -> bool:
     """Whether a function is of a library rather than of the user's program."""
     module = getattr(f, "__module__", None) or ""
@@ -21,7 +25,7 @@ def is_library(f: Any) -> bool:
 def is_read(f: Any) -> bool:
     """Whether the body of a function is read: of the user's program, or of a tool, which is written as that is."""
     module = getattr(f, "__module__", None) or ""
-    return inspect.isfunction(f) and (not is_library(f) or module.startswith(("effgrad.toolbox.", "effgrad.loop")))
+    return inspect.isfunction(f) and (not is_library(f) or module.startswith(_READ))
 
 
 def has_rule(f: Any) -> bool:
