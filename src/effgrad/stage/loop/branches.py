@@ -16,7 +16,7 @@ from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.operands import SYMBOLIC, Lazy, View, common_type, like, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, Lazy, View, common_type, flat, like, whole_view
 
 
 class Branches(Evaluator):
@@ -57,8 +57,15 @@ class Branches(Evaluator):
         """The block around the open ones in which a value was computed; None if it was in the innermost."""
         return next((block for block, before, _ in self.around_blocks if value in before), None)
 
-    def stored_at_home(self, value: Lazy) -> View:
+    def has_other_names(self, value: Any, name: str, frame: Frame) -> bool:
+        """Whether an array has names besides one of a frame."""
+        named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
+        return any((own is not frame.own or n != name) and any(x is value for x in flat([v])) for own, n, v in named)
+
+    def stored_at_home(self, value: View | Lazy) -> View:
         """An array as memory that the blocks after it share, for a write in one of them."""
+        if isinstance(value, View):
+            return self.store(value)
         if any(repeated and value in before for _, before, repeated in self.around_blocks):
             raise NotCaptured("an array from before it that a function, or another name, writes to")  # read before
         if self.is_part(value):

@@ -203,8 +203,7 @@ class Capture(Iteration):
         """Write both planes, of which nothing that is written may be computed from what was written first."""
         if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
             self.touched.update(array)
-            planes_now = [self.stored_at_home(p) if isinstance(p, Lazy) else self.store(p) for p in array]
-            array = self.rebind(array, Complex(*planes_now))
+            array = self.rebind(array, Complex(*map(self.stored_at_home, array)))
         parts = planes.as_planes(self, value)
         kept = Complex(*[p if isinstance(p, Masked) else self.lazy(p) for p in parts])
         for plane, part in zip(array, kept, strict=True):
@@ -222,11 +221,6 @@ class Capture(Iteration):
                 elif isinstance(value, tuple | list | dict) and any(v is array for v in flat(value)):
                     raise NotCaptured("an array in a container is written to")
         return new
-
-    def has_other_names(self, value: Any, name: str, frame: Frame) -> bool:
-        """Whether an array has names besides one of a frame."""
-        named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
-        return any((own is not frame.own or n != name) and any(x is value for x in flat([v])) for own, n, v in named)
 
     def as_memory(self, value: Any) -> View:
         """An array as memory, which the program writes to: one that it has just computed is memory from now on."""
