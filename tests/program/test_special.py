@@ -252,3 +252,15 @@ def test_a_class_that_changes_between_derivatives():
     assert grad(f)(0.5) == 1.0
     Changing.a = property(lambda self: math.sin(self.__dict__["b"]), lambda self, a: self.__dict__.update(b=a))
     assert grad(f)(0.5) == pytest.approx(np.cos(0.5))
+
+
+def test_a_record_is_written_by_its_method_as_by_the_statement():
+    def f(x):
+        records = np.zeros(3, dtype=[("u", float), ("v", float)])
+        records.__setitem__("u", x)
+        records.__setitem__(1, (2 * x, x * x))
+        plain = np.zeros(3)
+        plain.__setitem__(slice(1, None), x)
+        return np.sum(records["u"]) + records["v"][1] + np.sum(plain)
+
+    assert grad(f)(0.7) == pytest.approx(1 + 2 + 1 + 1.4 + 2)

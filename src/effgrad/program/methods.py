@@ -9,6 +9,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
 from effgrad.arrays.written import handle, memories, memory_of
 from effgrad.arrays.written import read as now
+from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import laid_as
 
 # Methods of plain arrays that write to it, and those that give a view, NumPy's own.
@@ -21,6 +22,8 @@ VIEWING = frozenset((
 
 def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     """A method of a plain array, of what it and the arguments hold."""
+    if f.__name__ == "__setitem__" and len(args) == 2:
+        return vars(SOURCES.operations)["setitem"](args[1], array, args[0])
     memory = None
     if memories:
         memory = memory_of(array)

@@ -178,6 +178,9 @@ def write(array: Any, key: Any, value: Any) -> None:
     key = plain_tree(key)
     if type(value) is not np.ndarray and type(value) in (list, tuple):
         value = nested(value)
+    if type(key) is str:  # a field, which is a view
+        setitem(value, array[key], ...)
+        return
     if array.dtype.names is not None:  # a record: its fields are written one by one
         for name, part in zip(array.dtype.names, value, strict=True):
             setitem(part, array[name], key)

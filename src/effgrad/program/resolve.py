@@ -30,6 +30,7 @@ from effgrad.arrays.written import read as now
 from effgrad.program import policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
+from effgrad.program.dataclass import initialiser
 from effgrad.program.handed import outside
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
@@ -93,29 +94,12 @@ def rewritten(f: FunctionType) -> Any:
         return f
     code = SOURCES.counterpart(f.__code__, f.__globals__)
     if code is None and "__post_init__" in f.__code__.co_names:
-        return of_a_dataclass(f)
+        return initialiser(f, call)
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     if code is None or set(code.co_freevars) - set(cells):
         return linked(f)
     closure = tuple(cells[name] for name in code.co_freevars)
     return like(f, FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure))
-
-
-def of_a_dataclass(start: FunctionType) -> Any:
-    """The `__init__` that `dataclasses` made, which has no source: the `__post_init__` that it calls is rewritten."""
-
-    def initialise(self: Any, /, *args: Any, **kwargs: Any) -> None:
-        own, finish = getattr(self, "__dict__", None), type(self).__post_init__
-        if own is not None and type(finish) is FunctionType:
-
-            def finished(*given: Any) -> None:
-                del own["__post_init__"]
-                call(finish)(self, *given)
-
-            own["__post_init__"] = finished
-        start(self, *args, **kwargs)
-
-    return initialise
 
 
 def linked(f: FunctionType) -> FunctionType:

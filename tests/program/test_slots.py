@@ -1,0 +1,62 @@
+"""Dataclasses with slots, whose `__init__` has no source: their `__post_init__` is read as any method."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import pytest
+
+from effgrad import grad
+
+
+@dataclasses.dataclass(slots=True)
+class Angle:
+    value: float
+    factor: float = 2.0
+    kept: list[float] = dataclasses.field(default_factory=list)
+    sine: float = dataclasses.field(init=False)
+    times: dataclasses.InitVar[float] = 1.5
+    count: ClassVar[int] = 3
+
+    def __post_init__(self, times):
+        self.sine = math.sin(self.value * times)
+        self.kept.append(self.sine)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    value: float
+    tangent: float = dataclasses.field(init=False, default=0.0)
+
+    def __post_init__(self):
+        object.__setattr__(self, "tangent", math.tan(self.value))
+
+
+class Base:
+    __slots__ = ("value",)
+
+    @property
+    def sine(self):
+        return math.sin(self.value)
+
+    def __init__(self, value):
+        self.value = value
+
+
+PROGRAMS = {
+    "by position": lambda x: Angle(x, x).sine * x, "by name": lambda x: Angle(factor=1.0, value=x, times=2.0).kept[0],
+    "a default": lambda x: Angle(x).factor * Angle(x).sine, "frozen": lambda x: Frozen(value=x).tangent,
+    "replaced": lambda x: dataclasses.replace(Frozen(value=0.0), value=x).tangent, "slots": lambda x: Base(x).sine,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_dataclass_with_slots(name):
+    f, x, h = PROGRAMS[name], 0.7, 1e-3
+    slope = (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
+    assert grad(f)(x) == pytest.approx(slope, rel=1e-8)
+
+
+def test_an_argument_too_many_is_pythons_own_error():
+    with pytest.raises(TypeError, match="argument"):
+        grad(lambda x: Angle(x, 1.0, [], 1.0, 5.0).sine)(0.5)
