@@ -121,6 +121,8 @@ SINGLE = {
     "full": (lambda z: np.full(3, z), 2.5),
     "broadcast_to a length": (lambda z: np.broadcast_to(z, 3), 2.5),
     "angle": (np.angle, V),
+    "tuples in an index": (lambda z: z[(0, 1), (2, 3)], X),
+    "a tuple in an index": (lambda z: z[(0, 1), 1:], X),
     "sum of a number": (lambda z: np.sum(z, axis=0, keepdims=True), np.array(2.5)),
 }
 
@@ -183,6 +185,7 @@ SUMMED = {
     "norm": np.linalg.norm,
     "tensordot": lambda z: np.tensordot(z, z, axes=0),
     "dot": lambda z: np.dot(z.T, z),
+    "sign": np.sign,
 }
 
 
@@ -193,6 +196,19 @@ def test_sums_are_rounded_as_in_numpy_however_the_elements_lie(row):
         for laid in (x, np.asfortranarray(x), x.T, x[::-1], np.repeat(x, 2, axis=-1)[..., ::2], x[::2].T):
             np.testing.assert_array_equal(jvp(f, (laid,), (np.ones_like(laid),))[0], f(laid))
             np.testing.assert_array_equal(vjp(f, laid)[0], f(laid))
+
+
+@pytest.mark.parametrize("dtype, double", [(np.float32, np.float64), (np.complex64, np.complex128)])
+def test_float_power_computes_in_double_precision(dtype, double):
+    x = X.astype(dtype)
+
+    def f(x):
+        return np.float_power(x, np.float32(1.5))
+
+    value, tangent = jvp(f, (x,), (np.ones_like(x),))
+    assert value.dtype == tangent.dtype == double
+    np.testing.assert_array_equal(value, f(x))
+    assert grad(lambda x: np.sum(np.abs(f(x))))(x).dtype == dtype
 
 
 def test_what_numpy_rejects():

@@ -16,7 +16,7 @@ from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
-from effgrad.primitives.given import given
+from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.primitive import linear
 from effgrad.vocabulary import Value
 
@@ -70,13 +70,18 @@ def _absolute(x: Value) -> Value:
 
 
 def _sign(x: Value) -> Value:
-    if not is_complex(x):
-        return evaluated(np.sign, x)
+    return _complex_sign(x) if is_complex(x) else evaluated(np.sign, x)
+
+
+def _direction(x: Value) -> Value:
     size = np.abs(x)
     zero = plain(size) == 0
     if decided(zero):
         return x * 0.0 if zero else x / size
     return np.where(zero, 0.0, x / np.where(zero, 1.0, size))
+
+
+_complex_sign = as_computed(np.sign, _direction)
 
 
 def _angle(z: Value, deg: bool = False) -> Value:

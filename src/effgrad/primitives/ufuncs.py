@@ -2,7 +2,7 @@
 
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, as_index, evaluated, plain
+from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, as_index, evaluated, plain
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.joining import shape_of
@@ -15,6 +15,17 @@ from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
 
 def _logaddexp2(a: Value, b: Value) -> Value:
     return np.logaddexp(a * np.log(2.0), b * np.log(2.0)) / np.log(2.0)
+
+
+def _float_power(a: Value, b: Value) -> Value:
+    return UFUNCS[np.power](_in_double(a), _in_double(b))
+
+
+def _in_double(x: Value) -> Value:
+    """A value in double precision, in which `np.float_power` computes."""
+    if not isinstance(x, Tracer | np.ndarray | np.generic) or x.dtype in (np.float64, np.complex128):
+        return x
+    return x.astype(np.result_type(x.dtype, np.float64))
 
 
 def _divmod(a: Value, b: Value) -> Value:
@@ -119,7 +130,8 @@ def _logsumexp(a: Value, axis: Axis = 0, keepdims: bool = False) -> Value:
 
 
 UFUNCS.update({
-    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.divmod: _divmod, np.modf: _modf,
+    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.float_power: _float_power,
+    np.divmod: _divmod, np.modf: _modf,
     np.frexp: as_computed(np.frexp, _frexp),
     np.ldexp: as_computed(np.ldexp, lambda x, i: x * np.ldexp(1.0, plain(i))),
     np.vecdot: as_computed(np.vecdot, lambda a, b: np.sum(conj(a) * b, axis=-1)),

@@ -143,7 +143,8 @@ class Printer:
     def index(self, index: Any) -> str:
         """An index as it is written between brackets."""
         if type(index) is tuple and index:
-            return ", ".join(map(self.index, index)) + ("," if len(index) == 1 else "")
+            parts = [self.text(i) if type(i) is tuple else self.index(i) for i in index]  # (0, 1) there is a list
+            return ", ".join(parts) + ("," if len(index) == 1 else "")
         if type(index) is slice:
             start, stop, step = ("" if i is None else self.text(i) for i in (index.start, index.stop, index.step))
             return f"{start}:{stop}" + (f":{step}" if step else "")
