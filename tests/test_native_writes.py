@@ -261,3 +261,15 @@ def test_a_computed_place_that_is_not_there_is_an_error():
 def test_random_programs_with_writes(seed):
     with np.errstate(all="ignore"):
         assert not [found for k in range(2) for found in mutating.disagreements(50_000 + seed + k, ["compiled"])]
+
+
+def test_a_report_names_what_numpy_computes():
+    def f(x):
+        return np.sum(np.linalg.solve(x + 10 * np.eye(4), x[0]))
+
+    line = effgrad.compile(f).report(np.ones((4, 4))).splitlines()[0]
+    assert line.endswith("1 calls of NumPy: solve (1)")
+
+
+def test_a_program_without_steps_has_a_report():
+    assert "0 steps" in effgrad.compile(effgrad.grad(lambda x: np.sum(x))).report(np.ones(3))

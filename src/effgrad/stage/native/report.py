@@ -35,11 +35,12 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
     bandwidth, arithmetic = ceilings()
     outside = sum(buffer.size for buffer in program.plan.direct if buffer.source is None)
     peak = program.plan.arena + outside + sum(np.asarray(leaf).nbytes for leaf in leaves)
-    total = sum(row[0] for row in rows)
+    total = sum(row[0] for row in rows) or 1e-9  # a program of constants has no steps
     flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    called = [s.node.primitive.name for s in program.plan.steps if isinstance(s, Call) and _region(s) is None]
+    names = ", ".join(f"{name} ({called.count(name)})" for name in dict.fromkeys(called))
     lines = [
-        f"{len(rows)} steps, {program.kernels} different kernels, "
-        f"{sum(isinstance(s, Call) and _region(s) is None for s in program.plan.steps)} calls of NumPy",
+        f"{len(rows)} steps, {program.kernels} different kernels, {len(called)} calls of NumPy{names and ': ' + names}",
         f"staged and compiled in {seconds_to_compile:.3g} s; "
         f"peak memory {_scaled(peak)}B, arguments and results included",
         f"{_scaled(flops)}flop, {_scaled(moved)}B moved, {total * 1e3:.3g} ms: "
