@@ -98,10 +98,10 @@ def _numeric(original: Any, same: Any) -> Function:
         plains = [plain(a) for a in args]
         if all(type(p) is float for p in plains):
             return row(*args)
-        if any(isinstance(p, Tracer) for p in plains):
-            return same(*map(_one_number, args))
         numbers = list(map(_one_number, args))
-        return original(*numbers) if all(map(_is_whole, map(plain, numbers))) else row(*numbers)
+        if all(_is_whole(p) for a, p in zip(args, plains, strict=True) if isinstance(a, Tracer)):
+            return original(*numbers)
+        return (same if any(isinstance(p, Tracer) for p in plains) else row)(*numbers)
 
     return rule
 
@@ -140,8 +140,6 @@ def _named(module: Any) -> list[tuple[Any, str, Any]]:
 # Functions of which NumPy has none that is the same: their values, with the derivatives of definitions.
 DEFINITIONS: dict[Any, dict[str, Any]] = {
     math: {
-        "log": _log,
-        "hypot": _hypot,
         "fsum": sum,
         "dist": lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
         "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
@@ -159,15 +157,16 @@ DEFINITIONS: dict[Any, dict[str, Any]] = {
         "rect": lambda r, phi: r * np.exp(1j * phi),
     },
 }
-OF_SCIPY = {
-    "erf": scipy.special.erf, "erfc": scipy.special.erfc, "gamma": scipy.special.gamma, "lgamma": scipy.special.gammaln,
+OF_NUMBERS = {
+    "log": _log, "hypot": _hypot, "erf": scipy.special.erf, "erfc": scipy.special.erfc, "gamma": scipy.special.gamma,
+    "lgamma": scipy.special.gammaln,
 }  # fmt: skip
 STEPS = ("floor", "ceil", "trunc", "isclose", "isnan", "isinf", "isfinite")
 
 RULES: list[tuple[Any, str, Any]] = [
     *_named(math),
     *_named(cmath),
-    *((math, name, _numeric(getattr(math, name), same)) for name, same in OF_SCIPY.items()),
+    *((math, name, _numeric(getattr(math, name), same)) for name, same in OF_NUMBERS.items()),
     *(
         (module, name, as_computed(vars(module)[name], definition))
         for module, definitions in DEFINITIONS.items()
