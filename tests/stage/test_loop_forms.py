@@ -361,3 +361,23 @@ def test_complex_numbers_of_both_sizes(f, dtype):
     assert slope.dtype == dtype
     np.testing.assert_allclose(value, plain, rtol=near)
     np.testing.assert_allclose(slope, grad(f)(z.copy()), rtol=near, atol=near)
+
+
+def test_what_a_program_catches_is_raised_where_it_does():
+    """A loop that raises inside a `try` is Python's: the program goes on with what it has for that."""
+
+    def f(x):
+        s = x
+        try:
+            for _ in range(STEPS):
+                s = s * 1.2
+                if s > 100.0:
+                    raise ValueError("too large")
+        except ValueError:
+            return 5.0 * x
+        return s
+
+    run = effgrad.compile(grad(f))
+    with pytest.warns(effgrad.errors.StagingWarning, match="`raise`"):
+        assert run(0.001) == pytest.approx(1.2**STEPS)
+    assert run(3.0) == 5.0

@@ -19,7 +19,7 @@ def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
     """`raise Error("a text")`."""
     e, args = (s.exc.func, s.exc.args) if isinstance(s.exc, ast.Call) else (s.exc, [])
     error = None if e is None else c.expression(e, frame)
-    if not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
+    if c.caught or not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
         raise NotCaptured("`raise`")
     c.block.append(Check(constant(False, BOOL), _text(args[0]) if args else "", error))
     raise Raised("`raise`, which every step comes to")
@@ -29,6 +29,8 @@ def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
     """`assert test, "a text"`."""
     test = c.truth(c.expression(s.test, frame))
     if test is not True:
+        if c.caught:
+            raise NotCaptured("an `assert` inside a `try`")
         flag = constant(False, BOOL) if isinstance(test, bool) else test
         c.block.append(Check(flag, _text(s.msg) if s.msg else "", AssertionError))
 

@@ -54,6 +54,8 @@ class Evaluator(Operators):
         # Carried names that need another type than they have first, and the kinds of results of loops.
         self.retyped = {} if retyped is None else retyped
         self.inputs: list[tuple[Any, Buffer]] = []
+        # Whether the loop stands in a `try`, which may catch what it raises: Python has to see that.
+        self.caught = False
         # The frames of the functions that are being read.
         self.frames: list[Frame] = []
         # The lists that the program makes, and the blocks that it makes them in.

@@ -206,6 +206,7 @@ def captured_loop(
         capture = Capture(retyped)
         capture.rebound, capture.file = frozenset(loop.bound), loop.file
         capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+        capture.caught = any(isinstance(x, ast.Try) and statement in ast.walk(x) for x in ast.walk(function))
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
         try:
