@@ -135,3 +135,12 @@ def test_compiled(backend):
         compiled = compile(exact, backend)
         for x in (X, X + 1.0):
             np.testing.assert_allclose(compiled(x), exact(x), rtol=1e-12)
+
+
+def test_a_checkpoint_inside_a_checkpoint_sees_the_array_that_a_loop_writes():
+    """The end of the inner run forgot the memory of the outer one, and the gradient was wrong without an error."""
+    f = lambda x: programs.trajectory(np, x[0], x[1], x[2]) * np.sin(programs.trajectory(np, *(x * x)))  # noqa: E731
+    x = np.array([1.0, 0.3, 0.2])
+    expected = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    for mode in ("taped", "continuation", "delta"):
+        np.testing.assert_allclose(grad(f, mode=mode)(x), expected, rtol=1e-6)

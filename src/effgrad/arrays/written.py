@@ -46,7 +46,6 @@ class Held(dict[int, "Memory"]):
         for key, memory in list(self.items()):
             memory.write_back()
             memories.pop(key, None)
-        self.clear()
         marking.discard(self.token)
         with _opening:
             if not memories:
