@@ -27,7 +27,7 @@ from effgrad.program.user_code import user_code
 from effgrad.spec import Arithmetic, Counterexample, Dictionary, Polynomial, X, diff
 from effgrad.spec.expressions import monomial
 
-TESTS = pathlib.Path(__file__).parent
+TESTS = pathlib.Path(__file__).parents[1]
 
 
 def load(name, text="", instead=""):

@@ -18,7 +18,7 @@ from effgrad.fast import REVERSE
 
 MODES = ["forward", "second_order", "taylor", *REVERSE]
 RECOMPUTING = ["taped", "continuation", "delta", "checkpointed", "higher_order", "higher_order_checkpointed"]
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "correctness.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "correctness.md"
 every_mode = pytest.mark.parametrize("mode", MODES)
 recomputing = pytest.mark.parametrize("mode", RECOMPUTING)
 

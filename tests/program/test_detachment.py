@@ -209,5 +209,5 @@ def test_an_error_of_an_earlier_derivative_is_not_raised_again():
 
 
 def test_an_attribute_that_no_array_has_is_an_error_of_python():
-    with pytest.raises(AttributeError, match="'TapedValue' object has no attribute 'lenght'"):
+    with pytest.raises(AttributeError, match="'ndarray' object has no attribute 'lenght'"):
         grad(lambda x: x.lenght)(X)

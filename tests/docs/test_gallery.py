@@ -11,7 +11,7 @@ import pytest
 
 from effgrad import value_and_grad
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 GALLERY = ROOT / "docs" / "gallery"
 NAMES = sorted(path.stem for path in (ROOT / "examples" / "gallery").glob("*.py"))
 

@@ -11,7 +11,7 @@ import pytest
 from effgrad.arrays.value import FUNCTIONS
 from effgrad.functions.rows import rows
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from docs.generate.__main__ import PAGES, file, text  # noqa: E402

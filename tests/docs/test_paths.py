@@ -12,7 +12,7 @@ from pages import run_source
 
 import effgrad
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 PAGES = sorted(
     [ROOT / "docs" / "index.md", *(ROOT / "docs" / "start").glob("*.md"), *(ROOT / "docs" / "coming-from").glob("*.md")]
 )

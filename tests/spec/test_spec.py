@@ -334,7 +334,7 @@ def test_the_documented_examples_run():
 
 
 def test_the_example_of_the_page_runs(capsys):
-    page = pathlib.Path(__file__).parents[1] / "docs" / "correctness.md"
+    page = pathlib.Path(__file__).parents[2] / "docs" / "correctness.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     exec(code, {})
     assert capsys.readouterr().out.startswith("free semiring: 1 point, exact\n")

@@ -13,7 +13,7 @@ from pages import run_source
 import effgrad
 from effgrad.fast import REVERSE
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ROOT / "docs"
 MODES = sorted(path.name for path in (PAGES / "modes").glob("*.md"))
 PARTS_OF_REFERENCE = "".join(page.read_text() for page in (PAGES / "reference").glob("*.md"))

@@ -9,7 +9,7 @@ import re
 import pytest
 from pages import run_source
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text()
 
 

@@ -275,7 +275,7 @@ def test_errors_have_a_code_a_section_and_the_line_of_the_user():
         grad(f)(2.0)
     assert "[E3]" in str(caught.value) and "test_api.py" in str(caught.value)
     assert "return operator.index(x) * 2" in str(caught.value)
-    page = (pathlib.Path(__file__).parents[1] / "docs" / "errors.md").read_text()
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "errors.md").read_text()
     classes = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.EffgradError)]
     assert len({c.code for c in classes}) == len(classes) > 5
     for c in classes:

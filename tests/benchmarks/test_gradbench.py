@@ -21,7 +21,7 @@ import effgrad
 from effgrad_gradbench import EVALS, ba, descent, gmm, ht, ode, particle, saddle
 from effgrad_gradbench.tool import MODES, answer, evaluation
 
-DATA = Path(__file__).parent / "data" / "gradbench"
+DATA = Path(__file__).parents[1] / "data" / "gradbench"
 CASES = {path.stem: json.loads(path.read_text())["cases"] for path in sorted(DATA.glob("*.json"))}
 INPUTS = {
     **{name: cases[0]["input"] for name, cases in CASES.items()},

@@ -9,7 +9,7 @@ import pytest
 
 from effgrad import grad
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 STATED = {  # the objective that the fit reaches
     "robot_arm": 0.0036,
     "ode_fit": 0.0103,
