@@ -182,12 +182,24 @@ def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
 eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", batch=stacked, counterpart=BY_NUMPY)
 
 
-def _eig(a: Value) -> Value:
+# NumPy 2.5 returns complex numbers whatever the eigenvalues are; NumPy before, and SciPy, real ones where all are real.
+ALWAYS_COMPLEX = np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
+
+
+def real_where_real(a: Value) -> Value:
+    """The eigenvalues and eigenvectors of a matrix, real if all eigenvalues are."""
     y = eig_packed(a)
     w, v = y[..., 0, :], y[..., 1:, :]
     if evaluated(_all_real, w) and not is_complex(a):
         return EigResult(np.real(w), np.real(v))
     return EigResult(w, v)
+
+
+def _eig(a: Value) -> Value:
+    if not ALWAYS_COMPLEX:
+        return real_where_real(a)
+    y = eig_packed(a)
+    return EigResult(y[..., 0, :], y[..., 1:, :])
 
 
 def _all_real(w: Value) -> bool:

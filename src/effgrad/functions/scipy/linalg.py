@@ -14,6 +14,7 @@ from effgrad.functions.scipy import banded, matrix_functions, schur, special_mat
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
 from effgrad.primitives.complexes import conj
+from effgrad.primitives.decomposition import real_where_real
 from effgrad.primitives.factors import adjoint, hermitian
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
@@ -227,7 +228,7 @@ def _eig(a: Value, b: Value = None, right: bool = True) -> Value:
     require(b is None or not right, "linalg.eig", "right=False, of a generalised problem")
     if b is not None:
         return _eigvals(a, b)
-    values, vectors = np.linalg.eig(a)
+    values, vectors = real_where_real(a)
     return (values + 0j, vectors) if right else values + 0j
 
 

@@ -111,7 +111,8 @@ def _values(self: Any) -> Value:
     return _given(self, "values", np.reshape(self.values, (-1, *getattr(self, "values_shape", self.values.shape[1:]))))
 
 
-def _linear(self: Any, *args: Value) -> Value:
+def _linear(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
+    require(simplex_tolerance == 1.0, "interpolate.LinearNDInterpolator", "simplex_tolerance=1.0")
     require(isinstance(self, LinearNDInterpolator), "interpolate.LinearNDInterpolator", "it, and none of higher order")
     x, values = _points_of(args), _values(self)
     size, middle = (1.0, 0.0) if self.scale is None else (self.scale, self.offset)
