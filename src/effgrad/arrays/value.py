@@ -283,7 +283,7 @@ def perform(primitive: Any, *args: Value, **params: Option) -> Value:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-        elif is_foreign(arg):
+        elif is_foreign(arg) and ordinary(arg) is not arg:
             return perform(primitive, *map(ordinary, args), **params)
     if params:
         # An index may belong to the body of a loop, and what it goes into come from around it.
