@@ -61,7 +61,7 @@ REFUSED = {
 # These are refused where a matrix, or an axis that is transformed, lies in several chunks.
 REFUSED_IN_CHUNKS = REFUSED | {
     "cholesky", "complex inv", "cond", "cond 1", "cond fro", "eigh", "eigh U", "eigh complex", "eigh complex v",
-    "eigh v", "eigvalsh batch", "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "ihfft", "inv", "matrix_power neg",
+    "eigh v", "eigvalsh batch", "fft", "fft2", "ifft2", "ifftn", "ihfft", "inv", "matrix_power neg",
     "norm -2", "norm 2", "norm nuc", "pinv", "pinv tall", "qr batch", "qr mode r", "qr q", "qr r", "qr wide q",
     "qr wide r", "rfft", "rfft ortho", "rfft2", "rfftn", "slogdet", "solve", "solve matrix", "svd batch", "svd s",
     "svd u", "svd u tall", "svd v", "svd v tall", "tensorinv", "tensorsolve",

@@ -30,7 +30,6 @@ PROGRAMS = {
     "einsum of a list of arrays": lambda x: np.einsum("ij,ij->j", A, [x, 2 * x]),
     "einsum by numbers": lambda x: np.einsum(A, [0, 1], [x[0], x[1], x[2]], [1], [0]),
     "broadcast_arrays": lambda x: np.broadcast_arrays(A, [x[0], x[1], x[2]])[1],
-    "piecewise": lambda x: np.piecewise([x[0], x[1]], [[True, False]], [lambda v: v**2, 0]),
     "lexsort of a list": lambda x: x[np.lexsort([x])],
     "lists stay lists": lambda x: np.array([x[0]] + [x[1]] * 2 + list((x[0],) + (x[2],))),
 }

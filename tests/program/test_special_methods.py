@@ -264,3 +264,32 @@ def test_a_record_is_written_by_its_method_as_by_the_statement():
         return np.sum(records["u"]) + records["v"][1] + np.sum(plain)
 
     assert grad(f)(0.7) == pytest.approx(1 + 2 + 1 + 1.4 + 2)
+
+
+class Up:
+    """An iterator of the program's: `iter` gives itself, and `next` takes a default."""
+
+    def __init__(self, x):
+        self.x, self.n = x, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.n += 1
+        if self.n > 3:
+            raise StopIteration
+        return math.sin(self.x) * self.n
+
+
+def test_an_iterator_is_its_own_and_next_takes_a_default():
+    def f(x):
+        up = Up(x)
+        it = iter(up)
+        assert it is up
+        total = next(it) + next(it, 0.0)
+        for value in it:
+            total = total + value
+        return total + next(it, 100.0) + next(iter([x, 2.0])) + next(iter([]), x)
+
+    assert math.isclose(grad(f)(0.5), 6 * math.cos(0.5) + 2)

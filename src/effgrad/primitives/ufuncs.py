@@ -23,7 +23,7 @@ def _float_power(a: Value, b: Value) -> Value:
 
 def _in_double(x: Value) -> Value:
     """A value in double precision, in which `np.float_power` computes."""
-    if not isinstance(x, Tracer | np.ndarray | np.generic) or x.dtype in (np.float64, np.complex128):
+    if not isinstance(plain(x), Tracer | np.ndarray | np.generic) or x.dtype in (np.float64, np.complex128):
         return x
     return x.astype(np.result_type(x.dtype, np.float64))
 

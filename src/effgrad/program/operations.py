@@ -362,7 +362,7 @@ def by_items(found: Any, values: Any) -> Iterator[Any]:
     while True:
         try:
             item = found(values, place)
-        except IndexError:
+        except (IndexError, StopIteration):
             return
         yield item
         place += 1

@@ -44,7 +44,7 @@ MODULES = {"pandas": "effgrad.functions.pandas"} | {
 # Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
 OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
-    np.select, np.choose, np.lexsort,
+    np.select, np.choose, np.piecewise, np.lexsort,
 ))  # fmt: skip
 # Functions of NumPy that give a view of their first argument, or one where they can.
 VIEWING = frozenset((

@@ -15,7 +15,7 @@ from effgrad.program.resolve import KNOWN, call
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
-    abs: "__abs__", round: "__round__", divmod: "__divmod__", reversed: "__reversed__", next: "__next__",
+    abs: "__abs__", round: "__round__", divmod: "__divmod__", reversed: "__reversed__",
     float: "__float__", complex: "__complex__", int: "__int__", bool: "__bool__",
 }  # fmt: skip
 # They go through their first argument.
@@ -114,7 +114,25 @@ ATTRIBUTES = {getattr: get_attribute, hasattr: has_attribute, setattr: set_attri
 
 
 def iterator(*args: Value) -> Value:
-    return iter(operations.iterate(args[0])) if len(args) == 1 else builtins.iter(*args)
+    """`iter`, which gives what `__iter__` of a class of the program returns, and no other object."""
+    found = method_of(type(args[0]), "__iter__") if len(args) == 1 and not is_builtin(args[0]) else None
+    if found is None:
+        return iter(operations.iterate(args[0])) if len(args) == 1 else builtins.iter(*args)
+    result = found(args[0])
+    return result if hasattr(type(result), "__next__") else builtins.iter(*args)
+
+
+def following(*args: Value) -> Value:
+    """`next`, by `__next__` of a class of the program."""
+    found = method_of(type(args[0]), "__next__") if args and not is_builtin(args[0]) else None
+    if found is None:
+        return builtins.next(*args)
+    try:
+        return found(args[0])
+    except StopIteration:
+        if len(args) == 1:
+            raise
+        return args[1]
 
 
 def enter() -> None:
@@ -125,7 +143,8 @@ def enter() -> None:
     targets |= {any: lambda items, /: any(map(operations.truth, operations.iterate(items)))}
     targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
     targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}
-    targets |= {iter: iterator, operator.contains: lambda holder, value: operations.contains(value, holder)}
+    targets |= {iter: iterator, next: following}
+    targets |= {operator.contains: lambda holder, value: operations.contains(value, holder)}
     for f, target in targets.items():
         KNOWN.keep(f, target)
 

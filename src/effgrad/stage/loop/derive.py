@@ -46,7 +46,7 @@ from effgrad.stage.loop.ir import (
     whole,
 )
 from effgrad.stage.loop.schedule import Schedule
-from effgrad.stage.loop.segments import restored, segmented, segmented_while
+from effgrad.stage.loop.segments import named_once, restored, segmented, segmented_while
 from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
@@ -313,7 +313,10 @@ class Reversal:
             return [s], []
         stack = self._cotangent_stack(s.stack)
         held = stack.into.setdefault(came, Buffer(fresh(f"held_{came.name}_"), came.shape, came.dtype))
-        arrived = [] if g is None else [Map(s.dims, [Store(g, s.indices, load(held, s.indices), adds=True)])]
+        arrived: Block = []
+        if g is not None:
+            marks, part = named_once(s, load(held, s.indices))
+            arrived = [*marks, Map(s.dims, [Store(g, s.indices, part, adds=True)])]
         return [s], [Pop(stack, held, s.dims, s.indices), *arrived]
 
     def pop(self, s: Pop, top: Statement | None) -> tuple[Block, Block]:

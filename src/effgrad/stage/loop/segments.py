@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, fresh, variable
-from effgrad.stage.loop.element import element
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.element import WHERE, element
 from effgrad.stage.loop.ir import (
     BOOL,
     INT,
     Block,
     Buffer,
+    Element,
     Map,
     Pop,
     Push,
@@ -35,12 +36,29 @@ from effgrad.stage.loop.schedule import Schedule
 from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
-_LESS, _AND = constant_primitive(np.less), constant_primitive(np.logical_and)
+_LESS, _AND, _EQUAL = map(constant_primitive, (np.less, np.logical_and, np.equal))
 
 
 def restored(saves: Block) -> Block:
     """The statements that bring back what was saved."""
     return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
+
+
+def named_once(s: Push, e: Element) -> tuple[Block, Element]:
+    """The element at one of the points that name a place, and 0 at the others, as a table may name places twice.
+
+    The statements mark each place with the number of a point: what was saved at a place, however often, is one value.
+    """
+    if all(type(atom) is str for place in s.indices for atom, _ in place.terms):
+        return [], e
+    number, size = affine(0), 1
+    for name, extent in reversed(s.dims):
+        if extent.terms:
+            raise NotCaptured("elements that a table may name twice, as many as a loop says")
+        number, size = number + size * variable(name), size * extent.constant
+    marks = Buffer(fresh("marks"), s.buffer.shape, INT)
+    is_marked = element(_EQUAL, load(marks, s.indices), index(number))
+    return [Map(s.dims, [Store(marks, s.indices, index(number))])], element(WHERE, is_marked, e, constant(0, e.dtype))
 
 
 def segmented(s: Repeat, schedule: Schedule, saves: Block, there: Block, back: Block) -> tuple[Block, Block]:
