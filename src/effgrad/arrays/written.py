@@ -37,15 +37,21 @@ IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
 class Held(dict[int, "Memory"]):
     """The memories that one session has opened."""
 
+    token: object = None  # if an interrupt comes before it is made
+
     def __init__(self) -> None:
         # Stands for the session in its memories, which do not keep it: it ends as soon as nobody runs it.
         self.token = object()
 
     def end(self) -> None:
-        """Let the arrays hold the plain numbers that the program has written."""
+        """Let the arrays hold the plain numbers that the program has written.
+
+        It may come twice, the second time late, when a later session has written to the same arrays.
+        """
         for key, memory in list(self.items()):
-            memory.write_back()
-            memories.pop(key, None)
+            if memories.get(key) is memory:
+                memory.write_back()
+                memories.pop(key, None)
         marking.discard(self.token)
         with _opening:
             if not memories:
