@@ -17,7 +17,7 @@ SVD (2019).
 
 from typing import Any, cast
 
-from effgrad.arrays import counterparts, laurent, library_matrices
+from effgrad.arrays import laurent, library_matrices
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
@@ -30,53 +30,15 @@ from effgrad.primitives.factors import adjoint, hermitian, imaginary_diagonal, i
 from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.primitive import Primitive, elementwise, general
+from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
+from effgrad.primitives.quotients import (
+    diagonal,
+    more_than_rounding,
+    over_differences,
+    undefined_where,
+)
 from effgrad.vocabulary import Cotangent, Option, Shape, Tangent, Value
-
-
-def _over_differences(product: Any, w: Value) -> Value:
-    """`product` over w_j - w_i.
-
-    Where the two are equal to rounding it is 0 if the product is 0 too, and otherwise NaN: what is asked for depends on
-    which vectors of their common space LAPACK has chosen.
-    """
-    equal = evaluated(_equal, w)
-    quotient = product * inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
-    return undefined_where(quotient, evaluated(_undefined, equal, product))
-
-
-# A hair beside the point, eigenvalues that are equal there are apart, and the quotient is defined.
-inverse_if_apart = elementwise(
-    lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
-    name="inverse_if_apart", series=lambda d, equal: laurent.power(d, -1.0, of_zero=0.0),
-    counterpart=counterparts.inverse_if_apart,
-)  # fmt: skip
-undefined_where: Primitive = elementwise(
-    lambda x, at: np.where(at, np.nan, x), lambda y, x, at: undefined_where(0.0 * x + 1.0, at), None,
-    name="undefined_where", series=lambda x, at: x, counterpart=counterparts.undefined_where,
-)  # fmt: skip
-
-
-def _equal(w: Value) -> Value:
-    if w.size == 0:
-        return np.ones((*w.shape, w.shape[-1]), bool)
-    tolerance = 4 * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1)[..., None, None]
-    return np.abs(w[..., None, :] - w[..., :, None]) <= tolerance
-
-
-def _undefined(equal: Any, product: Any) -> Value:
-    return equal & ~np.eye(equal.shape[-1], dtype=bool) & _more_than_rounding(product)
-
-
-def _more_than_rounding(x: Value) -> Value:
-    size = np.abs(x)
-    return size > 100 * np.finfo(size.dtype).eps * np.max(size, axis=(-2, -1), keepdims=True, initial=0.0)
-
-
-def _diagonal(x: Value) -> Value:
-    return np.diagonal(x, axis1=-2, axis2=-1)
-
 
 # Eigenvalues of Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
 
@@ -93,14 +55,14 @@ def _eigh_value(a: Value, lower: bool) -> Value:
 def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     inner = np.matmul(np.matmul(adjoint(v), hermitian(t, lower)), v)
-    turned = np.matmul(v, _over_differences(inner, w))
-    return np.concatenate([np.real(_diagonal(inner))[..., None, :], turned], axis=-2)
+    turned = np.matmul(v, over_differences(inner, w))
+    return np.concatenate([np.real(diagonal(inner))[..., None, :], turned], axis=-2)
 
 
 def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv = np.real(g[..., 0, :]), conj(g[..., 1:, :])
-    middle = _over_differences(np.matmul(adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
+    middle = over_differences(np.matmul(adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
@@ -150,12 +112,12 @@ def _eig_value(a: Value) -> Value:
 def _eig_jvp(t: Tangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
     inner = np.linalg.solve(v, np.matmul(t, v))
-    turned = np.matmul(v, _over_differences(inner, w))
+    turned = np.matmul(v, over_differences(inner, w))
     # LAPACK's eigenvectors have length 1, and their largest element is real.
     length = np.real(np.sum(conj(v) * turned, axis=-2, keepdims=True))
     phase = np.imag(np.sum(turned * _over_largest(v), axis=-2, keepdims=True))
     turned = turned - v * (length + 1j * phase)
-    return np.concatenate([_diagonal(inner)[..., None, :], turned], axis=-2)
+    return np.concatenate([diagonal(inner)[..., None, :], turned], axis=-2)
 
 
 def _largest(v: Value) -> Value:
@@ -175,7 +137,7 @@ def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     gw, gv = g[..., 0, :], g[..., 1:, :]
     along = np.sum(v * gv, axis=-2, keepdims=True)
     gv = gv - conj(v) * np.real(along) - 1j * np.imag(along) * _over_largest(v)
-    middle = _over_differences(np.matmul(mT(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
+    middle = over_differences(np.matmul(mT(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
     return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
 
 
@@ -249,14 +211,14 @@ def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
 def _over_squares(product: Any, s: Value) -> Value:
     """`product` over the differences of squares."""
     total = s[..., None, :] + s[..., :, None]
-    return _over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
+    return over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
 
 
 def _over_values(outside: Any, s: Value) -> Value:
     """The part outside the singular vectors over the singular values; 0 over 0 is 0."""
     zero = plain(s)[..., None, :] == 0
     quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
-    return undefined_where(quotient, zero & evaluated(_more_than_rounding, outside))
+    return undefined_where(quotient, zero & evaluated(more_than_rounding, outside))
 
 
 def _half_phase(inner: Any, s: Value) -> Value:
@@ -276,7 +238,7 @@ def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
     outside_u = np.matmul(t, v) - np.matmul(u, inner)
     outside_v = np.matmul(adjoint(t), u) - np.matmul(v, adjoint(inner))
     du, dv = du + _over_values(outside_u, s), dv + _over_values(outside_v, s)
-    return _pack(du, np.real(_diagonal(inner)), adjoint(dv))
+    return _pack(du, np.real(diagonal(inner)), adjoint(dv))
 
 
 def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
