@@ -12,6 +12,7 @@ import scipy.special
 
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
+from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Option, Value
@@ -79,6 +80,14 @@ def _type(*args: Value) -> Value:
 
 def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
     return real + 1j * imag
+
+
+def _nditer(*args: Value, **kwargs: Option) -> Value:
+    """Refused before NumPy sees it: the interpreter crashes in `numpy.nditer` of NumPy 2.1 where an array is none."""
+    raise Detached(
+        "numpy.nditer goes through plain memory, and was given a traced value: loop over np.ndindex(x.shape) and read "
+        "x[index], or write the program with whole arrays"
+    )
 
 
 def _is_whole(number: Value) -> bool:
@@ -180,5 +189,5 @@ CLASSES: dict[Any, Any] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
     float: _float, np.float64: _double, np.longdouble: _double,
     **dict.fromkeys((complex, np.complex128), _complex),
-    type: _type,
+    type: _type, np.nditer: _nditer,
 }
