@@ -135,10 +135,6 @@ def _one_number(value: Value) -> Value:
     return np.reshape(value, ())[()]
 
 
-def _of_numbers(rule: Function) -> Function:
-    return lambda *args: rule(*map(_one_number, args))
-
-
 def _named(module: Any) -> list[tuple[Any, str, Any]]:
     return [
         (module, name, _numeric(vars(module)[name], getattr(np, same)))
