@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.ndarray import answers
-from effgrad.arrays.value import LISTS, Tracer, nested, traced_inside
+from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories, read
-from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.classes import DIRECT, OPERANDS, gathered, is_builtin
 from effgrad.program.managers import method_of
 
 COMPARED = {
@@ -71,8 +71,7 @@ def _binary(name: str, other_way: str = "") -> Any:
 
 def beside(array: Any, operand: Any) -> Any:
     """The operand of an operator whose other one is an array: a list with traced values in it is an array too."""
-    listed = type(operand) in LISTS and isinstance(array, np.ndarray)
-    return nested(operand) if listed and traced_inside(operand) else operand
+    return gathered(operand) if isinstance(array, np.ndarray) else operand
 
 
 def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any:

@@ -15,7 +15,7 @@ from effgrad import forks
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import buffer
-from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, nested, traced_inside
+from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
@@ -24,6 +24,7 @@ from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
+from effgrad.program.classes import gathered
 
 FIRST: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -224,10 +225,6 @@ def with_lists(f: Any, target: Any) -> Any:
         return target(*args, **kwargs)
 
     return given
-
-
-def gathered(arg: Any) -> Any:
-    return nested(arg) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
 def keys(arg: Any) -> Any:

@@ -26,12 +26,17 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
              "neg", "pos", "invert", "getitem")  # fmt: skip
 
 
+def method_of_first(args: tuple[Value, ...], name: str) -> Value:
+    """The method that a class of the program gives the first argument, or None."""
+    return None if not args or is_builtin(args[0]) else method_of(type(args[0]), name)
+
+
 def by_method(f: Value, name: str) -> Function:
     """A function of Python's as a method of its first argument."""
     plainly = call(f)
 
     def asked(*args: Value, **kwargs: Value) -> Value:
-        found = None if not args or is_builtin(args[0]) else method_of(type(args[0]), name)
+        found = method_of_first(args, name)
         return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
 
     return asked
@@ -115,7 +120,7 @@ ATTRIBUTES = {getattr: get_attribute, hasattr: has_attribute, setattr: set_attri
 
 def iterator(*args: Value) -> Value:
     """`iter`, which gives what `__iter__` of a class of the program returns, and no other object."""
-    found = method_of(type(args[0]), "__iter__") if len(args) == 1 and not is_builtin(args[0]) else None
+    found = method_of_first(args, "__iter__") if len(args) == 1 else None
     if found is None:
         return iter(operations.iterate(args[0])) if len(args) == 1 else builtins.iter(*args)
     result = found(args[0])
@@ -124,7 +129,7 @@ def iterator(*args: Value) -> Value:
 
 def following(*args: Value) -> Value:
     """`next`, by `__next__` of a class of the program."""
-    found = method_of(type(args[0]), "__next__") if args and not is_builtin(args[0]) else None
+    found = method_of_first(args, "__next__")
     if found is None:
         return builtins.next(*args)
     try:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
-from effgrad.arrays.value import Tracer, depends, nested, perform, plain
+from effgrad.arrays.value import Tracer, depends, listed, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch
@@ -61,7 +61,7 @@ def frozen(f: Function) -> Function:
 def gathered(value: Value) -> Value:
     """Return a number or an array for the result of a function, which may be a list or an array that was filled."""
     if type(value) in (list, tuple):
-        return nested(value) if traced_inside(value) else np.asarray(value)
+        return listed(value)
     if type(value) is Mutable:
         return copy.copy(value) if depends(value) else number(value)
     return value
