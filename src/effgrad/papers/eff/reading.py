@@ -35,55 +35,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from effgrad.papers.eff import terms as t
+from effgrad.papers.eff import type_terms as types
 from effgrad.papers.eff.grammar import GRAMMAR
-from effgrad.papers.eff.terms import (
-    STORE,
-    Access,
-    App,
-    Branch,
-    Call,
-    Case,
-    Choice,
-    Clause,
-    Constant,
-    Force,
-    Handle,
-    Handler,
-    Inj,
-    Lam,
-    Pair,
-    Prj,
-    Program,
-    Recursive,
-    Return,
-    Smooth,
-    Split,
-    Term,
-    Thunk,
-    To,
-    Unit,
-    Use,
-    Var,
-    show,
-)
-from effgrad.papers.eff.type_terms import (
-    UNIT,
-    Arrow,
-    Base,
-    Both,
-    ComputationType,
-    Effect,
-    F,
-    Product,
-    R,
-    Ref,
-    U,
-    ValueType,
-    Variable,
-    Variant,
-    Z,
-    type_parts,
-)
 from effgrad.papers.expressions import function
 from effgrad.papers.syntax import IllFormed, IllTyped, Place, Reader, deep
 
@@ -100,16 +54,16 @@ class _Reader(Reader):
     def imported(self, at: Place, name: str) -> Any:
         return "import", str(name), None, at
 
-    def operation(self, at: Place, name: str, parameter: ValueType, result: ValueType) -> Any:
+    def operation(self, at: Place, name: str, parameter: types.ValueType, result: types.ValueType) -> Any:
         return "operation", str(name), (parameter, result), at
 
     def effect(self, at: Place, name: str, names: tuple[str, ...]) -> Any:
         return "effect", str(name), names, at
 
-    def alias(self, at: Place, name: str, type_: ValueType) -> Any:
+    def alias(self, at: Place, name: str, type_: types.ValueType) -> Any:
         return "type", str(name), type_, at
 
-    def definition(self, at: Place, definiendum: Any, body: Term) -> Any:
+    def definition(self, at: Place, definiendum: Any, body: t.Term) -> Any:
         return "definition", definiendum[0], (definiendum[1], body), at
 
     def definiendum(self, at: Place, name: str, names: tuple[str, ...] = ()) -> Any:
@@ -118,23 +72,23 @@ class _Reader(Reader):
     def names(self, at: Place, *names: str) -> tuple[str, ...]:
         return tuple(map(str, names))
 
-    def lam(self, at: Place, name: str, type_: ValueType, body: Term) -> Term:
-        return Lam(str(name), type_, body, place=at)
+    def lam(self, at: Place, name: str, type_: types.ValueType, body: t.Term) -> t.Term:
+        return t.Lam(str(name), type_, body, place=at)
 
-    def to(self, at: Place, name: str, first: Term, rest: Term) -> Term:
-        return To(str(name), first, rest, place=at)
+    def to(self, at: Place, name: str, first: t.Term, rest: t.Term) -> t.Term:
+        return t.To(str(name), first, rest, place=at)
 
-    def split(self, at: Place, pair: Term, pattern: Any, body: Term) -> Term:
+    def split(self, at: Place, pair: t.Term, pattern: Any, body: t.Term) -> t.Term:
         if isinstance(pattern, str):
             raise IllFormed("`case V of` takes a pattern of a pair, or branches in braces", at)
         return _unpacked(pair, pattern, body, at)
 
-    def case(self, at: Place, scrutinee: Term, *branches: Branch) -> Term:
-        return Case(scrutinee, branches, place=at)
+    def case(self, at: Place, scrutinee: t.Term, *branches: t.Branch) -> t.Term:
+        return t.Case(scrutinee, branches, place=at)
 
-    def branch(self, at: Place, label: str, pattern: Any, body: Term) -> Term:
+    def branch(self, at: Place, label: str, pattern: Any, body: t.Term) -> t.Term:
         name, body = _bound(pattern, body, at)
-        return Branch(str(label), name, body, place=at)
+        return t.Branch(str(label), name, body, place=at)
 
     def named(self, at: Place, name: str) -> Any:
         return str(name)
@@ -146,138 +100,138 @@ class _Reader(Reader):
         first, *rest = patterns
         return first, (rest[0] if len(rest) == 1 else self.paired(at, *rest))
 
-    def recursive(self, at: Place, name: str, type_: ComputationType, body: Term) -> Term:
-        return Recursive(str(name), type_, body, place=at)
+    def recursive(self, at: Place, name: str, type_: types.ComputationType, body: t.Term) -> t.Term:
+        return t.Recursive(str(name), type_, body, place=at)
 
-    def handle(self, at: Place, body: Term, handler: Term) -> Term:
-        return Handle(body, handler, place=at)
+    def handle(self, at: Place, body: t.Term, handler: t.Term) -> t.Term:
+        return t.Handle(body, handler, place=at)
 
-    def shallow(self, at: Place, body: Term, handler: Term) -> Term:
-        return Handle(body, handler, shallow=True, place=at)
+    def shallow(self, at: Place, body: t.Term, handler: t.Term) -> t.Term:
+        return t.Handle(body, handler, shallow=True, place=at)
 
-    def app(self, at: Place, function: Term, argument: Term) -> Term:
-        return App(function, argument, place=at)
+    def app(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
+        return t.App(function, argument, place=at)
 
-    def force(self, at: Place, thunk: Term) -> Term:
-        return Force(thunk, place=at)
+    def force(self, at: Place, thunk: t.Term) -> t.Term:
+        return t.Force(thunk, place=at)
 
-    def return_(self, at: Place, value: Term) -> Term:
-        return Return(value, place=at)
+    def return_(self, at: Place, value: t.Term) -> t.Term:
+        return t.Return(value, place=at)
 
-    def call(self, at: Place, name: str, parameter: Term) -> Term:
-        return (Access if name in STORE else Call)(str(name), parameter, place=at)
+    def call(self, at: Place, name: str, parameter: t.Term) -> t.Term:
+        return (t.Access if name in t.STORE else t.Call)(str(name), parameter, place=at)
 
-    def choice(self, at: Place, left: Term, right: Term) -> Term:
-        return Choice(left, right, place=at)
+    def choice(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
+        return t.Choice(left, right, place=at)
 
-    def prj(self, at: Place, index: str, choice: Term) -> Term:
-        return Prj(int(index), choice, place=at)
+    def prj(self, at: Place, index: str, choice: t.Term) -> t.Term:
+        return t.Prj(int(index), choice, place=at)
 
-    def handler(self, at: Place, name: str, type_: ValueType, body: Term, *clauses: Clause) -> Term:
-        return Handler(str(name), type_, body, clauses, place=at)
+    def handler(self, at: Place, name: str, type_: types.ValueType, body: t.Term, *clauses: t.Clause) -> t.Term:
+        return t.Handler(str(name), type_, body, clauses, place=at)
 
-    def named_handler(self, at: Place, use: Term) -> Term:
+    def named_handler(self, at: Place, use: t.Term) -> t.Term:
         return use
 
-    def clause(self, at: Place, operation: str, pattern: Any, continuation: str, body: Term) -> Term:
+    def clause(self, at: Place, operation: str, pattern: Any, continuation: str, body: t.Term) -> t.Term:
         name, body = _bound(pattern, body, at)
-        return Clause(str(operation), name, str(continuation), body, place=at)
+        return t.Clause(str(operation), name, str(continuation), body, place=at)
 
-    def inj(self, at: Place, type_: Any, label: str, content: Term) -> Term:
-        return Inj(type_, str(label), content, place=at)
+    def inj(self, at: Place, type_: Any, label: str, content: t.Term) -> t.Term:
+        return t.Inj(type_, str(label), content, place=at)
 
-    def var(self, at: Place, name: str) -> Term:
-        return Var(str(name), place=at)
+    def var(self, at: Place, name: str) -> t.Term:
+        return t.Var(str(name), place=at)
 
-    def unit(self, at: Place) -> Term:
-        return Unit(place=at)
+    def unit(self, at: Place) -> t.Term:
+        return t.Unit(place=at)
 
-    def row(self, at: Place, *items: Term) -> Term:
+    def row(self, at: Place, *items: t.Term) -> t.Term:
         result = items[-1]
         for item in reversed(items[:-1]):
-            result = Pair(item, result, place=at)
+            result = t.Pair(item, result, place=at)
         return result
 
-    def thunk(self, at: Place, body: Term) -> Term:
-        return Thunk(body, place=at)
+    def thunk(self, at: Place, body: t.Term) -> t.Term:
+        return t.Thunk(body, place=at)
 
-    def thunk_of(self, at: Place, names: tuple[str, ...], body: Term) -> Term:
-        return Thunk(body, frozenset(names), place=at)
+    def thunk_of(self, at: Place, names: tuple[str, ...], body: t.Term) -> t.Term:
+        return t.Thunk(body, frozenset(names), place=at)
 
-    def real(self, at: Place, text: str) -> Term:
-        return Constant(R, Fraction(text), place=at)
+    def real(self, at: Place, text: str) -> t.Term:
+        return t.Constant(types.R, Fraction(text), place=at)
 
-    def integer(self, at: Place, text: str) -> Term:
-        return Constant(Z, int(text), place=at)
+    def integer(self, at: Place, text: str) -> t.Term:
+        return t.Constant(types.Z, int(text), place=at)
 
-    def smooth(self, at: Place, text: str) -> Term:
+    def smooth(self, at: Place, text: str) -> t.Term:
         before, dot, body = text[3:-1].partition(".")
         if not dot:
             raise IllFormed(f"{text} needs its arguments and a dot before its expression, as in op[x, y. x * y]", at)
         names = tuple(name.strip() for name in before.split(",") if name.strip())
         try:
-            return Constant(Base(f"Op{len(names)}"), Smooth(names, function(names, body)), place=at)
+            return t.Constant(types.Base(f"Op{len(names)}"), t.Smooth(names, function(names, body)), place=at)
         except (IllFormed, IllTyped) as error:
             raise IllFormed(f"{text}: {error}", at) from None
 
-    def use(self, at: Place, name: str, *arguments: Any) -> Term:
-        return Use(str(name), arguments, place=at)
+    def use(self, at: Place, name: str, *arguments: Any) -> t.Term:
+        return t.Use(str(name), arguments, place=at)
 
-    def type_name(self, at: Place, name: str) -> ValueType:
-        return Variable(str(name))
+    def type_name(self, at: Place, name: str) -> types.ValueType:
+        return types.Variable(str(name))
 
-    def unit_type(self, at: Place) -> ValueType:
-        return UNIT
+    def unit_type(self, at: Place) -> types.ValueType:
+        return types.UNIT
 
-    def product(self, at: Place, left: ValueType, right: ValueType) -> ValueType:
-        return Product(left, right)
+    def product(self, at: Place, left: types.ValueType, right: types.ValueType) -> types.ValueType:
+        return types.Product(left, right)
 
-    def variant(self, at: Place, *cases: Any) -> ValueType:
-        return Variant(tuple(case for case in cases if case is not None))
+    def variant(self, at: Place, *cases: Any) -> types.ValueType:
+        return types.Variant(tuple(case for case in cases if case is not None))
 
-    def labelled(self, at: Place, label: str, type_: ValueType) -> Any:
+    def labelled(self, at: Place, label: str, type_: types.ValueType) -> Any:
         return str(label), type_
 
-    def ref(self, at: Place, item: ValueType) -> ValueType:
-        return Ref(item)
+    def ref(self, at: Place, item: types.ValueType) -> types.ValueType:
+        return types.Ref(item)
 
-    def u(self, at: Place, names: tuple[str, ...], type_: ComputationType) -> ValueType:
-        return U(frozenset(names), type_)
+    def u(self, at: Place, names: tuple[str, ...], type_: types.ComputationType) -> types.ValueType:
+        return types.U(frozenset(names), type_)
 
-    def f(self, at: Place, type_: ValueType) -> ComputationType:
-        return F(type_)
+    def f(self, at: Place, type_: types.ValueType) -> types.ComputationType:
+        return types.F(type_)
 
-    def arrow(self, at: Place, argument: ValueType, result: ComputationType) -> ComputationType:
-        return Arrow(argument, result)
+    def arrow(self, at: Place, argument: types.ValueType, result: types.ComputationType) -> types.ComputationType:
+        return types.Arrow(argument, result)
 
-    def both(self, at: Place, left: ComputationType, right: ComputationType) -> ComputationType:
-        return Both(left, right)
+    def both(self, at: Place, left: types.ComputationType, right: types.ComputationType) -> types.ComputationType:
+        return types.Both(left, right)
 
 
-def _bound(pattern: Any, body: Term, at: Place) -> tuple[str, Term]:
+def _bound(pattern: Any, body: t.Term, at: Place) -> tuple[str, t.Term]:
     """The variable that a pattern binds, and the body, which takes it apart first."""
     if isinstance(pattern, str):
         return pattern, body
     name = "_" + "_".join(_names(pattern))
-    return name, _unpacked(Var(name, place=at), pattern, body, at)
+    return name, _unpacked(t.Var(name, place=at), pattern, body, at)
 
 
 def _names(pattern: Any) -> list[str]:
     return [pattern] if isinstance(pattern, str) else [name for part in pattern for name in _names(part)]
 
 
-def _unpacked(pair: Term, pattern: Any, body: Term, at: Place) -> Term:
+def _unpacked(pair: t.Term, pattern: Any, body: t.Term, at: Place) -> t.Term:
     first, second = pattern
     second, body = _bound(second, body, at)
     first, body = _bound(first, body, at)
-    return Split(pair, first, second, body, place=at)
+    return t.Split(pair, first, second, body, place=at)
 
 
 _READER = _Reader()
 
 
 @deep()
-def parse(text: str) -> Program:
+def parse(text: str) -> t.Program:
     """Read a program and put in its definitions.
 
     >>> print(parse("define one[] = {return 1.0} x <- one[]!; return (x, 2)").body)
@@ -289,10 +243,10 @@ def parse(text: str) -> Program:
     reading = _Definitions()
     for declaration in declarations:
         reading.declare(*declaration)
-    return Program(reading.operations, reading.term(body))
+    return t.Program(reading.operations, reading.term(body))
 
 
-def parse_type(text: str) -> ValueType:
+def parse_type(text: str) -> types.ValueType:
     """Read a value type whose operations are the names in it."""
     return _Definitions().type(_READER.read(text, "type"))  # type: ignore[no-any-return]
 
@@ -301,15 +255,15 @@ class _Definitions:
     """The names that the declarations so far have bound; puts their meanings into terms and types."""
 
     def __init__(self, outer: _Definitions | None = None) -> None:
-        self.operations: dict[str, tuple[ValueType, ValueType]] = {} if outer is None else outer.operations
-        self.effects: dict[str, Effect] = {} if outer is None else dict(outer.effects)
-        self.types: dict[str, ValueType] = {} if outer is None else dict(outer.types)
-        self.terms: dict[str, tuple[tuple[str, ...], Term, _Definitions]] = {} if outer is None else outer.terms
+        self.operations: dict[str, tuple[types.ValueType, types.ValueType]] = {} if outer is None else outer.operations
+        self.effects: dict[str, types.Effect] = {} if outer is None else dict(outer.effects)
+        self.types: dict[str, types.ValueType] = {} if outer is None else dict(outer.types)
+        self.terms: dict[str, tuple[tuple[str, ...], t.Term, _Definitions]] = {} if outer is None else outer.terms
 
     def declare(self, kind: str, name: str, what: Any, at: Place) -> None:
         if kind == "import":
             return self.include(name, at)
-        if kind == "operation" and name in STORE:
+        if kind == "operation" and name in t.STORE:
             raise IllFormed(f"{name} is what programs do with the store: give the operation another name", at)
         if name in (*self.operations, *self.effects, *self.types, *self.terms):
             raise IllFormed(f"{name} is declared twice", at)
@@ -331,43 +285,43 @@ class _Definitions:
         for declaration in _READER.read(path.read_text(encoding="utf-8"), "declarations"):
             self.declare(*declaration)
 
-    def effect(self, names: Any) -> Effect:
+    def effect(self, names: Any) -> types.Effect:
         return frozenset[str]().union(*(self.effects.get(name, {name}) for name in names))
 
     def type(self, type_: Any) -> Any:
         match type_:
-            case Variable(name):
-                return self.types.get(name, Base(name) if _is_base(name) else type_)
-            case U(effect, inner):
-                return U(self.effect(effect), self.type(inner))
-            case Variant(cases):
-                return Variant(tuple((label, self.type(item)) for label, item in cases))
-            case Base():
+            case types.Variable(name):
+                return self.types.get(name, types.Base(name) if _is_base(name) else type_)
+            case types.U(effect, inner):
+                return types.U(self.effect(effect), self.type(inner))
+            case types.Variant(cases):
+                return types.Variant(tuple((label, self.type(item)) for label, item in cases))
+            case types.Base():
                 return type_
-        return type(type_)(*map(self.type, type_parts(type_)))
+        return type(type_)(*map(self.type, types.type_parts(type_)))
 
     def term(self, term: Any) -> Any:
         match term:
-            case Use(name, arguments):
+            case t.Use(name, arguments):
                 return self.used(term, name, arguments)
-            case Thunk(body, effect) if effect is not None:
-                return Thunk(self.term(body), self.effect(effect), place=term.place)
-            case Call(name, parameter):
-                return Call(self.operation(name), self.term(parameter), place=term.place)
-            case Clause(operation, parameter, continuation, body):
-                return Clause(self.operation(operation), parameter, continuation, self.term(body), place=term.place)
-            case Lam(name, type_, body):
-                return Lam(name, self.type(type_), self.term(body), place=term.place)
-            case Inj(type_, label, content):
-                return Inj(self.type(type_), label, self.term(content), place=term.place)
-            case Recursive(name, type_, body):
-                return Recursive(name, self.type(type_), self.term(body), place=term.place)
-            case Handle(body, handler, _, shallow):
+            case t.Thunk(body, effect) if effect is not None:
+                return t.Thunk(self.term(body), self.effect(effect), place=term.place)
+            case t.Call(name, parameter):
+                return t.Call(self.operation(name), self.term(parameter), place=term.place)
+            case t.Clause(operation, parameter, continuation, body):
+                return t.Clause(self.operation(operation), parameter, continuation, self.term(body), place=term.place)
+            case t.Lam(name, type_, body):
+                return t.Lam(name, self.type(type_), self.term(body), place=term.place)
+            case t.Inj(type_, label, content):
+                return t.Inj(self.type(type_), label, self.term(content), place=term.place)
+            case t.Recursive(name, type_, body):
+                return t.Recursive(name, self.type(type_), self.term(body), place=term.place)
+            case t.Handle(body, handler, _, shallow):
                 handler = self.term(handler)
-                if not isinstance(handler, Handler):
-                    raise IllFormed(f"{show(term.handler)} is not a handler", term.place)
-                return Handle(self.term(body), handler, shallow=shallow, place=term.place)
-            case Handler(name, type_, body, clauses):
+                if not isinstance(handler, t.Handler):
+                    raise IllFormed(f"{t.show(term.handler)} is not a handler", term.place)
+                return t.Handle(self.term(body), handler, shallow=shallow, place=term.place)
+            case t.Handler(name, type_, body, clauses):
                 parts = {"body": self.term(body), "clauses": tuple(map(self.term, clauses))}
                 return replace(term, type=self.type(type_), **parts)
         return term.rebuilt(self.term)
@@ -377,7 +331,7 @@ class _Definitions:
         named = self.effects.get(name, frozenset({name}))
         return next(iter(named)) if len(named) == 1 else name
 
-    def used(self, term: Term, name: str, arguments: tuple[Any, ...]) -> Term:
+    def used(self, term: t.Term, name: str, arguments: tuple[Any, ...]) -> t.Term:
         if name not in self.terms:
             raise IllFormed(f"{name} is not defined before this", term.place)
         parameters, body, definitions = self.terms[name]
@@ -386,10 +340,10 @@ class _Definitions:
         inner = _Definitions(definitions)
         for parameter, argument in zip(parameters, arguments, strict=True):
             inner.types[parameter] = self.type(argument)
-            if isinstance(argument, Variable):
+            if isinstance(argument, types.Variable):
                 inner.effects[parameter] = self.effect((argument.name,))
-        result: Term = inner.term(body)
-        return replace(result, origin=show(term)) if isinstance(result, Handler) else result
+        result: t.Term = inner.term(body)
+        return replace(result, origin=t.show(term)) if isinstance(result, t.Handler) else result
 
 
 def _is_base(name: str) -> bool:

@@ -12,40 +12,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from effgrad.papers.eff import terms as t
 from effgrad.papers.eff.signature import builtin, shaped
-from effgrad.papers.eff.terms import (
-    Access,
-    App,
-    Call,
-    Case,
-    Choice,
-    Constant,
-    Force,
-    Handle,
-    Handler,
-    Inj,
-    Lam,
-    Location,
-    Pair,
-    Prj,
-    Program,
-    Recursive,
-    Return,
-    Split,
-    Term,
-    Thunk,
-    To,
-    Unit,
-    Var,
-    substituted,
-)
 from effgrad.papers.eff.type_terms import Operations, R
 from effgrad.papers.eff.types import Checker
 from effgrad.papers.syntax import Stuck, TooManySteps, deep
 
 
 @deep()
-def evaluate(program: Program, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
+def evaluate(program: t.Program, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
              tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Any:  # fmt: skip
     """The value that a program returns: numbers, pairs, (label, value) for variants, terms for thunks.
 
@@ -63,23 +38,23 @@ def evaluate(program: Program, reals: Callable[[Fraction], Any] = float, steps: 
     for _ in range(steps):
         rule = machine.step()
         if rule is None:
-            if not isinstance(machine.focus, Return):
+            if not isinstance(machine.focus, t.Return):
                 raise Stuck(f"{machine.focus} is finished, but returns no value", machine.focus.place)
             return plain(machine.focus.value, reals)
         tell(rule, machine)
     raise TooManySteps(steps)
 
 
-def plain(value: Term, reals: Callable[[Fraction], Any] = float) -> Any:
+def plain(value: t.Term, reals: Callable[[Fraction], Any] = float) -> Any:
     """A value of EFF as one of Python."""
     match value:
-        case Constant(type_, number):
+        case t.Constant(type_, number):
             return reals(number) if type_ == R else number
-        case Unit():
+        case t.Unit():
             return ()
-        case Pair(first, second):
+        case t.Pair(first, second):
             return plain(first, reals), plain(second, reals)
-        case Inj(_, label, content):
+        case t.Inj(_, label, content):
             return label, plain(content, reals)
     return value
 
@@ -87,15 +62,15 @@ def plain(value: Term, reals: Callable[[Fraction], Any] = float) -> Any:
 class Machine:
     """A computation that is being reduced: the part in focus, and the frames around it."""
 
-    def __init__(self, program: Program, reals: Callable[[Any], Any] = float) -> None:
+    def __init__(self, program: t.Program, reals: Callable[[Any], Any] = float) -> None:
         self.reals = reals
         self.operations: Operations = program.operations
         self.types = Checker(program.operations)
-        self.focus: Term = program.body
-        self.frames: list[Term] = []
-        self.store: list[Term] = []
+        self.focus: t.Term = program.body
+        self.frames: list[t.Term] = []
+        self.store: list[t.Term] = []
 
-    def whole(self) -> Term:
+    def whole(self) -> t.Term:
         """The computation as one term."""
         return _plugged(self.frames, self.focus)
 
@@ -103,98 +78,98 @@ class Machine:
         """Take one step; its rule, or None when there is none to take because the computation has finished."""
         while True:
             match self.focus:
-                case To(_, inner, _) | App(inner, _) | Prj(_, inner) | Handle(inner, _):
+                case t.To(_, inner, _) | t.App(inner, _) | t.Prj(_, inner) | t.Handle(inner, _):
                     self.frames.append(self.focus)
                     self.focus = inner
                 case _:
                     return self._reduce(self.focus)
 
-    def _reduce(self, focus: Term) -> str | None:
+    def _reduce(self, focus: t.Term) -> str | None:
         match focus:
-            case Split(Pair(one, other), first, second, body):
-                return self._to("×", substituted(body, {first: one, second: other}))
-            case Case(Inj(_, label, content), branches):
+            case t.Split(t.Pair(one, other), first, second, body):
+                return self._to("×", t.substituted(body, {first: one, second: other}))
+            case t.Case(t.Inj(_, label, content), branches):
                 for branch in branches:
                     if branch.label == label:
-                        return self._to("+", substituted(branch.body, {branch.name: content}))
-            case Force(Thunk(body)):
+                        return self._to("+", t.substituted(branch.body, {branch.name: content}))
+            case t.Force(t.Thunk(body)):
                 return self._to("U", body)
-            case Call(name, parameter) if (function := builtin(name)) is not None:
+            case t.Call(name, parameter) if (function := builtin(name)) is not None:
                 if shaped(parameter, function.parameter):
-                    return self._to("const", Return(function.meaning(parameter, self.reals), place=focus.place))
-            case Call(name, parameter):
+                    return self._to("const", t.Return(function.meaning(parameter, self.reals), place=focus.place))
+            case t.Call(name, parameter):
                 return self._perform(focus, name, parameter)
-            case Access(name, parameter):
-                return self._to(name, Return(self._access(focus, name, parameter), place=focus.place))
-            case Recursive(name, _, body, effect):
-                return self._to("rec", substituted(body, {name: Thunk(focus, effect)}))
-            case Return() | Lam() | Choice():
+            case t.Access(name, parameter):
+                return self._to(name, t.Return(self._access(focus, name, parameter), place=focus.place))
+            case t.Recursive(name, _, body, effect):
+                return self._to("rec", t.substituted(body, {name: t.Thunk(focus, effect)}))
+            case t.Return() | t.Lam() | t.Choice():
                 return self._finish(focus)
         raise Stuck(f"no rule reduces {focus}", focus.place)
 
-    def _access(self, focus: Term, name: str, parameter: Term) -> Term:
+    def _access(self, focus: t.Term, name: str, parameter: t.Term) -> t.Term:
         """The value of making, reading or writing a reference."""
         match name, parameter:
             case "ref", _:
                 self.store.append(parameter)
-                return Location(len(self.store) - 1, self.types.value(parameter, {}, frozenset())[1])
-            case "read", Location(number):
+                return t.Location(len(self.store) - 1, self.types.value(parameter, {}, frozenset())[1])
+            case "read", t.Location(number):
                 return self.store[number]
-            case "write", Pair(Location(number), value):
+            case "write", t.Pair(t.Location(number), value):
                 self.store[number] = value
-                return Unit()
+                return t.Unit()
         raise Stuck(f"no rule reduces {focus}", focus.place)
 
-    def _finish(self, focus: Term) -> str | None:
+    def _finish(self, focus: t.Term) -> str | None:
         """A computation that is a result meets the frame that waits for it."""
         if not self.frames:
             return None
         match focus, self.frames.pop():
-            case Return(value), To(name, _, rest):
-                return self._to("F", substituted(rest, {name: value}))
-            case Return(value), Handle(_, Handler(name, _, body)):
-                return self._to("ret", substituted(body, {name: value}))
-            case Lam(name, _, body), App(_, argument):
-                return self._to("→", substituted(body, {name: argument}))
-            case Choice(left, right), Prj(index, _):
+            case t.Return(value), t.To(name, _, rest):
+                return self._to("F", t.substituted(rest, {name: value}))
+            case t.Return(value), t.Handle(_, t.Handler(name, _, body)):
+                return self._to("ret", t.substituted(body, {name: value}))
+            case t.Lam(name, _, body), t.App(_, argument):
+                return self._to("→", t.substituted(body, {name: argument}))
+            case t.Choice(left, right), t.Prj(index, _):
                 return self._to("&", left if index == 1 else right)
         raise Stuck(f"{focus} does not fit where it stands", focus.place)
 
-    def _perform(self, focus: Term, name: str, parameter: Term) -> str:
+    def _perform(self, focus: t.Term, name: str, parameter: t.Term) -> str:
         basic = []
-        while self.frames and not isinstance(self.frames[-1], Handle):
+        while self.frames and not isinstance(self.frames[-1], t.Handle):
             basic.append(self.frames.pop())
         if not self.frames:
             raise Stuck(f"no handler is around the operation {name}", focus.place)
         handle = self.frames.pop()
-        assert isinstance(handle, Handle) and isinstance(handle.handler, Handler)
+        assert isinstance(handle, t.Handle) and isinstance(handle.handler, t.Handler)
         for clause in handle.handler.clauses:
             if clause.operation == name:
-                resumed, effect = _plugged(basic[::-1], Return(Var("x"))), handle.effect
+                resumed, effect = _plugged(basic[::-1], t.Return(t.Var("x"))), handle.effect
                 if handle.shallow:
                     effect = frozenset(clause.operation for clause in handle.handler.clauses)
                 else:
-                    resumed = Handle(resumed, handle.handler, effect)
-                continuation = Thunk(Lam("x", self.operations[name][1], resumed), effect)
+                    resumed = t.Handle(resumed, handle.handler, effect)
+                continuation = t.Thunk(t.Lam("x", self.operations[name][1], resumed), effect)
                 values = {clause.parameter: parameter, clause.continuation: continuation}
-                return self._to("shallow op" if handle.shallow else "op", substituted(clause.body, values))
+                return self._to("shallow op" if handle.shallow else "op", t.substituted(clause.body, values))
         raise Stuck(f"the nearest handler has no clause for {name}", focus.place)
 
-    def _to(self, rule: str, focus: Term) -> str:
+    def _to(self, rule: str, focus: t.Term) -> str:
         self.focus = focus
         return rule
 
 
-def _plugged(frames: list[Term], term: Term) -> Term:
+def _plugged(frames: list[t.Term], term: t.Term) -> t.Term:
     """A context with a term in its hole."""
     for frame in reversed(frames):
         match frame:
-            case To(name, _, rest):
-                term = To(name, term, rest, place=frame.place)
-            case App(_, argument):
-                term = App(term, argument, place=frame.place)
-            case Prj(index, _):
-                term = Prj(index, term, place=frame.place)
-            case Handle(_, handler, effect, shallow):
-                term = Handle(term, handler, effect, shallow, place=frame.place)
+            case t.To(name, _, rest):
+                term = t.To(name, term, rest, place=frame.place)
+            case t.App(_, argument):
+                term = t.App(term, argument, place=frame.place)
+            case t.Prj(index, _):
+                term = t.Prj(index, term, place=frame.place)
+            case t.Handle(_, handler, effect, shallow):
+                term = t.Handle(term, handler, effect, shallow, place=frame.place)
     return term

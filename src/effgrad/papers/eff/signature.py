@@ -14,38 +14,23 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from effgrad.papers import expressions
-from effgrad.papers.eff.terms import (
-    Constant,
-    Inj,
-    Pair,
-    Smooth,
-    Term,
-    Unit,
-)
-from effgrad.papers.eff.type_terms import (
-    BOOL,
-    UNIT,
-    Base,
-    Product,
-    R,
-    ValueType,
-    Z,
-)
+from effgrad.papers.eff import terms as t
+from effgrad.papers.eff import type_terms as types
 
 
 class Builtin(NamedTuple):
     """A function on base constants: its types, and its value, given `reals` to make numbers of literals."""
 
-    parameter: ValueType
-    result: ValueType
-    meaning: Callable[[Term, Callable[[Any], Any]], Term]
+    parameter: types.ValueType
+    result: types.ValueType
+    meaning: Callable[[t.Term, Callable[[Any], Any]], t.Term]
 
 
-def power(type_: ValueType, n: int) -> ValueType:
+def power(type_: types.ValueType, n: int) -> types.ValueType:
     """The n-fold product: nested to the right; the unit type for n = 0."""
     if n == 0:
-        return UNIT
-    return type_ if n == 1 else Product(type_, power(type_, n - 1))
+        return types.UNIT
+    return type_ if n == 1 else types.Product(type_, power(type_, n - 1))
 
 
 @cache
@@ -53,71 +38,71 @@ def builtin(name: str) -> Builtin | None:
     """The built-in function of a name, if there is one."""
     if found := re.fullmatch(r"eval(\d+)", name):
         n = int(found[1])
-        return Builtin(Product(Base(f"Op{n}"), power(R, n)), R, _evaluation(n))
+        return Builtin(types.Product(types.Base(f"Op{n}"), power(types.R, n)), types.R, _evaluation(n))
     if (found := re.fullmatch(r"d(\d+)of(\d+)", name)) and 1 <= int(found[1]) <= int(found[2]):
-        op = Base(f"Op{found[2]}")
+        op = types.Base(f"Op{found[2]}")
         return Builtin(op, op, _partial(int(found[1]), op))
     return _OTHERS.get(name)
 
 
-def _evaluation(n: int) -> Callable[..., Term]:
-    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+def _evaluation(n: int) -> Callable[..., t.Term]:
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
         function, rest, arguments = parameter.first, parameter.second, []
         for _ in range(n - 1):
             arguments.append(reals(rest.first.value))
             rest = rest.second
         if n:
             arguments.append(reals(rest.value))
-        return Constant(R, expressions.value(function.value.expression, arguments, reals))
+        return t.Constant(types.R, expressions.value(function.value.expression, arguments, reals))
 
     return meaning
 
 
-def _partial(index: int, op: Base) -> Callable[..., Term]:
-    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+def _partial(index: int, op: types.Base) -> Callable[..., t.Term]:
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
         function = parameter.value
-        return Constant(op, Smooth(function.names, _derivative(function, index)))
+        return t.Constant(op, t.Smooth(function.names, _derivative(function, index)))
 
     return meaning
 
 
 @cache
-def _derivative(function: Smooth, index: int) -> expressions.Expression:
+def _derivative(function: t.Smooth, index: int) -> expressions.Expression:
     return expressions.partial(function.expression, index)
 
 
-def _less(parameter: Any, reals: Callable[[Any], Any]) -> Term:
+def _less(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
     holds = reals(parameter.first.value) < reals(parameter.second.value)
-    return Inj(BOOL, "true" if holds else "false", Unit())
+    return t.Inj(types.BOOL, "true" if holds else "false", t.Unit())
 
 
-def _constant(parameter: Any, reals: Callable[[Any], Any]) -> Term:
-    return Constant(Base("Op0"), Smooth((), expressions.Number(parameter.value)))
+def _constant(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
+    return t.Constant(types.Base("Op0"), t.Smooth((), expressions.Number(parameter.value)))
 
 
 def _integers(operation: Callable[[int, int], int]) -> Builtin:
-    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> Term:
-        return Constant(Z, operation(parameter.first.value, parameter.second.value))
+    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
+        return t.Constant(types.Z, operation(parameter.first.value, parameter.second.value))
 
-    return Builtin(power(Z, 2), Z, meaning)
+    return Builtin(power(types.Z, 2), types.Z, meaning)
 
 
 _OTHERS = {
-    "less": Builtin(power(R, 2), BOOL, _less),
-    "constant": Builtin(Z, Base("Op0"), _constant),
+    "less": Builtin(power(types.R, 2), types.BOOL, _less),
+    "constant": Builtin(types.Z, types.Base("Op0"), _constant),
     "plusZ": _integers(operator.add),
     "minusZ": _integers(operator.sub),
     "timesZ": _integers(operator.mul),
 }
 
 
-def shaped(parameter: Term, type_: ValueType) -> bool:
+def shaped(parameter: t.Term, type_: types.ValueType) -> bool:
     """Whether a value has the shape of a built-in function's parameter; typed ones always have."""
     match type_, parameter:
-        case Product(left, right), Pair(first, second):
+        case types.Product(left, right), t.Pair(first, second):
             return shaped(first, left) and shaped(second, right)
-        case Base(), Constant(of, _):
+        case types.Base(), t.Constant(of, _):
             return of == type_
-        case Base("1"), Unit():
+        case types.Base("1"), t.Unit():
             return True
     return False

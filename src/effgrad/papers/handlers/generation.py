@@ -4,29 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from effgrad.papers.handlers.terms import (
-    EFFECTS,
-    OPERATIONS,
-    SLOTS,
-    Atom,
-    Clause,
-    Handle,
-    Keep,
-    Let,
-    Mask,
-    Move,
-    Num,
-    Out,
-    Perform,
-    Plus,
-    Raise,
-    Resume,
-    Term,
-    Throw,
-    Try,
-    Var,
-    parts,
-)
+from effgrad.papers.handlers import terms as t
 
 KINDS = ("tail", "around", "once", "final", "captured", "captured", "captured", "captured")
 
@@ -42,18 +20,18 @@ class Generator:
         self.names += 1
         return f"{letter}{self.names}"
 
-    def atom(self, scope: tuple[str, ...]) -> Atom:
+    def atom(self, scope: tuple[str, ...]) -> t.Atom:
         if scope and self.rng.random() < 0.7:
-            return Var(self.rng.choice(scope[-4:]))
-        return Num(self.rng.randrange(1, 10))
+            return t.Var(self.rng.choice(scope[-4:]))
+        return t.Num(self.rng.randrange(1, 10))
 
     def effect(self) -> int:
         """An effect, more often than not that of the nearest handler."""
         if self.handled and self.rng.random() < 0.5:
             return self.handled[-1]
-        return self.rng.randrange(EFFECTS)
+        return self.rng.randrange(t.EFFECTS)
 
-    def term(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Term:
+    def term(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> t.Term:
         """A term with some numbers and some continuations in scope."""
         rng = self.rng
         if size <= 1:
@@ -61,17 +39,17 @@ class Generator:
         kind = rng.choices(("let", "handle", "try", "mask", "move"), (10, 5, 1, 1, 0 if self.multi else 0.5))[0]
         if kind == "let":
             name, first = self.name("x"), rng.randrange(1, size)
-            return Let(name, self.term(first, scope, ks), self.term(size - first, (*scope, name), ks))
+            return t.Let(name, self.term(first, scope, ks), self.term(size - first, (*scope, name), ks))
         if kind == "handle":
             return self.handle(size, scope, ks)
         if kind == "try":
             name, first = self.name("e"), rng.randrange(1, size)
-            return Try(self.term(first, scope, ks), name, self.term(size - first, (*scope, name), ks))
+            return t.Try(self.term(first, scope, ks), name, self.term(size - first, (*scope, name), ks))
         if kind == "mask":
-            return Mask(self.effect(), self.term(size - 1, scope, ks))
-        return Move(rng.randrange(SLOTS), self.atom(scope), self.term(size - 1, scope, ks))
+            return t.Mask(self.effect(), self.term(size - 1, scope, ks))
+        return t.Move(rng.randrange(t.SLOTS), self.atom(scope), self.term(size - 1, scope, ks))
 
-    def small(self, scope: tuple[str, ...], ks: tuple[str, ...]) -> Term:
+    def small(self, scope: tuple[str, ...], ks: tuple[str, ...]) -> t.Term:
         rng = self.rng
         kind = rng.choices(
             ("perform", "out", "plus", "raise", "resume", "throw", "keep", "move", "atom"),
@@ -81,29 +59,29 @@ class Generator:
         atom = self.atom(scope)
         match kind:
             case "perform":
-                return Perform(self.effect(), rng.choice(OPERATIONS), atom)
+                return t.Perform(self.effect(), rng.choice(t.OPERATIONS), atom)
             case "out":
-                return Out(atom)
+                return t.Out(atom)
             case "plus":
-                return Plus(atom, self.atom(scope))
+                return t.Plus(atom, self.atom(scope))
             case "raise":
-                return Raise(atom)
+                return t.Raise(atom)
             case "resume":
-                return Resume(rng.choice(ks), atom)
+                return t.Resume(rng.choice(ks), atom)
             case "throw":
-                return Throw(rng.choice(ks), atom)
+                return t.Throw(rng.choice(ks), atom)
             case "keep":
-                return Keep(rng.choice(ks), rng.randrange(SLOTS))
+                return t.Keep(rng.choice(ks), rng.randrange(t.SLOTS))
             case "move":
-                return Move(rng.randrange(SLOTS), atom, self.atom(scope))
+                return t.Move(rng.randrange(t.SLOTS), atom, self.atom(scope))
         return atom
 
-    def handle(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Handle:
+    def handle(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> t.Handle:
         rng = self.rng
         captured = "multi" if self.multi and rng.random() < 0.7 else "control"
         kinds = [captured if kind == "captured" else kind for kind in KINDS]
         operations = rng.choice((("a",), ("b",), ("a", "b"), ("a", "b"), ("a", "b")))
-        effect = self.effect() if rng.random() < 0.3 else rng.randrange(EFFECTS)
+        effect = self.effect() if rng.random() < 0.3 else rng.randrange(t.EFFECTS)
         self.handled.append(effect)
         share = max(1, size // (2 + len(operations)))
         clauses = tuple(self.clause(operation, rng.choice(kinds), share, scope, ks) for operation in operations)
@@ -112,18 +90,18 @@ class Generator:
         returns = self.term(max(1, share // 2), (*scope, value), ks) if rng.random() < 0.4 else None
         simple = returns is None and used <= {"tail", "around"}
         shallow = not self.multi and "multi" not in used and rng.random() < 0.2
-        block = simple and not shallow and effect < EFFECTS - 1 and rng.random() < 0.5
+        block = simple and not shallow and effect < t.EFFECTS - 1 and rng.random() < 0.5
         body = self.term(max(4, size - share * len(clauses)), scope, ks)
         self.handled.pop()
-        return Handle(effect, clauses, body, value, returns, shallow, block)
+        return t.Handle(effect, clauses, body, value, returns, shallow, block)
 
-    def clause(self, operation: str, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> Clause:
+    def clause(self, operation: str, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> t.Clause:
         name, k = self.name("p"), self.name("k")
         inside = (*scope, name)
         if kind in ("tail", "final"):
-            return Clause(operation, kind, name, self.term(size, inside, ks))
+            return t.Clause(operation, kind, name, self.term(size, inside, ks))
         if kind in ("control", "multi"):
-            return Clause(operation, kind, name, self.capturing(kind, size + 1, inside, ks, k), k)
+            return t.Clause(operation, kind, name, self.capturing(kind, size + 1, inside, ks, k), k)
         half = max(1, size // 2)
         result = self.name("r") if kind == "once" else ""
         after = self.term(half, (*inside, result) if result else inside, ks)
@@ -133,53 +111,53 @@ class Generator:
         kinds = ("tail",) if rescues and kind == "around" else ("tail", "tail", "around")
         around = self.block(half, inside, ks, self.rng.choice(kinds)) if self.rng.random() < 0.3 else None
         if not rescues:
-            return Clause(operation, kind, name, body, "", result, after, around=around)
+            return t.Clause(operation, kind, name, body, "", result, after, around=around)
         error = self.name("e")
         rescue = self.term(half, (*inside, error), ks)
-        return Clause(operation, kind, name, body, "", result, after, error, rescue, around)
+        return t.Clause(operation, kind, name, body, "", result, after, error, rescue, around)
 
-    def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...], kind: str) -> Handle:
+    def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...], kind: str) -> t.Handle:
         """A handler for a `with` block, with a clause of a kind."""
-        operation = self.rng.choice(OPERATIONS)
+        operation = self.rng.choice(t.OPERATIONS)
         clause = self.clause(operation, kind, size, scope, ks)
-        return Handle(self.rng.randrange(EFFECTS - 1), (clause,), Num(1), self.name("v"), block=True)
+        return t.Handle(self.rng.randrange(t.EFFECTS - 1), (clause,), t.Num(1), self.name("v"), block=True)
 
-    def capturing(self, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...], k: str) -> Term:
+    def capturing(self, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...], k: str) -> t.Term:
         """The body of a control or multi clause; some of the common forms are more frequent than chance has them."""
         draw = self.rng.random()
         if draw < 0.2:
-            return Resume(k, self.atom(scope))
+            return t.Resume(k, self.atom(scope))
         if draw < 0.35:  # a handler around the rest
             around = self.handle(size, scope, ks)
-            return replace(around, body=Resume(k, self.atom(scope)))
+            return replace(around, body=t.Resume(k, self.atom(scope)))
         if draw < 0.7 and kind == "multi":  # several calls
             first, second = self.name("x"), self.name("x")
-            again = Let(second, Resume(k, self.atom(scope)), Plus(Var(first), Var(second)))
-            return Let(first, Resume(k, self.atom(scope)), again)
+            again = t.Let(second, t.Resume(k, self.atom(scope)), t.Plus(t.Var(first), t.Var(second)))
+            return t.Let(first, t.Resume(k, self.atom(scope)), again)
         return self.term(size, scope, (*ks, k, k, k))
 
 
-def program(seed: str, size: int) -> Term:
+def program(seed: str, size: int) -> t.Term:
     """A program; most are under tail clauses for all operations, so that few end at one that is not handled."""
     rng = random.Random(seed)
     generator = Generator(rng, multi=rng.random() < 0.5)
     term = generator.term(rng.randrange(size // 2, size + 1), (), ())
-    for effect in range(EFFECTS):
+    for effect in range(t.EFFECTS):
         for _ in range(rng.choices((0, 1, 2), (1, 12, 2))[0]):  # two for a mask around the program
-            names = {operation: generator.name("p") for operation in OPERATIONS}
-            clauses = [Clause(o, "tail", name, Plus(Var(name), Num(1))) for o, name in names.items()]
-            term = Handle(effect, tuple(clauses), term)
+            names = {operation: generator.name("p") for operation in t.OPERATIONS}
+            clauses = [t.Clause(o, "tail", name, t.Plus(t.Var(name), t.Num(1))) for o, name in names.items()]
+            term = t.Handle(effect, tuple(clauses), term)
     return term
 
 
-def smaller(term: Term) -> Iterator[Term]:
+def smaller(term: t.Term) -> Iterator[t.Term]:
     """The terms that are made of a term by putting a part of it, or a number, in the place of one of its parts."""
-    if not isinstance(term, Num | Clause):
-        yield from (part for part in parts(term) if part is not term and not isinstance(part, Clause))
-        yield Num(1)
+    if not isinstance(term, t.Num | t.Clause):
+        yield from (part for part in t.parts(term) if part is not term and not isinstance(part, t.Clause))
+        yield t.Num(1)
     for field in fields(term):
         part = getattr(term, field.name)
-        if isinstance(part, Term):
+        if isinstance(part, t.Term):
             for instead in _instead_of(part, field.name):
                 yield replace(term, **{field.name: instead})
         elif isinstance(part, tuple):
@@ -190,25 +168,25 @@ def smaller(term: Term) -> Iterator[Term]:
                     yield replace(term, **{field.name: (*part[:place], instead, *part[place + 1 :])})
 
 
-def _instead_of(part: Term, place: str) -> Iterator[Term | None]:
+def _instead_of(part: t.Term, place: str) -> Iterator[t.Term | None]:
     """Replacements for a part; a block around a `yield` stays a block, or goes."""
     around = place == "around"
     if around:
         yield None
     for instead in smaller(part):
-        if around and not (isinstance(instead, Handle) and instead.block):
+        if around and not (isinstance(instead, t.Handle) and instead.block):
             continue
-        if not isinstance(part, Num | Var) or isinstance(instead, Num):
+        if not isinstance(part, t.Num | t.Var) or isinstance(instead, t.Num):
             yield instead
 
 
-def closed(term: Term) -> bool:
+def closed(term: t.Term) -> bool:
     """Whether a term binds all that it speaks of; names are bound once."""
     bound, used = set(), set()
-    for part in parts(term):
+    for part in t.parts(term):
         for field in fields(part):
             value = getattr(part, field.name)
-            if isinstance(part, Var) or (field.name == "k" and isinstance(part, Resume | Throw | Keep)):
+            if isinstance(part, t.Var) or (field.name == "k" and isinstance(part, t.Resume | t.Throw | t.Keep)):
                 used.add(value)
             elif field.name in ("name", "k", "result", "error", "value") and isinstance(value, str):
                 bound.add(value)

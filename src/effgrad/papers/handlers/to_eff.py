@@ -10,46 +10,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from effgrad.papers.eff import terms as eff
 from effgrad.papers.eff.semantics import evaluate
-from effgrad.papers.eff.terms import (
-    App,
-    Branch,
-    Call,
-    Case,
-    Clause,
-    Constant,
-    Force,
-    Handle,
-    Handler,
-    Inj,
-    Pair,
-    Program,
-    Return,
-    Split,
-    Term,
-    To,
-    Unit,
-    Var,
-)
 from effgrad.papers.eff.type_terms import Variant, Z
 from effgrad.papers.handlers import terms as t
 from effgrad.papers.syntax import Stuck, TooManySteps
 
 ANSWER = Variant((("ok", Z), ("err", Z)))
-ZERO = Constant(Z, 0)
+ZERO = eff.Constant(Z, 0)
 MASKS = 4
 
 
-def ok(value: Term) -> Term:
-    return Inj(ANSWER, "ok", value)
+def ok(value: eff.Term) -> eff.Term:
+    return eff.Inj(ANSWER, "ok", value)
 
 
-def resumed(k: str, answer: Term) -> Term:
-    return App(Force(Var(k)), answer)
+def resumed(k: str, answer: eff.Term) -> eff.Term:
+    return eff.App(eff.Force(eff.Var(k)), answer)
 
 
-def either(answer: Term, value: str, then: Term, error: str, otherwise: Term) -> Term:
-    return To("a_", answer, Case(Var("a_"), (Branch("ok", value, then), Branch("err", error, otherwise))))
+def either(answer: eff.Term, value: str, then: eff.Term, error: str, otherwise: eff.Term) -> eff.Term:
+    return eff.To(
+        "a_", answer, eff.Case(eff.Var("a_"), (eff.Branch("ok", value, then), eff.Branch("err", error, otherwise)))
+    )
 
 
 class _Translation:
@@ -63,52 +46,54 @@ class _Translation:
         self.names += ["exc", "out"]
         self.operations = {name: (Z, Z if name in ("exc", "out") else ANSWER) for name in self.names}
 
-    def handler(self, value: str, returns: Term, meanings: dict[str, Callable[[], Term]]) -> Handler:
+    def handler(self, value: str, returns: eff.Term, meanings: dict[str, Callable[[], eff.Term]]) -> eff.Handler:
         """A handler with meanings for some operations, of the parameter `p_` and the continuation `k_`."""
         clauses = [
-            Clause(name, "p_", "k_", meanings[name]() if name in meanings else self.forward(name))
+            eff.Clause(name, "p_", "k_", meanings[name]() if name in meanings else self.forward(name))
             for name in self.names
         ]
-        return Handler(value, Z, returns, tuple(clauses))
+        return eff.Handler(value, Z, returns, tuple(clauses))
 
-    def forward(self, name: str) -> Term:
-        return To("x_", Call(name, Var("p_")), resumed("k_", Var("x_")))
+    def forward(self, name: str) -> eff.Term:
+        return eff.To("x_", eff.Call(name, eff.Var("p_")), resumed("k_", eff.Var("x_")))
 
-    def caught(self, body: Term) -> Term:
+    def caught(self, body: eff.Term) -> eff.Term:
         """`ok` of the value of a computation, or `err` of what it raises."""
-        error = Return(Inj(ANSWER, "err", Var("p_")))
-        return Handle(body, self.handler("v_", Return(ok(Var("v_"))), {"exc": lambda: error}))
+        error = eff.Return(eff.Inj(ANSWER, "err", eff.Var("p_")))
+        return eff.Handle(body, self.handler("v_", eff.Return(ok(eff.Var("v_"))), {"exc": lambda: error}))
 
-    def term(self, term: t.Term) -> Term:
+    def term(self, term: t.Term) -> eff.Term:
         match term:
             case t.Num() | t.Var():
-                return Return(atom(term))
+                return eff.Return(atom(term))
             case t.Plus(left, right):
-                return Call("plusZ", Pair(atom(left), atom(right)))
+                return eff.Call("plusZ", eff.Pair(atom(left), atom(right)))
             case t.Let(name, bound, body):
-                return To(name, self.term(bound), self.term(body))
+                return eff.To(name, self.term(bound), self.term(body))
             case t.Out(argument):
-                return Call("out", atom(argument))
+                return eff.Call("out", atom(argument))
             case t.Perform(effect, operation, argument):
-                answer = Call(f"e{effect}{operation}_0", atom(argument))
-                return either(answer, "v_", Return(Var("v_")), "e_", Call("exc", Var("e_")))
+                answer = eff.Call(f"e{effect}{operation}_0", atom(argument))
+                return either(answer, "v_", eff.Return(eff.Var("v_")), "e_", eff.Call("exc", eff.Var("e_")))
             case t.Raise(argument):
-                return Call("exc", atom(argument))
+                return eff.Call("exc", atom(argument))
             case t.Try(body, name, rescue):
-                return either(self.caught(self.term(body)), "v_", Return(Var("v_")), name, self.term(rescue))
+                return either(self.caught(self.term(body)), "v_", eff.Return(eff.Var("v_")), name, self.term(rescue))
             case t.Mask(effect, body):
-                return Handle(self.term(body), self.handler("v_", Return(Var("v_")), self.shifted(effect, 1)))
+                return eff.Handle(
+                    self.term(body), self.handler("v_", eff.Return(eff.Var("v_")), self.shifted(effect, 1))
+                )
             case t.Resume(k, argument):
                 return resumed(k, ok(atom(argument)))
             case t.Throw(k, argument):
-                return resumed(k, Inj(ANSWER, "err", atom(argument)))
+                return resumed(k, eff.Inj(ANSWER, "err", atom(argument)))
             case t.Handle():
                 return self.handled(term)
         raise AssertionError(term)
 
-    def shifted(self, effect: int, by: int) -> dict[str, Callable[[], Term]]:
+    def shifted(self, effect: int, by: int) -> dict[str, Callable[[], eff.Term]]:
         """Meanings of the operations of an effect: to perform them under one mask more, or less."""
-        meanings: dict[str, Callable[[], Term]] = {}
+        meanings: dict[str, Callable[[], eff.Term]] = {}
         for name in self.names:
             base, _, masks = name.rpartition("_")
             if base.startswith(f"e{effect}") and int(masks) + by >= 0:
@@ -116,51 +101,57 @@ class _Translation:
                 meanings[name] = partial(self.forward, to)
         return meanings
 
-    def handled(self, term: t.Handle) -> Term:
+    def handled(self, term: t.Handle) -> eff.Term:
         meanings = self.shifted(term.effect, -1)
         for clause in term.clauses:
             meanings[f"e{term.effect}{clause.operation}_0"] = partial(self.clause, clause)
-        returns = Return(Var(term.value)) if term.returns is None else self.term(term.returns)
-        return Handle(self.term(term.body), self.handler(term.value, returns, meanings))
+        returns = eff.Return(eff.Var(term.value)) if term.returns is None else self.term(term.returns)
+        return eff.Handle(self.term(term.body), self.handler(term.value, returns, meanings))
 
-    def clause(self, clause: t.Clause) -> Term:
+    def clause(self, clause: t.Clause) -> eff.Term:
         """The meaning of a clause, with its own names for the parameter and the continuation."""
         k = clause.k or f"c{clause.name}"
         body = self.term(clause.body)
         match clause.kind:
             case "tail":
-                body = To("a_", self.caught(body), resumed(k, Var("a_")))
+                body = eff.To("a_", self.caught(body), resumed(k, eff.Var("a_")))
             case "around" | "once":
                 body = self.deferring(clause, k, body)
-        return To(clause.name, Return(Var("p_")), To(k, Return(Var("k_")), body))
+        return eff.To(clause.name, eff.Return(eff.Var("p_")), eff.To(k, eff.Return(eff.Var("k_")), body))
 
-    def deferring(self, clause: t.Clause, k: str, body: Term) -> Term:
+    def deferring(self, clause: t.Clause, k: str, body: eff.Term) -> eff.Term:
         assert clause.after is not None
         resuming: t.Term = t.Resume(k, t.Var("y1_"))
         if clause.around is not None:
             resuming = replace(clause.around, body=resuming)
         rest, after, result = self.term(resuming), self.term(clause.after), clause.result or f"r{clause.name}"
         if clause.kind == "around":
-            after = To("_", after, Return(Var(result)))
+            after = eff.To("_", after, eff.Return(eff.Var(result)))
         if clause.rescue is None:
-            meaning: Term = To(result, rest, after)
+            meaning: eff.Term = eff.To(result, rest, after)
         else:
             rescue = self.term(clause.rescue)
             if clause.kind == "around":
-                rescue = To("_", rescue, Call("exc", Var(clause.error)))
+                rescue = eff.To("_", rescue, eff.Call("exc", eff.Var(clause.error)))
             meaning = either(self.caught(rest), result, after, clause.error, rescue)
-        return either(self.caught(body), "y1_", meaning, "e1_", resumed(k, Inj(ANSWER, "err", Var("e1_"))))
+        return either(self.caught(body), "y1_", meaning, "e1_", resumed(k, eff.Inj(ANSWER, "err", eff.Var("e1_"))))
 
-    def program(self, term: t.Term) -> Program:
-        collect = To(
-            "z_", resumed("k_", ZERO), Split(Var("z_"), "v_", "l_", Return(Pair(Var("v_"), Pair(Var("p_"), Var("l_")))))
+    def program(self, term: t.Term) -> eff.Program:
+        collect = eff.To(
+            "z_",
+            resumed("k_", ZERO),
+            eff.Split(
+                eff.Var("z_"), "v_", "l_", eff.Return(eff.Pair(eff.Var("v_"), eff.Pair(eff.Var("p_"), eff.Var("l_"))))
+            ),
         )
-        written = Handler("x_", Z, Return(Pair(Var("x_"), Unit())), (Clause("out", "p_", "k_", collect),))
-        return Program(self.operations, Handle(self.caught(self.term(term)), written))
+        written = eff.Handler(
+            "x_", Z, eff.Return(eff.Pair(eff.Var("x_"), eff.Unit())), (eff.Clause("out", "p_", "k_", collect),)
+        )
+        return eff.Program(self.operations, eff.Handle(self.caught(self.term(term)), written))
 
 
-def atom(term: t.Term) -> Term:
-    return Constant(Z, term.value) if isinstance(term, t.Num) else Var(term.name)  # type: ignore[attr-defined]
+def atom(term: t.Term) -> eff.Term:
+    return eff.Constant(Z, term.value) if isinstance(term, t.Num) else eff.Var(term.name)  # type: ignore[attr-defined]
 
 
 def run(term: t.Term, steps: int) -> tuple[str, int | None, list[int] | None]:

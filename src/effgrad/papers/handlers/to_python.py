@@ -4,26 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from effgrad import effects
-from effgrad.papers.handlers.terms import (
-    EFFECTS,
-    SLOTS,
-    Clause,
-    Handle,
-    Keep,
-    Let,
-    Mask,
-    Move,
-    Num,
-    Out,
-    Perform,
-    Plus,
-    Raise,
-    Resume,
-    Term,
-    Throw,
-    Try,
-    Var,
-)
+from effgrad.papers.handlers import terms as t
 
 PRELUDE = f"""\
 from {{library}} import *
@@ -47,7 +28,7 @@ class Written(Handler[Output]):
     def out(self, n):
         written.append(n)
         return 0
-written, slots = [], [None] * {SLOTS}
+written, slots = [], [None] * {t.SLOTS}
 """
 
 
@@ -62,7 +43,7 @@ class _Writer:
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
 
-    def block(self, head: str, term: Term) -> None:
+    def block(self, head: str, term: t.Term) -> None:
         """A statement with a body that returns the value of a term."""
         self.line(head)
         self.indent += 1
@@ -73,86 +54,86 @@ class _Writer:
         self.made += 1
         return f"{letter}_{self.made}"
 
-    def returned(self, term: Term) -> None:
+    def returned(self, term: t.Term) -> None:
         match term:
-            case Let(name, bound, body):
+            case t.Let(name, bound, body):
                 self.assigned(name, bound)
                 self.returned(body)
-            case Try(body, name, rescue):
+            case t.Try(body, name, rescue):
                 self.block("try:", body)
                 self.line("except Error as error:")
                 self.indent += 1
                 self.line(f"{name} = error.args[0]")
                 self.indent -= 1
                 self.returned(rescue)
-            case Move(slot, argument, otherwise):
+            case t.Move(slot, argument, otherwise):
                 self.line(f"k_, slots[{slot}] = slots[{slot}], None")
                 self.line(f"if k_ is not None: return k_({atom(argument)})")
                 self.returned(otherwise)
-            case Handle(block=True):
+            case t.Handle(block=True):
                 self.handler(term)
                 self.block(f"with {self.last}():", term.body)
             case _:
                 self.line(f"return {self.expression(term)}")
 
-    def assigned(self, name: str, term: Term) -> None:
+    def assigned(self, name: str, term: t.Term) -> None:
         match term:
-            case Let(inner, bound, body):
+            case t.Let(inner, bound, body):
                 self.assigned(inner, bound)
                 self.assigned(name, body)
-            case Try() | Move() | Handle(block=True):
+            case t.Try() | t.Move() | t.Handle(block=True):
                 function = self.name("f")
                 self.block(f"def {function}():", term)
                 self.line(f"{name} = {function}()")
             case _:
                 self.line(f"{name} = {self.expression(term)}")
 
-    def expression(self, term: Term) -> str:
+    def expression(self, term: t.Term) -> str:
         """An expression for a term, after the statements that it needs."""
         match term:
-            case Num() | Var():
+            case t.Num() | t.Var():
                 return atom(term)
-            case Plus(left, right):
+            case t.Plus(left, right):
                 return f"{atom(left)} + {atom(right)}"
-            case Out(argument):
+            case t.Out(argument):
                 return f"Output.out({atom(argument)})"
-            case Perform(effect, operation, argument):
+            case t.Perform(effect, operation, argument):
                 return f"E{effect}.{operation}({atom(argument)})"
-            case Raise(argument):
+            case t.Raise(argument):
                 function = self.name("f")
                 self.line(f"def {function}(): raise Error({atom(argument)})")
                 return f"{function}()"
-            case Mask(effect, body):
+            case t.Mask(effect, body):
                 function = self.name("f")
                 self.block(f"def {function}():", body)
                 return f"mask(E{effect}, {function})"
-            case Resume(k, argument):
+            case t.Resume(k, argument):
                 return f"{k}({atom(argument)})"
-            case Throw(k, argument):
+            case t.Throw(k, argument):
                 return f"{k}.throw(Error({atom(argument)}))"
-            case Keep(k, slot):
+            case t.Keep(k, slot):
                 return f"slots.__setitem__({slot}, {k}) or 0"
-            case Handle():
+            case t.Handle():
                 return self.handled(term)
         name = self.name("x")
         self.assigned(name, term)
         return name
 
-    def handled(self, term: Handle) -> str:
+    def handled(self, term: t.Handle) -> str:
         self.handler(term)
         handler = self.last
-        options = ", instance=E2" if term.effect == EFFECTS - 1 else ""
+        options = ", instance=E2" if term.effect == t.EFFECTS - 1 else ""
         options += ", shallow=True" if term.shallow else ""
-        if isinstance(term.body, Resume):
+        if isinstance(term.body, t.Resume):
             return f"handle({handler}(), {term.body.k}, {atom(term.body.argument)}{options})"
         function = self.name("f")
         self.block(f"def {function}():", term.body)
         return f"handle({handler}(), {function}{options})"
 
-    def handler(self, term: Handle) -> None:
+    def handler(self, term: t.Handle) -> None:
         """The class of a handler; its name is `last`."""
         name = self.name("H")
-        effect = "E0" if term.effect == EFFECTS - 1 else f"E{term.effect}"
+        effect = "E0" if term.effect == t.EFFECTS - 1 else f"E{term.effect}"
         self.line(f"class {name}(Handler[{effect}]):")
         self.indent += 1
         for clause in term.clauses:
@@ -162,7 +143,7 @@ class _Writer:
         self.indent -= 1
         self.last = name
 
-    def clause(self, clause: Clause) -> None:
+    def clause(self, clause: t.Clause) -> None:
         if clause.kind != "tail":
             self.line(f"@{clause.kind}")
         if clause.kind in ("around", "once"):
@@ -171,7 +152,7 @@ class _Writer:
             k = f"{clause.k}, " if clause.k else ""
             self.block(f"def {clause.operation}(self, {k}{clause.name}):", clause.body)
 
-    def deferring(self, clause: Clause) -> None:
+    def deferring(self, clause: t.Clause) -> None:
         assert clause.after is not None
         self.line(f"def {clause.operation}(self, {clause.name}):")
         self.indent += 1
@@ -195,18 +176,18 @@ class _Writer:
         self.indent -= 1
 
 
-def atom(term: Term) -> str:
-    return str(term.value) if isinstance(term, Num) else term.name  # type: ignore[attr-defined]
+def atom(term: t.Term) -> str:
+    return str(term.value) if isinstance(term, t.Num) else term.name  # type: ignore[attr-defined]
 
 
-def source(term: Term, library: str = "effgrad.effects") -> str:
+def source(term: t.Term, library: str = "effgrad.effects") -> str:
     """A program as a module that defines `main`, `written` and `Written`."""
     writer = _Writer()
     writer.block("def main():", term)
     return PRELUDE.format(library=library) + "\n".join(writer.lines) + "\n"
 
 
-def run(term: Term, library: ModuleType = effects) -> tuple[str, int | None, list[int] | None]:
+def run(term: t.Term, library: ModuleType = effects) -> tuple[str, int | None, list[int] | None]:
     """How a program ends, its value, and the numbers that it has written."""
     names: dict[str, Any] = {}
     exec(compile(source(term, library.__name__), "<program>", "exec"), names)

@@ -18,22 +18,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from effgrad.papers.hh.terms import (
-    UNIT,
-    Branch,
-    Fun,
-    Handle,
-    Let,
-    Literal,
-    Made,
-    Match,
-    Name,
-    Pattern,
-    Row,
-    Strict,
-    Term,
-    Var,
-)
+from effgrad.papers.hh import terms as t
 from effgrad.papers.syntax import IllFormed, Place, Reader, deep
 
 GRAMMAR = r"""
@@ -87,105 +72,105 @@ class _Reader(Reader):
     grammar = GRAMMAR
     starts = ("term",)
 
-    def let(self, at: Place, pattern: Pattern, bound: Term, body: Term) -> Term:
-        return Let(pattern, bound, body, place=at)
+    def let(self, at: Place, pattern: t.Pattern, bound: t.Term, body: t.Term) -> t.Term:
+        return t.Let(pattern, bound, body, place=at)
 
-    def fun(self, at: Place, pattern: Pattern, body: Term) -> Term:
-        return Fun(pattern, body, place=at)
+    def fun(self, at: Place, pattern: t.Pattern, body: t.Term) -> t.Term:
+        return t.Fun(pattern, body, place=at)
 
-    def rec(self, at: Place, name: str, pattern: Pattern, body: Term) -> Term:
-        return Fun(pattern, body, str(name), place=at)
+    def rec(self, at: Place, name: str, pattern: t.Pattern, body: t.Term) -> t.Term:
+        return t.Fun(pattern, body, str(name), place=at)
 
-    def if_(self, at: Place, condition: Term, then: Term, otherwise: Term) -> Term:
-        branches = Branch(Made("True", UNIT), then), Branch(Made("False", UNIT), otherwise)
-        return Match(condition, branches, place=at)
+    def if_(self, at: Place, condition: t.Term, then: t.Term, otherwise: t.Term) -> t.Term:
+        branches = t.Branch(t.Made("True", t.UNIT), then), t.Branch(t.Made("False", t.UNIT), otherwise)
+        return t.Match(condition, branches, place=at)
 
-    def then(self, at: Place, first: Term, rest: Term) -> Term:
-        return Let(Name("_"), first, rest, place=at)
+    def then(self, at: Place, first: t.Term, rest: t.Term) -> t.Term:
+        return t.Let(t.Name("_"), first, rest, place=at)
 
-    def less(self, at: Place, left: Term, right: Term) -> Term:
-        return Strict("<", (left, right), place=at)
+    def less(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
+        return t.Strict("<", (left, right), place=at)
 
-    def assign(self, at: Place, reference: Term, value: Term) -> Term:
-        return Strict(":=", (reference, value), place=at)
+    def assign(self, at: Place, reference: t.Term, value: t.Term) -> t.Term:
+        return t.Strict(":=", (reference, value), place=at)
 
-    def binary(self, at: Place, left: Term, operator: str, right: Term) -> Term:
-        return Strict(str(operator), (left, right), place=at)
+    def binary(self, at: Place, left: t.Term, operator: str, right: t.Term) -> t.Term:
+        return t.Strict(str(operator), (left, right), place=at)
 
-    def times(self, at: Place, left: Term, right: Term) -> Term:
-        return Strict("*", (left, right), place=at)
+    def times(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
+        return t.Strict("*", (left, right), place=at)
 
-    def apply(self, at: Place, function: Term, argument: Term) -> Term:
-        return Strict("apply", (function, argument), place=at)
+    def apply(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
+        return t.Strict("apply", (function, argument), place=at)
 
-    def made(self, at: Place, constructor: str, argument: Term) -> Term:
-        return Strict(str(constructor), (argument,), place=at)
+    def made(self, at: Place, constructor: str, argument: t.Term) -> t.Term:
+        return t.Strict(str(constructor), (argument,), place=at)
 
-    def word(self, at: Place, word: str, argument: Term) -> Term:
-        return Strict(str(word), (argument,), place=at)
+    def word(self, at: Place, word: str, argument: t.Term) -> t.Term:
+        return t.Strict(str(word), (argument,), place=at)
 
-    def continue_(self, at: Place, continuation: Term, value: Term) -> Term:
-        return Strict("continue", (continuation, value), place=at)
+    def continue_(self, at: Place, continuation: t.Term, value: t.Term) -> t.Term:
+        return t.Strict("continue", (continuation, value), place=at)
 
-    def var(self, at: Place, name: str) -> Term:
-        return Var(str(name), place=at)
+    def var(self, at: Place, name: str) -> t.Term:
+        return t.Var(str(name), place=at)
 
-    def constructor(self, at: Place, name: str) -> Term:
-        return Strict(str(name), (Strict("row", ()),), place=at)
+    def constructor(self, at: Place, name: str) -> t.Term:
+        return t.Strict(str(name), (t.Strict("row", ()),), place=at)
 
-    def integer(self, at: Place, text: str) -> Term:
-        return Literal(int(text), place=at)
+    def integer(self, at: Place, text: str) -> t.Term:
+        return t.Literal(int(text), place=at)
 
-    def real(self, at: Place, text: str) -> Term:
-        return Literal(Fraction(text), place=at)
+    def real(self, at: Place, text: str) -> t.Term:
+        return t.Literal(Fraction(text), place=at)
 
-    def text(self, at: Place, text: str) -> Term:
-        return Literal(str(text[1:-1]), place=at)
+    def text(self, at: Place, text: str) -> t.Term:
+        return t.Literal(str(text[1:-1]), place=at)
 
-    def read_(self, at: Place, reference: Term) -> Term:
-        return Strict("!", (reference,), place=at)
+    def read_(self, at: Place, reference: t.Term) -> t.Term:
+        return t.Strict("!", (reference,), place=at)
 
-    def unit(self, at: Place) -> Term:
-        return Strict("row", (), place=at)
+    def unit(self, at: Place) -> t.Term:
+        return t.Strict("row", (), place=at)
 
-    def row(self, at: Place, *items: Term) -> Term:
-        return items[0] if len(items) == 1 else Strict("row", items, place=at)
+    def row(self, at: Place, *items: t.Term) -> t.Term:
+        return items[0] if len(items) == 1 else t.Strict("row", items, place=at)
 
-    def match(self, at: Place, scrutinee: Term, *branches: Branch) -> Term:
-        return Match(scrutinee, branches, place=at)
+    def match(self, at: Place, scrutinee: t.Term, *branches: t.Branch) -> t.Term:
+        return t.Match(scrutinee, branches, place=at)
 
-    def handle(self, at: Place, body: Term, *branches: Branch) -> Term:
+    def handle(self, at: Place, body: t.Term, *branches: t.Branch) -> t.Term:
         if sum(branch.continuation is None for branch in branches) != 1:
             raise IllFormed("a handler has one branch for the value, and one for each effect", at)
-        return Handle(body, branches, place=at)
+        return t.Handle(body, branches, place=at)
 
-    def branch(self, at: Place, pattern: Pattern, body: Term) -> Term:
-        return Branch(pattern, body, place=at)
+    def branch(self, at: Place, pattern: t.Pattern, body: t.Term) -> t.Term:
+        return t.Branch(pattern, body, place=at)
 
-    def effect(self, at: Place, pattern: Pattern, continuation: str, body: Term) -> Term:
-        return Branch(pattern, body, str(continuation), place=at)
+    def effect(self, at: Place, pattern: t.Pattern, continuation: str, body: t.Term) -> t.Term:
+        return t.Branch(pattern, body, str(continuation), place=at)
 
-    def named(self, at: Place, name: str) -> Pattern:
-        return Name(str(name), place=at)
+    def named(self, at: Place, name: str) -> t.Pattern:
+        return t.Name(str(name), place=at)
 
-    def constructor_pattern(self, at: Place, constructor: str) -> Pattern:
-        return Made(str(constructor), UNIT, place=at)
+    def constructor_pattern(self, at: Place, constructor: str) -> t.Pattern:
+        return t.Made(str(constructor), t.UNIT, place=at)
 
-    def made_pattern(self, at: Place, constructor: str, argument: Pattern) -> Pattern:
-        return Made(str(constructor), argument, place=at)
+    def made_pattern(self, at: Place, constructor: str, argument: t.Pattern) -> t.Pattern:
+        return t.Made(str(constructor), argument, place=at)
 
-    def nothing(self, at: Place) -> Pattern:
-        return UNIT
+    def nothing(self, at: Place) -> t.Pattern:
+        return t.UNIT
 
-    def rows(self, at: Place, *items: Pattern) -> Pattern:
-        return items[0] if len(items) == 1 else Row(items, place=at)
+    def rows(self, at: Place, *items: t.Pattern) -> t.Pattern:
+        return items[0] if len(items) == 1 else t.Row(items, place=at)
 
 
 _READER = _Reader()
 
 
 @deep()
-def parse(text: str) -> Term:
+def parse(text: str) -> t.Term:
     """Read a term; raises `IllFormed` with the line and the column."""
-    term: Term = _READER.read(text, "term")
+    term: t.Term = _READER.read(text, "term")
     return term

@@ -11,21 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from effgrad.papers.hh.terms import (
-    Fun,
-    Handle,
-    Let,
-    Literal,
-    Made,
-    Match,
-    Name,
-    Pattern,
-    Quoted,
-    Row,
-    Strict,
-    Term,
-    Var,
-)
+from effgrad.papers.hh import terms as t
 from effgrad.papers.syntax import Place, Stuck, TooManySteps
 
 Environment = dict[str, Any]
@@ -44,7 +30,7 @@ class Constructed:
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    function: Fun
+    function: t.Fun
     scope: Environment
 
     def __str__(self) -> str:
@@ -83,7 +69,7 @@ class Waiting:
     values: tuple[Any, ...] = ()
 
 
-def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
+def evaluate(term: t.Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
              tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Any:  # fmt: skip
     """The value of a term, applied to arguments if there are any.
 
@@ -99,7 +85,7 @@ def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = flo
     42
     """
     for argument in arguments:
-        term = Strict("apply", (term, Quoted(argument)))
+        term = t.Strict("apply", (term, t.Quoted(argument)))
     machine = Machine(term, reals)
     while machine.frames or machine.term is not None:
         rule = machine.step()
@@ -113,9 +99,9 @@ def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = flo
 class Machine:
     """A program that is being run: a term with its scope, or a value, the frames around it, and the heap."""
 
-    def __init__(self, term: Term, reals: Callable[[Fraction], Any] = float) -> None:
+    def __init__(self, term: t.Term, reals: Callable[[Fraction], Any] = float) -> None:
         self.reals = reals
-        self.term: Term | None = term
+        self.term: t.Term | None = term
         self.scope: Environment = {}
         self.value: Any = None
         self.frames: list[Waiting] = []
@@ -133,34 +119,34 @@ class Machine:
         self._enter(self.term, self.scope)
         return None
 
-    def _enter(self, term: Term, scope: Environment) -> None:
+    def _enter(self, term: t.Term, scope: Environment) -> None:
         self.place = term.place or self.place
         match term:
-            case Var(name):
+            case t.Var(name):
                 if name not in scope:
                     raise Stuck(f"{name} is not bound", term.place)
                 self._give(scope[name])
-            case Literal(value):
+            case t.Literal(value):
                 self._give(self.reals(value) if isinstance(value, Fraction) else value)
-            case Quoted(value):
+            case t.Quoted(value):
                 self._give(value)
-            case Fun():
+            case t.Fun():
                 self._give(Closure(term, scope))
-            case Strict("row", ()):
+            case t.Strict("row", ()):
                 self._give(())
-            case Strict(_, (*_, last)):
+            case t.Strict(_, (*_, last)):
                 self._wait(term, scope, last)
-            case Let(_, inner, _) | Match(inner, _) | Handle(inner, _):
+            case t.Let(_, inner, _) | t.Match(inner, _) | t.Handle(inner, _):
                 self._wait(term, scope, inner)
 
-    def _wait(self, term: Term, scope: Environment, part: Term) -> None:
+    def _wait(self, term: t.Term, scope: Environment, part: t.Term) -> None:
         self.frames.append(Waiting(term, scope))
         self.term, self.scope = part, scope
 
     def _give(self, value: Any) -> None:
         self.term, self.value = None, value
 
-    def _go(self, term: Term, scope: Environment) -> None:
+    def _go(self, term: t.Term, scope: Environment) -> None:
         self.term, self.scope = term, scope
 
     def _receive(self, frame: Waiting) -> str | None:
@@ -168,19 +154,19 @@ class Machine:
         term, scope = frame.term, frame.scope
         self.place = term.place or self.place
         match term:
-            case Strict(rule, parts):
+            case t.Strict(rule, parts):
                 values = (self.value, *frame.values)
                 if len(values) == len(parts):
                     return self._apply(rule, values)
                 self.frames.append(Waiting(term, scope, values))
                 self._go(parts[-1 - len(values)], scope)
                 return None
-            case Let(pattern, _, body):
+            case t.Let(pattern, _, body):
                 self._go(body, {**scope, **self._bound(pattern, self.value)})
                 return "let"
-            case Match(_, branches):
+            case t.Match(_, branches):
                 return self._choose("match", branches, scope)
-            case Handle(_, branches):
+            case t.Handle(_, branches):
                 return self._choose("return", [b for b in branches if b.continuation is None], scope)
         raise AssertionError(term)
 
@@ -191,7 +177,7 @@ class Machine:
                 return rule
         raise Stuck(f"no pattern fits {shown(self.value)}", self.place)
 
-    def _bound(self, pattern: Pattern, value: Any) -> Environment:
+    def _bound(self, pattern: t.Pattern, value: Any) -> Environment:
         found = matched(pattern, value)
         if found is None:
             raise Stuck(f"the pattern does not fit {shown(value)}", self.place)
@@ -253,7 +239,7 @@ class Machine:
     def _perform(self, effect: Any) -> None:
         for height in reversed(range(len(self.frames))):
             frame = self.frames[height]
-            for branch in frame.term.branches if isinstance(frame.term, Handle) else ():
+            for branch in frame.term.branches if isinstance(frame.term, t.Handle) else ():
                 found = matched(branch.pattern, effect)
                 if branch.continuation is not None and found is not None:
                     found[branch.continuation] = self.new(Continuation(self.frames[height:]))
@@ -265,14 +251,14 @@ class Machine:
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-def matched(pattern: Pattern, value: Any) -> Environment | None:
+def matched(pattern: t.Pattern, value: Any) -> Environment | None:
     """Return the names that a pattern binds when it fits a value; None when it does not."""
     match pattern, value:
-        case Name("_"), _:
+        case t.Name("_"), _:
             return {}
-        case Name(name), _:
+        case t.Name(name), _:
             return {name: value}
-        case Row(items), tuple() if len(items) == len(value):
+        case t.Row(items), tuple() if len(items) == len(value):
             found: Environment = {}
             for item, part in zip(items, value, strict=True):
                 inner = matched(item, part)
@@ -280,7 +266,7 @@ def matched(pattern: Pattern, value: Any) -> Environment | None:
                     return None
                 found |= inner
             return found
-        case Made(constructor, argument), Constructed(made, content) if made == constructor:
+        case t.Made(constructor, argument), Constructed(made, content) if made == constructor:
             return matched(argument, content)
     return None
 

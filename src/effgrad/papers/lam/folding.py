@@ -11,32 +11,12 @@ Krawiec et al. 2022, figures 7, 8 and 11; section 8.6 leaves the derivative of a
 
 from functools import cache
 
+from effgrad.papers.lam import terms as t
 from effgrad.papers.lam.reading import parse
-from effgrad.papers.lam.terms import (
-    DELTA,
-    App,
-    Arrow,
-    Do,
-    Fst,
-    Lam,
-    Let,
-    Map,
-    Monad,
-    Op,
-    Pair,
-    Product,
-    Pure,
-    R,
-    Snd,
-    Term,
-    Type,
-    Var,
-    Z,
-)
 from effgrad.papers.lam.types import rebuilt
 
-FOLDED_DELTA = Product(Z, Arrow(Product(R, Map(R)), Map(R)))
-STATE = Product(Z, Arrow(FOLDED_DELTA, FOLDED_DELTA))
+FOLDED_DELTA = t.Product(t.Z, t.Arrow(t.Product(t.R, t.Map(t.R)), t.Map(t.R)))
+STATE = t.Product(t.Z, t.Arrow(FOLDED_DELTA, FOLDED_DELTA))
 
 _VARIABLE = r"""\i. (i, \(x, um). case find (i, um) of
     inl missing -> insert ((i, x), um), inr before -> insert ((i, before + x), um))"""
@@ -64,29 +44,29 @@ FOLDED = {
 
 
 @cache
-def _folded(name: str) -> Term:
+def _folded(name: str) -> t.Term:
     return parse(FOLDED[name])
 
 
-def folded(term: Term) -> Term:
+def folded(term: t.Term) -> t.Term:
     """A term in which delta terms are functions, and computations are functions of their state."""
     match term:
-        case Op(name) if name in FOLDED:
+        case t.Op(name) if name in FOLDED:
             return _folded(name)
-        case Pure(content):
-            return Lam("_state", Pair(folded(content), Var("_state")))
-        case Do(name, bound, rest):
-            reached = Let(name, Fst(Var("_reached")), App(folded(rest), Snd(Var("_reached"))))
-            return Lam("_state", Let("_reached", App(folded(bound), Var("_state")), reached))
-        case Lam(name, body, annotation) if annotation is not None:
-            return Lam(name, folded(body), folded_type(annotation), place=term.place)
+        case t.Pure(content):
+            return t.Lam("_state", t.Pair(folded(content), t.Var("_state")))
+        case t.Do(name, bound, rest):
+            reached = t.Let(name, t.Fst(t.Var("_reached")), t.App(folded(rest), t.Snd(t.Var("_reached"))))
+            return t.Lam("_state", t.Let("_reached", t.App(folded(bound), t.Var("_state")), reached))
+        case t.Lam(name, body, annotation) if annotation is not None:
+            return t.Lam(name, folded(body), folded_type(annotation), place=term.place)
     return term.rebuilt(folded)
 
 
-def folded_type(type_: Type) -> Type:
+def folded_type(type_: t.Type) -> t.Type:
     """The type of a folded term, from that of the term."""
-    if type_ == DELTA:
+    if type_ == t.DELTA:
         return FOLDED_DELTA
-    if isinstance(type_, Monad):
-        return Arrow(STATE, Product(folded_type(type_.result), STATE))
+    if isinstance(type_, t.Monad):
+        return t.Arrow(STATE, t.Product(folded_type(type_.result), STATE))
     return rebuilt(type_, folded_type)

@@ -17,34 +17,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from effgrad.papers.lam import terms as t
 from effgrad.papers.lam.primitives import CONSTANTS
-from effgrad.papers.lam.terms import (
-    App,
-    Arrow,
-    Base,
-    Case,
-    Do,
-    Fst,
-    Inl,
-    Inr,
-    Lam,
-    Let,
-    Literal,
-    Map,
-    Monad,
-    Op,
-    Pair,
-    Poly,
-    Product,
-    Pure,
-    Real,
-    Snd,
-    Sum,
-    Term,
-    Type,
-    Var,
-    Vector,
-)
 from effgrad.papers.syntax import Place, Reader, deep
 
 GRAMMAR = r"""
@@ -103,20 +77,20 @@ class _Reader(Reader):
     grammar = GRAMMAR
     starts = ("term", "type")
 
-    def lam(self, at: Place, pattern: Any, body: Term) -> Term:
+    def lam(self, at: Place, pattern: Any, body: t.Term) -> t.Term:
         name, annotation, unpack = self._binder(pattern)
-        return Lam(name, unpack(body), annotation, place=at)
+        return t.Lam(name, unpack(body), annotation, place=at)
 
-    def let(self, at: Place, pattern: Any, bound: Term, body: Term) -> Term:
+    def let(self, at: Place, pattern: Any, bound: t.Term, body: t.Term) -> t.Term:
         name, annotation, unpack = self._binder(pattern)
         if annotation is not None:
-            return App(Lam(name, unpack(body), annotation, place=at), bound, place=at)
-        return Let(name, bound, unpack(body), place=at)
+            return t.App(t.Lam(name, unpack(body), annotation, place=at), bound, place=at)
+        return t.Let(name, bound, unpack(body), place=at)
 
     def binder(self, at: Place, name: str) -> Any:
         return str(name), None, at
 
-    def annotated(self, at: Place, binder: Any, type_: Type) -> Any:
+    def annotated(self, at: Place, binder: Any, type_: t.Type) -> Any:
         return binder[0], type_, at
 
     def patterns(self, at: Place, *items: Any) -> Any:
@@ -129,110 +103,116 @@ class _Reader(Reader):
             return name, annotation, lambda body: body
         whole = f"_{at.line}_{at.column}"
 
-        def unpack(body: Term) -> Term:
-            for binding, path in reversed(list(_paths(name, Var(whole, place=at)))):
-                body = Let(binding, path, body, place=at)
+        def unpack(body: t.Term) -> t.Term:
+            for binding, path in reversed(list(_paths(name, t.Var(whole, place=at)))):
+                body = t.Let(binding, path, body, place=at)
             return body
 
         return whole, None, unpack
 
-    def case(self, at: Place, scrutinee: Term, left: str, left_body: Term, right: str, right_body: Term) -> Term:
-        return Case(scrutinee, str(left), left_body, str(right), right_body, place=at)
+    def case(
+        self, at: Place, scrutinee: t.Term, left: str, left_body: t.Term, right: str, right_body: t.Term
+    ) -> t.Term:
+        return t.Case(scrutinee, str(left), left_body, str(right), right_body, place=at)
 
-    def if_(self, at: Place, condition: Term, then: Term, otherwise: Term) -> Term:
-        return Case(condition, "_", then, "_", otherwise, place=at)
+    def if_(self, at: Place, condition: t.Term, then: t.Term, otherwise: t.Term) -> t.Term:
+        return t.Case(condition, "_", then, "_", otherwise, place=at)
 
-    def less(self, at: Place, left: Term, right: Term) -> Term:
-        return App(Op("<", place=at), Pair(left, right, place=at), place=at)
+    def less(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
+        return t.App(t.Op("<", place=at), t.Pair(left, right, place=at), place=at)
 
-    def infix(self, at: Place, left: Term, operator: str, right: Term) -> Term:
+    def infix(self, at: Place, left: t.Term, operator: str, right: t.Term) -> t.Term:
         name = "*" if operator == "×" else str(operator)
-        return App(Op(name, place=at), Pair(left, right, place=at), place=at)
+        return t.App(t.Op(name, place=at), t.Pair(left, right, place=at), place=at)
 
-    def negative(self, at: Place, term: Term) -> Term:
-        return Real(-term.value, place=at) if isinstance(term, Real) else App(Op("negate", place=at), term, place=at)
+    def negative(self, at: Place, term: t.Term) -> t.Term:
+        return (
+            t.Real(-term.value, place=at)
+            if isinstance(term, t.Real)
+            else t.App(t.Op("negate", place=at), term, place=at)
+        )
 
-    def app(self, at: Place, function: Term, argument: Term) -> Term:
-        return App(function, argument, place=at)
+    def app(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
+        return t.App(function, argument, place=at)
 
-    def prefix(self, at: Place, word: str, argument: Term) -> Term:
-        return {"fst": Fst, "snd": Snd, "inl": Inl, "inr": Inr, "pure": Pure}[word](argument, place=at)
+    def prefix(self, at: Place, word: str, argument: t.Term) -> t.Term:
+        return {"fst": t.Fst, "snd": t.Snd, "inl": t.Inl, "inr": t.Inr, "pure": t.Pure}[word](argument, place=at)
 
-    def name(self, at: Place, name: str) -> Term:
+    def name(self, at: Place, name: str) -> t.Term:
         # A name that nothing binds may be that of a constant: the type checker knows.
-        return Var(str(name), place=at)
+        return t.Var(str(name), place=at)
 
-    def real(self, at: Place, text: str) -> Term:
-        return Real(Fraction(text.removesuffix("r")), place=at)
+    def real(self, at: Place, text: str) -> t.Term:
+        return t.Real(Fraction(text.removesuffix("r")), place=at)
 
-    def integer(self, at: Place, text: str) -> Term:
-        return Literal(int(text), place=at)
+    def integer(self, at: Place, text: str) -> t.Term:
+        return t.Literal(int(text), place=at)
 
-    def text(self, at: Place, text: str) -> Term:
-        return Literal(str(text[1:-1]), place=at)
+    def text(self, at: Place, text: str) -> t.Term:
+        return t.Literal(str(text[1:-1]), place=at)
 
-    def tuple(self, at: Place, *items: Term) -> Term:
+    def tuple(self, at: Place, *items: t.Term) -> t.Term:
         result = items[-1]
         for item in reversed(items[:-1]):
-            result = Pair(item, result, place=at)
+            result = t.Pair(item, result, place=at)
         return result
 
-    def array(self, at: Place, *items: Term) -> Term:
-        result: Term = Op("nil", place=at)
+    def array(self, at: Place, *items: t.Term) -> t.Term:
+        result: t.Term = t.Op("nil", place=at)
         for item in reversed(items):
-            result = App(Op("cons", place=at), Pair(item, result, place=at), place=at)
+            result = t.App(t.Op("cons", place=at), t.Pair(item, result, place=at), place=at)
         return result
 
-    def poly(self, at: Place, name: str, type_: Type) -> Term:
-        return Poly(str(name), type_, place=at)
+    def poly(self, at: Place, name: str, type_: t.Type) -> t.Term:
+        return t.Poly(str(name), type_, place=at)
 
-    def statement(self, at: Place, name: str, term: Term) -> Any:
+    def statement(self, at: Place, name: str, term: t.Term) -> Any:
         return str(name), term, at
 
-    def do(self, at: Place, *statements: Any) -> Term:
+    def do(self, at: Place, *statements: Any) -> t.Term:
         *bindings, result = statements
         for name, term, where in reversed(bindings):
-            result = Do(name, term, result, place=where)
+            result = t.Do(name, term, result, place=where)
         return result  # type: ignore[no-any-return]
 
-    def arrow(self, at: Place, argument: Type, result: Type) -> Type:
-        return Arrow(argument, result)
+    def arrow(self, at: Place, argument: t.Type, result: t.Type) -> t.Type:
+        return t.Arrow(argument, result)
 
-    def sum_of(self, at: Place, left: Type, right: Type) -> Type:
-        return Sum(left, right)
+    def sum_of(self, at: Place, left: t.Type, right: t.Type) -> t.Type:
+        return t.Sum(left, right)
 
-    def product_of(self, at: Place, left: Type, right: Type) -> Type:
-        return Product(left, right)
+    def product_of(self, at: Place, left: t.Type, right: t.Type) -> t.Type:
+        return t.Product(left, right)
 
-    def vector(self, at: Place, item: Type) -> Type:
-        return Vector(item)
+    def vector(self, at: Place, item: t.Type) -> t.Type:
+        return t.Vector(item)
 
-    def map(self, at: Place, item: Type) -> Type:
-        return Map(item)
+    def map(self, at: Place, item: t.Type) -> t.Type:
+        return t.Map(item)
 
-    def monad(self, at: Place, result: Type) -> Type:
-        return Monad(result)
+    def monad(self, at: Place, result: t.Type) -> t.Type:
+        return t.Monad(result)
 
-    def base(self, at: Place, name: str) -> Type:
-        return Base({"ℝ": "R", "ℤ": "Z"}.get(name, str(name)))
+    def base(self, at: Place, name: str) -> t.Type:
+        return t.Base({"ℝ": "R", "ℤ": "Z"}.get(name, str(name)))
 
 
-def _paths(items: list[Any], whole: Term) -> Any:
+def _paths(items: list[Any], whole: t.Term) -> Any:
     """The names in a pattern, each with the projections that reach it."""
     for index, (name, _, at) in enumerate(items):
-        here = whole if index == len(items) - 1 else Fst(whole, place=at)
+        here = whole if index == len(items) - 1 else t.Fst(whole, place=at)
         if isinstance(name, list):
             yield from _paths(name, here)
         elif name != "_":
             yield name, here
-        whole = Snd(whole, place=at)
+        whole = t.Snd(whole, place=at)
 
 
 _READER = _Reader()
 
 
 @deep()
-def parse(text: str) -> Term:
+def parse(text: str) -> t.Term:
     """Read a term, and resolve the names of constants.
 
     >>> print(parse("\\\\(x, y). x * y + 2.0"))
@@ -243,21 +223,21 @@ def parse(text: str) -> Term:
     return resolved(_READER.read(text, "term"), frozenset())
 
 
-def parse_type(text: str) -> Type:
+def parse_type(text: str) -> t.Type:
     """Read a type, as in `R * R -> R`."""
     return _READER.read(text, "type")  # type: ignore[no-any-return]
 
 
-def resolved(term: Term, bound: frozenset[str]) -> Term:
+def resolved(term: t.Term, bound: frozenset[str]) -> t.Term:
     """A term whose free variables that are names of constants are those constants."""
     match term:
-        case Var(name) if name not in bound and name in CONSTANTS:
-            return Op(name, place=term.place)
-        case Lam(name, body, annotation):
-            return Lam(name, resolved(body, bound | {name}), annotation, place=term.place)
-        case Let(name, one, body) | Do(name, one, body):
+        case t.Var(name) if name not in bound and name in CONSTANTS:
+            return t.Op(name, place=term.place)
+        case t.Lam(name, body, annotation):
+            return t.Lam(name, resolved(body, bound | {name}), annotation, place=term.place)
+        case t.Let(name, one, body) | t.Do(name, one, body):
             return type(term)(name, resolved(one, bound), resolved(body, bound | {name}), place=term.place)
-        case Case(scrutinee, left, left_body, right, right_body):
+        case t.Case(scrutinee, left, left_body, right, right_body):
             left_body, right_body = resolved(left_body, bound | {left}), resolved(right_body, bound | {right})
-            return Case(resolved(scrutinee, bound), left, left_body, right, right_body, place=term.place)
+            return t.Case(resolved(scrutinee, bound), left, left_body, right, right_body, place=term.place)
     return term.rebuilt(lambda part: resolved(part, bound))

@@ -11,37 +11,14 @@ from fractions import Fraction
 from typing import Any
 
 from effgrad.papers.lam import delta
+from effgrad.papers.lam import terms as t
 from effgrad.papers.lam.primitives import CONSTANTS, Left, Right
-from effgrad.papers.lam.terms import (
-    App,
-    Base,
-    Case,
-    Do,
-    Fst,
-    Inl,
-    Inr,
-    Lam,
-    Let,
-    Literal,
-    Op,
-    Pair,
-    Poly,
-    Product,
-    Pure,
-    Real,
-    Snd,
-    Sum,
-    Term,
-    Type,
-    Var,
-    Vector,
-)
 from effgrad.papers.syntax import Stuck, TooManySteps, deep
 
 Environment = dict[str, Any]
 
 
-def evaluate(term: Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**7) -> Any:
+def evaluate(term: t.Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**7) -> Any:
     """The value of a term, applied to arguments if there are any.
 
     Arguments:
@@ -70,7 +47,7 @@ class Interpreter:
         self.steps = 0
 
     @deep()
-    def run(self, term: Term, *arguments: Any) -> Any:
+    def run(self, term: t.Term, *arguments: Any) -> Any:
         value = self.value(term, {})
         for argument in arguments:
             value = value(argument)
@@ -83,50 +60,50 @@ class Interpreter:
         if self.tell is not None:
             self.tell(rule, subject)
 
-    def value(self, term: Term, scope: Environment) -> Any:
+    def value(self, term: t.Term, scope: Environment) -> Any:
         return _MEANINGS[type(term)](self, term, scope)
 
-    def variable(self, term: Var, scope: Environment) -> Any:
+    def variable(self, term: t.Var, scope: Environment) -> Any:
         if term.name not in scope:
             raise Stuck(f"{term.name} is not bound", term.place)
         return scope[term.name]
 
-    def abstraction(self, term: Lam, scope: Environment) -> Any:
+    def abstraction(self, term: t.Lam, scope: Environment) -> Any:
         def function(argument: Any) -> Any:
             self.step("apply", term)
             return self.value(term.body, {**scope, term.name: argument})
 
         return function
 
-    def application(self, term: App, scope: Environment) -> Any:
+    def application(self, term: t.App, scope: Environment) -> Any:
         function = self.value(term.function, scope)
         return function(self.value(term.argument, scope))
 
-    def let(self, term: Term, scope: Environment) -> Any:
+    def let(self, term: t.Term, scope: Environment) -> Any:
         # A loop: programs are long chains of lets.
-        while isinstance(term, Let):
+        while isinstance(term, t.Let):
             bound = self.value(term.bound, scope)
             self.step("let", (term.name, bound))
             scope = {**scope, term.name: bound}
             term = term.body
         return self.value(term, scope)
 
-    def case(self, term: Case, scope: Environment) -> Any:
+    def case(self, term: t.Case, scope: Environment) -> Any:
         chosen = self.value(term.scrutinee, scope)
         self.step("case", chosen)
         if type(chosen) is Left:
             return self.value(term.left_body, {**scope, term.left: chosen.content})
         return self.value(term.right_body, {**scope, term.right: chosen.content})
 
-    def first(self, term: Fst, scope: Environment) -> Any:
+    def first(self, term: t.Fst, scope: Environment) -> Any:
         self.step("fst")
         return self.value(term.pair, scope)[0]
 
-    def second(self, term: Snd, scope: Environment) -> Any:
+    def second(self, term: t.Snd, scope: Environment) -> Any:
         self.step("snd")
         return self.value(term.pair, scope)[1]
 
-    def do(self, term: Do, scope: Environment) -> Any:
+    def do(self, term: t.Do, scope: Environment) -> Any:
         first = self.value(term.bound, scope)
 
         def run(state: delta.State) -> Any:
@@ -134,18 +111,18 @@ class Interpreter:
             while True:
                 self.step("do")
                 inner = {**inner, rest.name: action(state)}
-                if not isinstance(rest.rest, Do):
+                if not isinstance(rest.rest, t.Do):
                     return self.value(rest.rest, inner)(state)
                 rest = rest.rest
                 action = self.value(rest.bound, inner)
 
         return run
 
-    def pure(self, term: Pure, scope: Environment) -> Any:
+    def pure(self, term: t.Pure, scope: Environment) -> Any:
         content = self.value(term.content, scope)
         return lambda state: content
 
-    def constant(self, term: Op, scope: Environment) -> Any:
+    def constant(self, term: t.Op, scope: Environment) -> Any:
         special = _SPECIAL.get(term.name)
         meaning = CONSTANTS[term.name].meaning if special is None else getattr(self, special)
         if not callable(meaning):
@@ -205,7 +182,7 @@ class Interpreter:
 
     # Polytypic operations: by recursion on the type
 
-    def polytypic(self, term: Poly, scope: Environment) -> Any:
+    def polytypic(self, term: t.Poly, scope: Environment) -> Any:
         operation: Callable[..., Any] = getattr(self, f"_{term.name}")
         if term.name == "zero":
             return operation(term.type)
@@ -216,59 +193,59 @@ class Interpreter:
 
         return applied
 
-    def leaves(self, type_: Type, change: Callable[..., Any], *values: Any, shared: bool = True) -> Any:
+    def leaves(self, type_: t.Type, change: Callable[..., Any], *values: Any, shared: bool = True) -> Any:
         """A value of a type from values of the same shape, `change` applied at the reals; the rest of the first."""
         match type_:
-            case Base("R"):
+            case t.Base("R"):
                 self.step()
                 return change(*values)
-            case Product(one, other):
+            case t.Product(one, other):
                 return tuple(self.leaves(part, change, *[v[i] for v in values]) for i, part in enumerate((one, other)))
-            case Sum(one, other):
+            case t.Sum(one, other):
                 if any(type(v) is not type(values[0]) for v in values):
                     raise Stuck("two values of a sum type that should have one shape are an inl and an inr")
                 part = one if type(values[0]) is Left else other
                 return type(values[0])(self.leaves(part, change, *[v.content for v in values]))
-            case Vector(item):
+            case t.Vector(item):
                 if any(len(v) != len(values[0]) for v in values):
                     raise Stuck("two vectors that should have one length have two")
                 return [self.leaves(item, change, *together) for together in zip(*values, strict=True)]
         return values[0]
 
-    def _scale(self, type_: Type, argument: Any) -> Any:
+    def _scale(self, type_: t.Type, argument: Any) -> Any:
         return self.leaves(type_, lambda x: argument[0] * x, argument[1])
 
-    def _add(self, type_: Type, argument: Any) -> Any:
+    def _add(self, type_: t.Type, argument: Any) -> Any:
         return self.leaves(type_, lambda x, y: x + y, *argument)
 
-    def _dot(self, type_: Type, argument: Any) -> Any:
+    def _dot(self, type_: t.Type, argument: Any) -> Any:
         products: list[Any] = []
         self.leaves(type_, lambda x, y: products.append(x * y), *argument)
         return sum(products)
 
-    def _zero(self, type_: Type) -> Any:
-        if isinstance(type_, Product):
+    def _zero(self, type_: t.Type) -> Any:
+        if isinstance(type_, t.Product):
             return self._zero(type_.left), self._zero(type_.right)
         self.step("zero")
         return 0
 
-    def _onehot(self, type_: Type, index: int) -> Any:
+    def _onehot(self, type_: t.Type, index: int) -> Any:
         # Places are counted from 1, as in the paper.
-        if isinstance(type_, Product):
+        if isinstance(type_, t.Product):
             return self._onehot(type_.left, index), self._onehot(type_.right, index - 1)
         self.step("onehot")
         return int(index == 1)
 
-    def _primal(self, type_: Type, value: Any) -> Any:
+    def _primal(self, type_: t.Type, value: Any) -> Any:
         return self.leaves(type_, lambda x: x[0], value)
 
-    def _delta(self, type_: Type, value: Any) -> Any:
+    def _delta(self, type_: t.Type, value: Any) -> Any:
         return self.leaves(type_, lambda x: x[1], value)
 
-    def _zip(self, type_: Type, argument: Any) -> Any:
+    def _zip(self, type_: t.Type, argument: Any) -> Any:
         return self.leaves(type_, lambda x, dx: (x, dx), *argument)
 
-    def _initVars(self, type_: Type, argument: Any) -> Any:  # noqa: N802 (the paper's name, as in the programs)
+    def _initVars(self, type_: t.Type, argument: Any) -> Any:  # noqa: N802 (the paper's name, as in the programs)
         value, last = argument
 
         def name(x: Any) -> Any:
@@ -278,13 +255,13 @@ class Interpreter:
 
         return self.leaves(type_, name, value), last
 
-    def _initZeros(self, type_: Type, value: Any) -> Any:  # noqa: N802
+    def _initZeros(self, type_: t.Type, value: Any) -> Any:  # noqa: N802
         return self.leaves(type_, lambda x: (x, delta.Zero()), value)
 
-    def _lookup(self, type_: Type, argument: Any) -> Any:
+    def _lookup(self, type_: t.Type, argument: Any) -> Any:
         return self.leaves(type_, lambda x: argument[0].get(x[1].name, 0), argument[1])
 
-    def _eval2(self, type_: Type, argument: Any) -> Any:
+    def _eval2(self, type_: t.Type, argument: Any) -> Any:
         factor, (term, vector) = argument
         changes = delta.evaluate(factor, term, {}, lambda: self.step("eval"))
         place = 0
@@ -296,7 +273,7 @@ class Interpreter:
 
         return self.leaves(type_, add_at, vector)
 
-    def _fused(self, type_: Type, function: Any) -> Any:
+    def _fused(self, type_: t.Type, function: Any) -> Any:
         return function
 
 
@@ -306,20 +283,20 @@ _SPECIAL = {
 }  # fmt: skip
 
 _MEANINGS: dict[type, Callable[..., Any]] = {
-    Var: Interpreter.variable,
-    Lam: Interpreter.abstraction,
-    App: Interpreter.application,
-    Let: Interpreter.let,
-    Pair: lambda self, term, scope: (self.value(term.first, scope), self.value(term.second, scope)),
-    Fst: Interpreter.first,
-    Snd: Interpreter.second,
-    Inl: lambda self, term, scope: Left(self.value(term.content, scope)),
-    Inr: lambda self, term, scope: Right(self.value(term.content, scope)),
-    Case: Interpreter.case,
-    Real: lambda self, term, scope: self.reals(term.value),
-    Literal: lambda self, term, scope: term.value,
-    Op: Interpreter.constant,
-    Poly: Interpreter.polytypic,
-    Pure: Interpreter.pure,
-    Do: Interpreter.do,
+    t.Var: Interpreter.variable,
+    t.Lam: Interpreter.abstraction,
+    t.App: Interpreter.application,
+    t.Let: Interpreter.let,
+    t.Pair: lambda self, term, scope: (self.value(term.first, scope), self.value(term.second, scope)),
+    t.Fst: Interpreter.first,
+    t.Snd: Interpreter.second,
+    t.Inl: lambda self, term, scope: Left(self.value(term.content, scope)),
+    t.Inr: lambda self, term, scope: Right(self.value(term.content, scope)),
+    t.Case: Interpreter.case,
+    t.Real: lambda self, term, scope: self.reals(term.value),
+    t.Literal: lambda self, term, scope: term.value,
+    t.Op: Interpreter.constant,
+    t.Poly: Interpreter.polytypic,
+    t.Pure: Interpreter.pure,
+    t.Do: Interpreter.do,
 }

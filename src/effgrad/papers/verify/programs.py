@@ -9,42 +9,25 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from effgrad.papers.lam.terms import (
-    App,
-    Arrow,
-    Case,
-    Fst,
-    Inl,
-    Inr,
-    Lam,
-    Let,
-    Literal,
-    Op,
-    Pair,
-    Poly,
-    Product,
-    R,
-    Real,
-    Snd,
-    Sum,
-    Term,
-    Type,
-    Var,
-    Z,
-    apply,
-    free,
-    power,
-    tuple_,
-)
+from effgrad.papers.lam import terms as t
 from effgrad.papers.lam.types import typeof
 from effgrad.papers.syntax import IllTyped
 
-Scope = dict[str, Type]
-_PAIR, _EITHER, _FUNCTION = Product(R, R), Sum(R, Product(R, R)), Arrow(R, R)
-_TYPES: list[Type] = [R, _PAIR, _EITHER, _FUNCTION, Arrow(_PAIR, R), Arrow(R, _PAIR), Arrow(_FUNCTION, R), Sum(R, R)]
+Scope = dict[str, t.Type]
+_PAIR, _EITHER, _FUNCTION = t.Product(t.R, t.R), t.Sum(t.R, t.Product(t.R, t.R)), t.Arrow(t.R, t.R)
+_TYPES: list[t.Type] = [
+    t.R,
+    _PAIR,
+    _EITHER,
+    _FUNCTION,
+    t.Arrow(_PAIR, t.R),
+    t.Arrow(t.R, _PAIR),
+    t.Arrow(_FUNCTION, t.R),
+    t.Sum(t.R, t.R),
+]
 
 
-def program(seed: int | str, exact: bool, size: int = 12) -> Term:
+def program(seed: int | str, exact: bool, size: int = 12) -> t.Term:
     """The program of a seed, of type R^n -> R with n from 1 to 3; with `size` grows the number of its constructs.
 
     >>> from effgrad.papers.lam import typeof
@@ -63,153 +46,155 @@ class _Maker:
         self.count += 1
         return f"v{self.count}"
 
-    def program(self, size: int) -> Term:
+    def program(self, size: int) -> t.Term:
         n = self.random.randint(1, 3)
         names = [self.fresh() for _ in range(n)]
-        body = self.term(R, dict.fromkeys(names, R), size)
-        point: Term = Var("point")
+        body = self.term(t.R, dict.fromkeys(names, t.R), size)
+        point: t.Term = t.Var("point")
         bindings = []
         for i, name in enumerate(names, 1):
-            bindings.append((name, point if i == n else Fst(point)))
-            point = Snd(point)
+            bindings.append((name, point if i == n else t.Fst(point)))
+            point = t.Snd(point)
         for name, bound in reversed(bindings):
-            body = Let(name, bound, body)
-        return Lam("point", body, power(R, n))
+            body = t.Let(name, bound, body)
+        return t.Lam("point", body, t.power(t.R, n))
 
-    def term(self, type_: Type, scope: Scope, size: int) -> Term:
+    def term(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         if size <= 0:
             return self.leaf(type_, scope)
-        ways: list[Callable[[Type, Scope, int], Term | None]] = [self.let, self.use, self.introduction]
+        ways: list[Callable[[t.Type, Scope, int], t.Term | None]] = [self.let, self.use, self.introduction]
         # A variable of type R ends a term: early it would leave most programs linear.
-        weights = [3.0, 1.0, 7.0] if type_ == R and size > 2 else [3.0, 4.0, 5.0]
+        weights = [3.0, 1.0, 7.0] if type_ == t.R and size > 2 else [3.0, 4.0, 5.0]
         if size > 2:
             ways += [self.apply, self.case, self.branch, self.loop]
-            weights += [1.0, 1.0, 1.0, 0.7 if type_ == R else 0.2]
+            weights += [1.0, 1.0, 1.0, 0.7 if type_ == t.R else 0.2]
         made = self.random.choices(ways, weights)[0](type_, scope, size - 1)
         return self.introduction(type_, scope, size - 1) if made is None else made
 
-    def leaf(self, type_: Type, scope: Scope) -> Term:
+    def leaf(self, type_: t.Type, scope: Scope) -> t.Term:
         """A smallest term of a type, a variable where there is one."""
         fitting = [name for name, found in scope.items() if found == type_]
         if fitting and self.random.random() < 0.9:
-            return Var(self.random.choice(fitting))
+            return t.Var(self.random.choice(fitting))
         return self.introduction(type_, scope, 0)
 
-    def introduction(self, type_: Type, scope: Scope, size: int) -> Term:
+    def introduction(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         match type_:
-            case Product(left, right):
-                return Pair(*self.split([left, right], scope, size))
-            case Sum(left, right):
+            case t.Product(left, right):
+                return t.Pair(*self.split([left, right], scope, size))
+            case t.Sum(left, right):
                 if self.random.random() < 0.5:
-                    return Inl(self.term(left, scope, size))
-                return Inr(self.term(right, scope, size))
-            case Arrow(argument, result):
+                    return t.Inl(self.term(left, scope, size))
+                return t.Inr(self.term(right, scope, size))
+            case t.Arrow(argument, result):
                 name = self.fresh()
-                return Lam(name, self.term(result, {**scope, name: argument}, size), argument)
+                return t.Lam(name, self.term(result, {**scope, name: argument}, size), argument)
         return self.number(scope, size)
 
-    def split(self, types: list[Type], scope: Scope, size: int) -> list[Term]:
+    def split(self, types: list[t.Type], scope: Scope, size: int) -> list[t.Term]:
         """A term of each type, of a random share of the size."""
         cuts = sorted(self.random.randint(0, size) for _ in types[1:])
         shares = [after - before for before, after in zip([0, *cuts], [*cuts, size], strict=True)]
         return [self.term(type_, scope, share) for type_, share in zip(types, shares, strict=True)]
 
-    def number(self, scope: Scope, size: int) -> Term:
+    def number(self, scope: Scope, size: int) -> t.Term:
         if size <= 0:
-            integers = [name for name, found in scope.items() if found == Z]
+            integers = [name for name, found in scope.items() if found == t.Z]
             if integers and self.random.random() < 0.6:
-                return apply("real", Var(self.random.choice(integers)))
-            return Real(Fraction(self.random.randint(-8, 8), 4))
+                return t.apply("real", t.Var(self.random.choice(integers)))
+            return t.Real(Fraction(self.random.randint(-8, 8), 4))
         operations = ["+", "-", "*", "*", "*", "/", "negate"]
         if not self.exact:
             operations += ["sin", "cos", "exp", "tanh", "log", "sqrt", "atan2", "sin", "tanh"]
         name = self.random.choice(operations)
         if name in ("+", "-", "*"):
-            return apply(name, *self.split([R, R], scope, size))
+            return t.apply(name, *self.split([t.R, t.R], scope, size))
         if name in ("/", "atan2"):
-            one, other = self.split([R, R], scope, size)
-            return apply(name, one, self.positive(other))
-        inner = self.term(R, scope, size)
+            one, other = self.split([t.R, t.R], scope, size)
+            return t.apply(name, one, self.positive(other))
+        inner = self.term(t.R, scope, size)
         if name in ("log", "sqrt"):
             inner = self.positive(inner)
         elif name == "exp":
-            inner = apply("tanh", inner)  # what grows too fast leaves nothing to compare
-        return apply(name, inner)
+            inner = t.apply("tanh", inner)  # what grows too fast leaves nothing to compare
+        return t.apply(name, inner)
 
-    def positive(self, term: Term) -> Term:
+    def positive(self, term: t.Term) -> t.Term:
         name = self.fresh()
-        return Let(name, term, apply("+", apply("*", Var(name), Var(name)), Real(1)))
+        return t.Let(name, term, t.apply("+", t.apply("*", t.Var(name), t.Var(name)), t.Real(1)))
 
-    def let(self, type_: Type, scope: Scope, size: int) -> Term:
+    def let(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         bound, name = self.random.choice(_TYPES), self.fresh()
         share = self.random.randint(0, size)
         one = self.term(bound, scope, share)
-        return Let(name, one, self.term(type_, {**scope, name: bound}, size - share))
+        return t.Let(name, one, self.term(type_, {**scope, name: bound}, size - share))
 
-    def use(self, type_: Type, scope: Scope, size: int) -> Term | None:
+    def use(self, type_: t.Type, scope: Scope, size: int) -> t.Term | None:
         """A variable, or what a variable gives when it is taken apart or applied."""
-        ways: list[Callable[[], Term]] = []
+        ways: list[Callable[[], t.Term]] = []
         for name, found in scope.items():
-            ways += self.uses(Var(name), found, type_, scope, size)
+            ways += self.uses(t.Var(name), found, type_, scope, size)
         # The later a name was bound, the likelier it is used: few definitions are made in vain.
         return self.random.choices(ways, range(1, len(ways) + 1))[0]() if ways else None
 
-    def uses(self, head: Term, found: Type, type_: Type, scope: Scope, size: int) -> Iterator[Callable[[], Term]]:
+    def uses(
+        self, head: t.Term, found: t.Type, type_: t.Type, scope: Scope, size: int
+    ) -> Iterator[Callable[[], t.Term]]:
         if found == type_:
             yield lambda: head
         match found:
-            case Product(left, right):
-                yield from self.uses(Fst(head), left, type_, scope, size)
-                yield from self.uses(Snd(head), right, type_, scope, size)
-            case Arrow(argument, result) if size > 0:
+            case t.Product(left, right):
+                yield from self.uses(t.Fst(head), left, type_, scope, size)
+                yield from self.uses(t.Snd(head), right, type_, scope, size)
+            case t.Arrow(argument, result) if size > 0:
 
-                def applied() -> Term:
-                    return App(head, self.term(argument, scope, size // 2))
+                def applied() -> t.Term:
+                    return t.App(head, self.term(argument, scope, size // 2))
 
                 if result == type_:
                     yield applied
-                elif isinstance(result, Product) and result.left == type_:
-                    yield lambda: Fst(applied())
-                elif isinstance(result, Product) and result.right == type_:
-                    yield lambda: Snd(applied())
+                elif isinstance(result, t.Product) and result.left == type_:
+                    yield lambda: t.Fst(applied())
+                elif isinstance(result, t.Product) and result.right == type_:
+                    yield lambda: t.Snd(applied())
 
-    def apply(self, type_: Type, scope: Scope, size: int) -> Term:
-        if type_ == R and self.random.random() < 0.3:
+    def apply(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
+        if type_ == t.R and self.random.random() < 0.3:
             # A closed function of R^2 that is differentiated at its call: figure 15; a checkpoint in Python.
             name = self.fresh()
-            body = self.term(R, {name: _PAIR}, size // 2)
-            return App(App(Poly("fused", _PAIR), Lam(name, body, _PAIR)), self.term(_PAIR, scope, size // 2))
+            body = self.term(t.R, {name: _PAIR}, size // 2)
+            return t.App(t.App(t.Poly("fused", _PAIR), t.Lam(name, body, _PAIR)), self.term(_PAIR, scope, size // 2))
         argument = self.random.choice(_TYPES)
-        function, given = self.split([Arrow(argument, type_), argument], scope, size)
-        return App(function, given)
+        function, given = self.split([t.Arrow(argument, type_), argument], scope, size)
+        return t.App(function, given)
 
-    def case(self, type_: Type, scope: Scope, size: int) -> Term:
-        sum_ = self.random.choice([_EITHER, Sum(R, R)])
-        assert isinstance(sum_, Sum)
+    def case(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
+        sum_ = self.random.choice([_EITHER, t.Sum(t.R, t.R)])
+        assert isinstance(sum_, t.Sum)
         left, right = self.fresh(), self.fresh()
         one = self.term(type_, {**scope, left: sum_.left}, size // 3)
         other = self.term(type_, {**scope, right: sum_.right}, size // 3)
-        return Case(self.term(sum_, scope, size // 3), left, one, right, other)
+        return t.Case(self.term(sum_, scope, size // 3), left, one, right, other)
 
-    def branch(self, type_: Type, scope: Scope, size: int) -> Term:
-        one, other = self.split([R, R], scope, size // 3)
+    def branch(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
+        one, other = self.split([t.R, t.R], scope, size // 3)
         then, otherwise = self.term(type_, scope, size // 3), self.term(type_, scope, size // 3)
-        return Case(apply("<", one, other), "_", then, "_", otherwise)
+        return t.Case(t.apply("<", one, other), "_", then, "_", otherwise)
 
-    def loop(self, type_: Type, scope: Scope, size: int) -> Term:
+    def loop(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         """fold ((\\(a, b). ...), (start, build (n, \\i. ...)))"""
         name, index = self.fresh(), self.fresh()
-        step = Lam(name, self.term(type_, {**scope, name: Product(type_, R)}, size // 2), Product(type_, R))
-        item = Lam(index, self.term(R, {**scope, index: Z}, size // 4), Z)
+        step = t.Lam(name, self.term(type_, {**scope, name: t.Product(type_, t.R)}, size // 2), t.Product(type_, t.R))
+        item = t.Lam(index, self.term(t.R, {**scope, index: t.Z}, size // 4), t.Z)
         start = self.term(type_, scope, size // 4)
-        built = apply("build", Literal(self.random.randint(0, 3)), item)
-        return App(Op("fold"), tuple_(step, start, built))
+        built = t.apply("build", t.Literal(self.random.randint(0, 3)), item)
+        return t.App(t.Op("fold"), t.tuple_(step, start, built))
 
 
 # Making a program that fails smaller
 
 
-def smaller(program_: Term, fails: Callable[[Term], bool]) -> Term:
+def smaller(program_: t.Term, fails: Callable[[t.Term], bool]) -> t.Term:
     """A program that still fails and from which nothing more can be left out."""
     shrinking = True
     while shrinking:
@@ -221,40 +206,40 @@ def smaller(program_: Term, fails: Callable[[Term], bool]) -> Term:
     return program_
 
 
-def _like(candidate: Term, program_: Term) -> bool:
+def _like(candidate: t.Term, program_: t.Term) -> bool:
     try:
         return typeof(candidate) == typeof(program_)
     except IllTyped:
         return False
 
 
-def _candidates(term: Term) -> Iterator[Term]:
+def _candidates(term: t.Term) -> Iterator[t.Term]:
     """The term with one part replaced by a number, or by something inside it; the greatest parts first."""
     yield from _replacements(term)
     parts = term.parts()
     for place, part in enumerate(parts):
-        if isinstance(part, Term):
+        if isinstance(part, t.Term):
             for inner in _candidates(part):
                 kind: Any = type(term)
                 yield kind(*parts[:place], inner, *parts[place + 1 :])
 
 
-def _replacements(term: Term) -> Iterator[Term]:
-    yield from (Real(0), Real(1))
-    if isinstance(term, Let) and term.name not in free(term.body):
+def _replacements(term: t.Term) -> Iterator[t.Term]:
+    yield from (t.Real(0), t.Real(1))
+    if isinstance(term, t.Let) and term.name not in t.free(term.body):
         yield term.body
     for part in term.parts():
-        if isinstance(part, Term):
+        if isinstance(part, t.Term):
             yield part
-        if isinstance(part, Pair):
+        if isinstance(part, t.Pair):
             yield from (part.first, part.second)
-    if isinstance(term, Literal) and isinstance(term.value, int) and term.value > 0:
-        yield Literal(term.value - 1)
+    if isinstance(term, t.Literal) and isinstance(term.value, int) and term.value > 0:
+        yield t.Literal(term.value - 1)
 
 
-def _size(term: Term) -> tuple[int, int]:
+def _size(term: t.Term) -> tuple[int, int]:
     """The number of nodes; among equals, smaller literals."""
-    inner = [_size(part) for part in term.parts() if isinstance(part, Term)]
-    weight = term.value if isinstance(term, Literal) and isinstance(term.value, int) else 0
-    weight += isinstance(term, Var) + 2 * (isinstance(term, Real) and term.value not in (0, 1))
+    inner = [_size(part) for part in term.parts() if isinstance(part, t.Term)]
+    weight = term.value if isinstance(term, t.Literal) and isinstance(term.value, int) else 0
+    weight += isinstance(term, t.Var) + 2 * (isinstance(term, t.Real) and term.value not in (0, 1))
     return 1 + sum(nodes for nodes, _ in inner), weight + sum(weights for _, weights in inner)

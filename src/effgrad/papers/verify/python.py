@@ -10,30 +10,14 @@ from typing import Any
 import numpy as np
 
 from effgrad.modes.checkpoint import checkpoint
-from effgrad.papers.lam.terms import (
-    App,
-    Case,
-    Fst,
-    Inl,
-    Inr,
-    Lam,
-    Let,
-    Literal,
-    Op,
-    Pair,
-    Poly,
-    Real,
-    Snd,
-    Term,
-    Var,
-)
+from effgrad.papers.lam import terms as t
 from effgrad.papers.syntax import IllTyped
 
 _INFIX = {"+": "+", "-": "-", "*": "*", "/": "/", "+Z": "+", "-Z": "-", "*Z": "*"}
 _FUNCTIONS = {name: f"np.{name}" for name in ("sin", "cos", "exp", "tanh", "log", "sqrt")}
 
 
-def source(program: Term) -> str:
+def source(program: t.Term) -> str:
     """The text of `def program(point)`.
 
     >>> from effgrad.papers.lam import parse
@@ -48,13 +32,13 @@ def source(program: Term) -> str:
     <BLANKLINE>
     """
     writer, renamed = _Writer(), _renamed(program, {}, {})
-    assert isinstance(renamed, Lam)
+    assert isinstance(renamed, t.Lam)
     writer.define("program", renamed)
     return "\n".join(writer.lines) + "\n"
 
 
 def compiled(
-    program: Term, number: Callable[[int, int], Any], part: Callable[..., Any] = checkpoint
+    program: t.Term, number: Callable[[int, int], Any], part: Callable[..., Any] = checkpoint
 ) -> Callable[[Any], Any]:
     """The function that the text defines; `number` makes the literals, `part` is called for `checkpoint`."""
     scope: dict[str, Any] = {"np": np, "number": number, "checkpoint": part}
@@ -71,7 +55,7 @@ def exact(numerator: int, denominator: int) -> Fraction:
     return Fraction(numerator, denominator)
 
 
-def _renamed(term: Term, names: dict[str, str], taken: dict[str, int]) -> Term:
+def _renamed(term: t.Term, names: dict[str, str], taken: dict[str, int]) -> t.Term:
     """The term with no name bound twice: a name in Python belongs to a whole function."""
 
     def bound(name: str) -> tuple[str, dict[str, str]]:
@@ -82,20 +66,20 @@ def _renamed(term: Term, names: dict[str, str], taken: dict[str, int]) -> Term:
         return new, {**names, name: new}
 
     match term:
-        case Var(name):
-            return Var(names[name])
-        case Lam(name, body):
+        case t.Var(name):
+            return t.Var(names[name])
+        case t.Lam(name, body):
             new, inner = bound(name)
-            return Lam(new, _renamed(body, inner, taken))
-        case Let(name, one, body):
+            return t.Lam(new, _renamed(body, inner, taken))
+        case t.Let(name, one, body):
             outer = _renamed(one, names, taken)
             new, inner = bound(name)
-            return Let(new, outer, _renamed(body, inner, taken))
-        case Case(scrutinee, left, left_body, right, right_body):
+            return t.Let(new, outer, _renamed(body, inner, taken))
+        case t.Case(scrutinee, left, left_body, right, right_body):
             scrutinee = _renamed(scrutinee, names, taken)
             (one_name, one_scope), (other_name, other_scope) = bound(left), bound(right)
             then, otherwise = _renamed(left_body, one_scope, taken), _renamed(right_body, other_scope, taken)
-            return Case(scrutinee, one_name, then, other_name, otherwise)
+            return t.Case(scrutinee, one_name, then, other_name, otherwise)
     return term.rebuilt(lambda part: _renamed(part, names, taken))
 
 
@@ -118,88 +102,88 @@ class _Writer:
         write()
         self.indent -= 1
 
-    def define(self, name: str, function: Lam) -> None:
+    def define(self, name: str, function: t.Lam) -> None:
         self.block(f"def {name}({function.name}):", lambda: self.line(f"return {self.expression(function.body)}"))
 
-    def named(self, term: Term) -> str:
+    def named(self, term: t.Term) -> str:
         """A term as a name or a literal, so that it may be written twice."""
         text = self.expression(term)
-        if text.isidentifier() or isinstance(term, Real):
+        if text.isidentifier() or isinstance(term, t.Real):
             return text
         name = self.fresh()
         self.line(f"{name} = {text}")
         return name
 
-    def expression(self, term: Term) -> str:
+    def expression(self, term: t.Term) -> str:
         """Write the statements that a term needs before it, and give the expression."""
         match term:
-            case Var(name):
+            case t.Var(name):
                 return name
-            case Real(value):
+            case t.Real(value):
                 return f"number({Fraction(value).numerator}, {Fraction(value).denominator})"
-            case Literal(value):
+            case t.Literal(value):
                 return repr(value)
-            case Lam():
+            case t.Lam():
                 name = self.fresh()
                 self.define(name, term)
                 return name
-            case Let(name, bound, body):
+            case t.Let(name, bound, body):
                 self.line(f"{name} = {self.expression(bound)}")
                 return self.expression(body)
-            case Pair(first, second):
+            case t.Pair(first, second):
                 before = self.named(first)
                 return f"({before}, {self.named(second)})"
-            case Fst(pair):
+            case t.Fst(pair):
                 return f"{self.named(pair)}[0]"
-            case Snd(pair):
+            case t.Snd(pair):
                 return f"{self.named(pair)}[1]"
-            case Inl(content):
+            case t.Inl(content):
                 return f'("inl", {self.named(content)})'
-            case Inr(content):
+            case t.Inr(content):
                 return f'("inr", {self.named(content)})'
-            case Case(App(Op("<"), Pair(left, right)), _, then, _, otherwise):
+            case t.Case(t.App(t.Op("<"), t.Pair(left, right)), _, then, _, otherwise):
                 lower = self.named(left)
                 return self.either(f"{lower} < {self.named(right)}", then, otherwise)
-            case Case(scrutinee, left_name, left_body, right_name, right_body):
+            case t.Case(scrutinee, left_name, left_body, right_name, right_body):
                 chosen = self.named(scrutinee)
-                held = Var(f"{chosen}[1]")
-                one, other = Let(left_name, held, left_body), Let(right_name, held, right_body)
+                held = t.Var(f"{chosen}[1]")
+                one, other = t.Let(left_name, held, left_body), t.Let(right_name, held, right_body)
                 return self.either(f'{chosen}[0] == "inl"', one, other)
-            case App(function, argument):
+            case t.App(function, argument):
                 return self.application(function, argument)
         raise IllTyped(f"no Python is written for {term}", term.place)
 
-    def either(self, condition: str, then: Term, otherwise: Term) -> str:
+    def either(self, condition: str, then: t.Term, otherwise: t.Term) -> str:
         result = self.fresh()
         self.block(f"if {condition}:", lambda: self.line(f"{result} = {self.expression(then)}"))
         self.block("else:", lambda: self.line(f"{result} = {self.expression(otherwise)}"))
         return result
 
-    def application(self, function: Term, argument: Term) -> str:
+    def application(self, function: t.Term, argument: t.Term) -> str:
         match function, argument:
-            case Op(name), Pair(left, right) if name in _INFIX:
+            case t.Op(name), t.Pair(left, right) if name in _INFIX:
                 one = self.named(left)
                 return f"{one} {_INFIX[name]} {self.named(right)}"
-            case Op("negate"), _:
+            case t.Op("negate"), _:
                 return f"-{self.named(argument)}"
-            case Op("real"), _:
+            case t.Op("real"), _:
                 return f"number({self.expression(argument)}, 1)"
-            case Op("atan2"), Pair(left, right):
+            case t.Op("atan2"), t.Pair(left, right):
                 one = self.named(left)
                 return f"np.arctan2({one}, {self.named(right)})"
-            case Op(name), _ if name in _FUNCTIONS:
+            case t.Op(name), _ if name in _FUNCTIONS:
                 return f"{_FUNCTIONS[name]}({self.named(argument)})"
-            case Op("fold"), Pair(step, Pair(start, App(Op("build"), Pair(count, element)))):
+            case t.Op("fold"), t.Pair(step, t.Pair(start, t.App(t.Op("build"), t.Pair(count, element)))):
                 return self.loop(step, start, count, element)
-            case App(Poly("fused"), inner), _:
+            case t.App(t.Poly("fused"), inner), _:
                 called = self.named(inner)
                 return f"checkpoint({called}, {self.named(argument)})"
-            case Op(name), _:
+            case t.Op(name), _:
                 raise IllTyped(f"no Python is written for {name}", function.place)
         called = self.named(function)
         return f"{called}({self.named(argument)})"
 
-    def loop(self, step: Term, start: Term, count: Term, element: Term) -> str:
+    def loop(self, step: t.Term, start: t.Term, count: t.Term, element: t.Term) -> str:
         function, total = self.named(step), self.fresh()
         self.line(f"{total} = {self.expression(start)}")
         item, index = self.named(element), self.fresh()
