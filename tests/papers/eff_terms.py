@@ -2,7 +2,6 @@
 
 import random
 
-from effgrad.papers.eff.signature import power
 from effgrad.papers.eff.terms import (
     Access,
     App,
@@ -40,6 +39,7 @@ from effgrad.papers.eff.type_terms import (
     U,
     Variant,
     Z,
+    power,
 )
 from effgrad.papers.expressions import function
 

@@ -1,14 +1,15 @@
 """The parts that the three languages share: nodes with places, reading by a grammar, errors with line and column.
 
-A language is a grammar and a class of `Reader` with one method for each rule; the method makes the rule's node.
+A language is a module of nodes, a grammar whose rules are named after them, and a `Reader` that knows both.
 """
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
-from typing import Any, NamedTuple, Self
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple, Self
 
 
 class Place(NamedTuple):
@@ -47,18 +48,112 @@ class TooManySteps(CalculusError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Node:
-    """A piece of syntax; its place does not count when nodes are compared."""
+    """A piece of syntax; its place does not count when nodes are compared.
+
+    Trees of different sorts, terms and types, hold each other; what goes through a tree keeps to its sort.
+    """
 
     place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
+    sort: ClassVar[str] = "term"
+    # A field in which names are bound, and the fields that have these names.
+    scopes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def fields(self) -> list[tuple[str, Any]]:
+        """The names and values of the fields, in the order of the definition, without the place."""
+        kind: Any = type(self)
+        return [(name, getattr(self, name)) for name in _names(kind)]
+
     def parts(self) -> tuple[Any, ...]:
-        """The fields, in the order of the definition, without the place."""
+        """The values of the fields."""
         kind: Any = type(self)
         return tuple([getattr(self, name) for name in _names(kind)])
 
+    def nodes(self) -> list[Any]:
+        """The nodes of this sort among the fields, or in tuples of them."""
+        return self._nodes(self.parts())
+
+    def _nodes(self, parts: tuple[Any, ...]) -> list[Any]:
+        found = []
+        for part in parts:
+            if type(part) is tuple:
+                found += self._nodes(part)
+            elif isinstance(part, Node) and part.sort == self.sort:
+                found.append(part)
+        return found
+
+    def all(self) -> Iterator[Self]:
+        """This node and all below it, each before those below it."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.nodes())
+
+    def replaced(self, **parts: Any) -> Self:
+        """The same node with other values of some fields."""
+        return dataclasses.replace(self, **parts)
+
     def rebuilt(self, change: Callable[[Any], Any]) -> Self:
         """The same node with every node among its fields, or in a tuple of them, changed."""
-        return type(self)(*[_changed(part, change) for part in self.parts()], place=self.place)
+        return type(self)(*[self.changed(part, change) for part in self.parts()], place=self.place)
+
+    def changed(self, part: Any, change: Callable[[Any], Any]) -> Any:
+        """A field with every node in it changed."""
+        if type(part) is tuple:
+            return tuple([self.changed(item, change) for item in part])
+        return change(part) if isinstance(part, Node) and part.sort == self.sort else part
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The variables that occur free; kept, since substitution asks at every node."""
+        found = _CLOSED
+        for name, part in self.__dict__.items():
+            inner = _CLOSED
+            if isinstance(part, Node):
+                inner = part.free
+            elif type(part) is tuple:
+                inner = inner.union(*[item.free for item in part if isinstance(item, Node)])
+            if inner:
+                found |= inner.difference(self.bound_in(name)) if name in self.scopes else inner
+        return found
+
+    def bound_in(self, field: str) -> list[str]:
+        """The names that are bound in a field."""
+        return [getattr(self, name) for name in self.scopes.get(field, ())]
+
+    def rebuilt_inside(self, change: Callable[[Any, list[str]], Any]) -> Self:
+        """The same node with every node in it changed; `change` is also given the names that are bound there."""
+
+        def field(name: str, part: Any) -> Any:
+            bound = self.bound_in(name)
+            return self.changed(part, lambda node: change(node, bound))
+
+        return type(self)(*[field(name, part) for name, part in self.fields()], place=self.place)
+
+    def renamed(self, names: dict[str, str], fresh: Callable[[str], str]) -> Self:
+        """The same node with other names for its free variables, and `fresh` names for those that it binds."""
+        binders = [field for fields in self.scopes.values() for field in fields]
+        new = {name: fresh(name) for name in dict.fromkeys([getattr(self, field) for field in binders])}
+        whole = self.rebuilt_inside(lambda node, bound: node.renamed(names | {n: new[n] for n in bound}, fresh))
+        return whole.replaced(**{field: new[getattr(self, field)] for field in binders})
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable(Node):
+    """The use of a name."""
+
+    name: str
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+    def renamed(self, names: dict[str, str], fresh: Callable[[str], str]) -> Self:
+        return self.replaced(name=names.get(self.name, self.name))
+
+
+_CLOSED = frozenset[str]()
 
 
 @cache
@@ -66,17 +161,68 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name != "place")
 
 
-def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(part, Node):
-        return change(part)
-    return tuple(_changed(item, change) for item in part) if type(part) is tuple else part
+@dataclasses.dataclass(frozen=True)
+class Type(Node):
+    """A type, written by its form, in which a number is how closely a part has to bind: 3 wants no operator."""
+
+    sort = "type"
+    form: ClassVar[str]
+    level: ClassVar[int] = 3
+
+    def __str__(self) -> str:
+        return self.form.format(*self.parts())
+
+    def __format__(self, level: str) -> str:
+        return f"({self!s})" if level and self.level < int(level) else str(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Base(Type):
+    """A type without parts, by its name."""
+
+    name: str
+    form = "{}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(Type):
+    left: Any
+    right: Any
+    form, level = "{:3} * {:2}", 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrow(Type):
+    argument: Any
+    result: Any
+    form, level = "{:1} -> {}", 0
+
+
+def power(type_: Any, n: int) -> Any:
+    """The n-fold product of a type: nested pairs to the right."""
+    return type_ if n == 1 else Product(type_, power(type_, n - 1))
 
 
 class Reader:
-    """Reads a language: the method named after a rule of the grammar makes its node from the place and the parts."""
+    """Reads a language: a rule of the grammar makes the node that it is named after.
+
+    A method of a rule's name makes its node instead, from the place and the parts.
+    """
 
     grammar: str
     starts: tuple[str, ...]
+    terms: tuple[ModuleType, ...]
+
+    @cached_property
+    def kinds(self) -> dict[str, Any]:
+        """The classes of nodes by the names of their rules."""
+        named = [item for module in self.terms for item in vars(module).items()]
+        return {name.lower(): kind for name, kind in named if isinstance(kind, type)}
+
+    def make(self, rule: str, place: Place | None, parts: list[Any]) -> Any:
+        """The node of a rule from what its parts are."""
+        method = getattr(self, rule, None)
+        return self.kinds[rule](*parts, place=place) if method is None else method(place, *parts)
 
     @cached_property
     def _parser(self) -> Any:
@@ -100,9 +246,9 @@ class Reader:
         # Bottom up and not by recursion: a program may be nested deeper than Python's stack.
         made: dict[int, Any] = {}
         for node in tree.iter_subtrees():
-            parts = [made[id(c)] if isinstance(c, Tree) else c for c in node.children]
+            parts = [made[id(c)] if isinstance(c, Tree) else None if c is None else str(c) for c in node.children]
             place = None if node.meta.empty else Place(node.meta.line, node.meta.column)
-            made[id(node)] = getattr(self, str(node.data))(place, *parts)
+            made[id(node)] = self.make(str(node.data), place, parts)
         return made[id(tree)]
 
 

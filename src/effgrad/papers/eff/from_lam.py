@@ -138,7 +138,7 @@ class _Translation:
             arguments = tuple(map(expressions.Argument, range(1, n + 1)))
             return self.call(f"ap{n}", eff.Pair(_smooth(n, expressions.Call(name, arguments)), argument))
         if name == "<":
-            outcome = self.sum(CONSTANTS["<"].type.result)  # type: ignore[union-attr]
+            outcome = self.sum(CONSTANTS["<"].type.result)  # type: ignore[attr-defined]
             zero = eff.Constant(types.Z, 0)
             branches = tuple(
                 eff.Branch(label, "_", eff.Return(eff.Inj(outcome, side, zero)))

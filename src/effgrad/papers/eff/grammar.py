@@ -20,20 +20,20 @@ names: (NAME ("," NAME)*)?
      | "case" value "of" "{" (branch ("|" branch)*)? "}"                    -> case
      | step
 branch: NAME pattern "->" computation
-?pattern: NAME                                                              -> named
+?pattern: NAME
      | "(" ")"                                                              -> ignored
      | "(" pattern "," pattern ("," pattern)* ")"                           -> paired
 ?step: application | "handle" computation "with" handler                    -> handle
      | "shallow" computation "with" handler                                 -> shallow
 ?application: head | application atom                                       -> app
 ?head: atom "!"                                                             -> force
-     | "return" atom                                                        -> return_
+     | "return" atom                                                        -> return
      | NAME atom                                                            -> call
      | "<" computation "," computation ">"                                  -> choice
      | "prj" INTEGER head                                                   -> prj
      | "(" computation ")"
-handler: "{" "return" "(" NAME ":" type ")" "->" computation ("|" clause)* "}"
-     | use                                                                  -> named_handler
+?handler: "{" "return" "(" NAME ":" type ")" "->" computation ("|" clause)* "}" -> handler
+     | use
 clause: NAME pattern NAME "->" computation
 
 ?value: atom | "inj" "[" type "]" NAME atom                                 -> inj
@@ -51,7 +51,7 @@ use: USE "[" (argument ("," argument)*)? "]"
 ?argument: type
 
 ?type: small_type | small_type "*" type                                     -> product
-?small_type: NAME                                                           -> type_name
+?small_type: NAME                                                           -> variable
      | "1"                                                                  -> unit_type
      | "<" [labelled ("," labelled)*] ">"                                   -> variant
      | "U" "[" names "]" small_computation_type                             -> u

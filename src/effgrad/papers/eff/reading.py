@@ -45,6 +45,7 @@ from effgrad.papers.syntax import IllFormed, IllTyped, Place, Reader, deep
 class _Reader(Reader):
     grammar = GRAMMAR
     starts = ("program", "declarations", "type")
+    terms = (t, types)
 
     def program(self, at: Place, *parts: Any) -> Any:
         return list(parts)
@@ -52,31 +53,25 @@ class _Reader(Reader):
     declarations = program
 
     def imported(self, at: Place, name: str) -> Any:
-        return "import", str(name), None, at
+        return "import", name, None, at
 
     def operation(self, at: Place, name: str, parameter: types.ValueType, result: types.ValueType) -> Any:
-        return "operation", str(name), (parameter, result), at
+        return "operation", name, (parameter, result), at
 
     def effect(self, at: Place, name: str, names: tuple[str, ...]) -> Any:
-        return "effect", str(name), names, at
+        return "effect", name, names, at
 
     def alias(self, at: Place, name: str, type_: types.ValueType) -> Any:
-        return "type", str(name), type_, at
+        return "type", name, type_, at
 
     def definition(self, at: Place, definiendum: Any, body: t.Term) -> Any:
         return "definition", definiendum[0], (definiendum[1], body), at
 
     def definiendum(self, at: Place, name: str, names: tuple[str, ...] = ()) -> Any:
-        return str(name), names
+        return name, names
 
     def names(self, at: Place, *names: str) -> tuple[str, ...]:
-        return tuple(map(str, names))
-
-    def lam(self, at: Place, name: str, type_: types.ValueType, body: t.Term) -> t.Term:
-        return t.Lam(str(name), type_, body, place=at)
-
-    def to(self, at: Place, name: str, first: t.Term, rest: t.Term) -> t.Term:
-        return t.To(str(name), first, rest, place=at)
+        return names
 
     def split(self, at: Place, pair: t.Term, pattern: Any, body: t.Term) -> t.Term:
         if isinstance(pattern, str):
@@ -87,11 +82,7 @@ class _Reader(Reader):
         return t.Case(scrutinee, branches, place=at)
 
     def branch(self, at: Place, label: str, pattern: Any, body: t.Term) -> t.Term:
-        name, body = _bound(pattern, body, at)
-        return t.Branch(str(label), name, body, place=at)
-
-    def named(self, at: Place, name: str) -> Any:
-        return str(name)
+        return t.Branch(label, *_bound(pattern, body, at), place=at)
 
     def ignored(self, at: Place) -> Any:
         return "_"
@@ -100,60 +91,27 @@ class _Reader(Reader):
         first, *rest = patterns
         return first, (rest[0] if len(rest) == 1 else self.paired(at, *rest))
 
-    def recursive(self, at: Place, name: str, type_: types.ComputationType, body: t.Term) -> t.Term:
-        return t.Recursive(str(name), type_, body, place=at)
-
-    def handle(self, at: Place, body: t.Term, handler: t.Term) -> t.Term:
-        return t.Handle(body, handler, place=at)
-
     def shallow(self, at: Place, body: t.Term, handler: t.Term) -> t.Term:
         return t.Handle(body, handler, shallow=True, place=at)
 
-    def app(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
-        return t.App(function, argument, place=at)
-
-    def force(self, at: Place, thunk: t.Term) -> t.Term:
-        return t.Force(thunk, place=at)
-
-    def return_(self, at: Place, value: t.Term) -> t.Term:
-        return t.Return(value, place=at)
-
     def call(self, at: Place, name: str, parameter: t.Term) -> t.Term:
-        return (t.Access if name in t.STORE else t.Call)(str(name), parameter, place=at)
-
-    def choice(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
-        return t.Choice(left, right, place=at)
+        return (t.Access if name in t.STORE else t.Call)(name, parameter, place=at)
 
     def prj(self, at: Place, index: str, choice: t.Term) -> t.Term:
         return t.Prj(int(index), choice, place=at)
 
     def handler(self, at: Place, name: str, type_: types.ValueType, body: t.Term, *clauses: t.Clause) -> t.Term:
-        return t.Handler(str(name), type_, body, clauses, place=at)
-
-    def named_handler(self, at: Place, use: t.Term) -> t.Term:
-        return use
+        return t.Handler(name, type_, body, clauses, place=at)
 
     def clause(self, at: Place, operation: str, pattern: Any, continuation: str, body: t.Term) -> t.Term:
         name, body = _bound(pattern, body, at)
-        return t.Clause(str(operation), name, str(continuation), body, place=at)
-
-    def inj(self, at: Place, type_: Any, label: str, content: t.Term) -> t.Term:
-        return t.Inj(type_, str(label), content, place=at)
-
-    def var(self, at: Place, name: str) -> t.Term:
-        return t.Var(str(name), place=at)
-
-    def unit(self, at: Place) -> t.Term:
-        return t.Unit(place=at)
+        return t.Clause(operation, name, continuation, body, place=at)
 
     def row(self, at: Place, *items: t.Term) -> t.Term:
         result = items[-1]
         for item in reversed(items[:-1]):
             result = t.Pair(item, result, place=at)
         return result
-
-    def thunk(self, at: Place, body: t.Term) -> t.Term:
-        return t.Thunk(body, place=at)
 
     def thunk_of(self, at: Place, names: tuple[str, ...], body: t.Term) -> t.Term:
         return t.Thunk(body, frozenset(names), place=at)
@@ -175,37 +133,19 @@ class _Reader(Reader):
             raise IllFormed(f"{text}: {error}", at) from None
 
     def use(self, at: Place, name: str, *arguments: Any) -> t.Term:
-        return t.Use(str(name), arguments, place=at)
-
-    def type_name(self, at: Place, name: str) -> types.ValueType:
-        return types.Variable(str(name))
+        return t.Use(name, arguments, place=at)
 
     def unit_type(self, at: Place) -> types.ValueType:
         return types.UNIT
-
-    def product(self, at: Place, left: types.ValueType, right: types.ValueType) -> types.ValueType:
-        return types.Product(left, right)
 
     def variant(self, at: Place, *cases: Any) -> types.ValueType:
         return types.Variant(tuple(case for case in cases if case is not None))
 
     def labelled(self, at: Place, label: str, type_: types.ValueType) -> Any:
-        return str(label), type_
-
-    def ref(self, at: Place, item: types.ValueType) -> types.ValueType:
-        return types.Ref(item)
+        return label, type_
 
     def u(self, at: Place, names: tuple[str, ...], type_: types.ComputationType) -> types.ValueType:
         return types.U(frozenset(names), type_)
-
-    def f(self, at: Place, type_: types.ValueType) -> types.ComputationType:
-        return types.F(type_)
-
-    def arrow(self, at: Place, argument: types.ValueType, result: types.ComputationType) -> types.ComputationType:
-        return types.Arrow(argument, result)
-
-    def both(self, at: Place, left: types.ComputationType, right: types.ComputationType) -> types.ComputationType:
-        return types.Both(left, right)
 
 
 def _bound(pattern: Any, body: t.Term, at: Place) -> tuple[str, t.Term]:
@@ -294,11 +234,7 @@ class _Definitions:
                 return self.types.get(name, types.Base(name) if _is_base(name) else type_)
             case types.U(effect, inner):
                 return types.U(self.effect(effect), self.type(inner))
-            case types.Variant(cases):
-                return types.Variant(tuple((label, self.type(item)) for label, item in cases))
-            case types.Base():
-                return type_
-        return type(type_)(*map(self.type, types.type_parts(type_)))
+        return type_.rebuilt(self.type)
 
     def term(self, term: Any) -> Any:
         match term:

@@ -26,19 +26,12 @@ class Builtin(NamedTuple):
     meaning: Callable[[t.Term, Callable[[Any], Any]], t.Term]
 
 
-def power(type_: types.ValueType, n: int) -> types.ValueType:
-    """The n-fold product: nested to the right; the unit type for n = 0."""
-    if n == 0:
-        return types.UNIT
-    return type_ if n == 1 else types.Product(type_, power(type_, n - 1))
-
-
 @cache
 def builtin(name: str) -> Builtin | None:
     """The built-in function of a name, if there is one."""
     if found := re.fullmatch(r"eval(\d+)", name):
         n = int(found[1])
-        return Builtin(types.Product(types.Base(f"Op{n}"), power(types.R, n)), types.R, _evaluation(n))
+        return Builtin(types.Product(types.Base(f"Op{n}"), types.power(types.R, n)), types.R, _evaluation(n))
     if (found := re.fullmatch(r"d(\d+)of(\d+)", name)) and 1 <= int(found[1]) <= int(found[2]):
         op = types.Base(f"Op{found[2]}")
         return Builtin(op, op, _partial(int(found[1]), op))
@@ -84,11 +77,11 @@ def _integers(operation: Callable[[int, int], int]) -> Builtin:
     def meaning(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
         return t.Constant(types.Z, operation(parameter.first.value, parameter.second.value))
 
-    return Builtin(power(types.Z, 2), types.Z, meaning)
+    return Builtin(types.power(types.Z, 2), types.Z, meaning)
 
 
 _OTHERS = {
-    "less": Builtin(power(types.R, 2), types.BOOL, _less),
+    "less": Builtin(types.power(types.R, 2), types.BOOL, _less),
     "constant": Builtin(types.Z, types.Base("Op0"), _constant),
     "plusZ": _integers(operator.add),
     "minusZ": _integers(operator.sub),

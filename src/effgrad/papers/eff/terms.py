@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
-from effgrad.papers.eff.type_terms import Base, ComputationType, Effect, Operations, ValueType, Variable, Variant
+from effgrad.papers.eff.type_terms import Base, ComputationType, Effect, Operations, ValueType
 from effgrad.papers.expressions import Expression, shown
-from effgrad.papers.syntax import Node
+from effgrad.papers.syntax import Node, Variable
 
 
 @dataclass(frozen=True)
@@ -22,15 +21,10 @@ class Term(Node):
     def __str__(self) -> str:
         return show(self)
 
-    @cached_property
-    def free(self) -> frozenset[str]:
-        """The variables that occur free; kept, since substitution asks at every node."""
-        return _free(self)
-
 
 @dataclass(frozen=True)
-class Var(Term):
-    name: str
+class Var(Term, Variable):
+    pass
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Pair(Term):
 
 @dataclass(frozen=True)
 class Inj(Term):
-    type: Variant | Variable
+    type: ValueType
     label: str
     content: Term
 
@@ -94,6 +88,7 @@ class Split(Term):
     first: str
     second: str
     body: Term
+    scopes = {"body": ("first", "second")}
 
 
 @dataclass(frozen=True)
@@ -101,6 +96,7 @@ class Branch(Term):
     label: str
     name: str
     body: Term
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -126,6 +122,7 @@ class To(Term):
     name: str
     first: Term
     rest: Term
+    scopes = {"rest": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -133,6 +130,7 @@ class Lam(Term):
     name: str
     type: ValueType
     body: Term
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -183,6 +181,7 @@ class Recursive(Term):
     type: ComputationType
     body: Term
     effect: Effect | None = None
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -191,6 +190,7 @@ class Clause(Term):
     parameter: str
     continuation: str
     body: Term
+    scopes = {"body": ("parameter", "continuation")}
 
 
 @dataclass(frozen=True)
@@ -202,6 +202,7 @@ class Handler(Term):
     body: Term
     clauses: tuple[Clause, ...]
     origin: str | None = field(default=None, compare=False)
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -230,35 +231,6 @@ class Program:
     body: Term
 
 
-# The field in which a term binds variables, and the fields with their names.
-_SCOPES: dict[type[Term], tuple[str, tuple[str, ...]]] = {
-    Split: ("body", ("first", "second")),
-    Branch: ("body", ("name",)),
-    To: ("rest", ("name",)),
-    Lam: ("body", ("name",)),
-    Recursive: ("body", ("name",)),
-    Clause: ("body", ("parameter", "continuation")),
-    Handler: ("body", ("name",)),
-}
-_CLOSED = frozenset[str]()
-
-
-def _free(term: Any) -> frozenset[str]:
-    if isinstance(term, Var):
-        return frozenset((term.name,))
-    scope, names = _SCOPES.get(type(term), ("", ()))
-    found = _CLOSED
-    for name, part in term.__dict__.items():
-        inner = _CLOSED
-        if isinstance(part, Term):
-            inner = part.free
-        elif type(part) is tuple:
-            inner = inner.union(*[item.free for item in part if isinstance(item, Term)])
-        if inner:
-            found |= inner.difference([getattr(term, n) for n in names]) if name == scope else inner
-    return found
-
-
 def substituted(term: Any, values: Mapping[str, Term]) -> Any:
     """A term with closed values for variables: since they are closed, no binder can capture anything."""
     if type(term) is tuple:
@@ -267,17 +239,13 @@ def substituted(term: Any, values: Mapping[str, Term]) -> Any:
         return term
     if isinstance(term, Var):
         return values[term.name]
-    kind = type(term)
-    scope, names = _SCOPES.get(kind, ("", ()))
-    old = term.__dict__
-    bound = [old[name] for name in names]
-    inner = {n: v for n, v in values.items() if n not in bound} if bound else values
     # A copy with some fields changed: what dataclasses do for frozen classes takes twice as long.
-    result = object.__new__(kind)
+    result = object.__new__(type(term))
     new = result.__dict__
-    for name, part in old.items():
+    for name, part in term.__dict__.items():
         if isinstance(part, Term) or type(part) is tuple:
-            part = substituted(part, inner if name == scope else values)
+            bound = term.bound_in(name) if name in term.scopes else ()
+            part = substituted(part, {n: v for n, v in values.items() if n not in bound} if bound else values)
         new[name] = part
     new["free"] = term.free.difference(values)
     return result

@@ -68,7 +68,7 @@ class Checker:
                 self.effect(effect, term)
             case types.Variant(cases) if len({label for label, _ in cases}) < len(cases):
                 raise IllTyped(f"kind of a variant: a label occurs twice in {type_}", place)
-        for part in types.type_parts(type_):
+        for part in type_.nodes():
             self.kind(part, term)
 
     def effect(self, effect: types.Effect, term: t.Term | None) -> types.Effect:

@@ -12,7 +12,7 @@ from types import ModuleType
 from effgrad import effects
 from effgrad.papers.handlers import to_eff, to_hh, to_python
 from effgrad.papers.handlers.generation import closed, program, smaller
-from effgrad.papers.handlers.terms import Clause, Handle, Mask, Move, Perform, Raise, Resume, Term, in_eff, in_hh, parts
+from effgrad.papers.handlers.terms import Clause, Handle, Mask, Move, Perform, Raise, Resume, Term, in_eff, in_hh
 from effgrad.papers.syntax import Stuck
 
 STEPS = 20_000
@@ -131,7 +131,7 @@ def compare_many(
 
 
 def _kinds(term: Term) -> Iterator[str]:
-    for part in parts(term):
+    for part in term.all():
         if isinstance(part, Clause):
             yield f"{part.kind} clause"
             if part.around is not None:

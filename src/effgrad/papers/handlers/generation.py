@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import fields, replace
 
 from effgrad.papers.handlers import terms as t
 
@@ -129,7 +128,7 @@ class Generator:
             return t.Resume(k, self.atom(scope))
         if draw < 0.35:  # a handler around the rest
             around = self.handle(size, scope, ks)
-            return replace(around, body=t.Resume(k, self.atom(scope)))
+            return around.replaced(body=t.Resume(k, self.atom(scope)))
         if draw < 0.7 and kind == "multi":  # several calls
             first, second = self.name("x"), self.name("x")
             again = t.Let(second, t.Resume(k, self.atom(scope)), t.Plus(t.Var(first), t.Var(second)))
@@ -153,19 +152,18 @@ def program(seed: str, size: int) -> t.Term:
 def smaller(term: t.Term) -> Iterator[t.Term]:
     """The terms that are made of a term by putting a part of it, or a number, in the place of one of its parts."""
     if not isinstance(term, t.Num | t.Clause):
-        yield from (part for part in t.parts(term) if part is not term and not isinstance(part, t.Clause))
+        yield from (part for part in term.all() if part is not term and not isinstance(part, t.Clause))
         yield t.Num(1)
-    for field in fields(term):
-        part = getattr(term, field.name)
+    for field, part in term.fields():
         if isinstance(part, t.Term):
-            for instead in _instead_of(part, field.name):
-                yield replace(term, **{field.name: instead})
+            for instead in _instead_of(part, field):
+                yield term.replaced(**{field: instead})
         elif isinstance(part, tuple):
             for place, inner in enumerate(part):
                 if len(part) > 1:
-                    yield replace(term, **{field.name: part[:place] + part[place + 1 :]})
+                    yield term.replaced(**{field: part[:place] + part[place + 1 :]})
                 for instead in smaller(inner):
-                    yield replace(term, **{field.name: (*part[:place], instead, *part[place + 1 :])})
+                    yield term.replaced(**{field: (*part[:place], instead, *part[place + 1 :])})
 
 
 def _instead_of(part: t.Term, place: str) -> Iterator[t.Term | None]:
@@ -183,11 +181,10 @@ def _instead_of(part: t.Term, place: str) -> Iterator[t.Term | None]:
 def closed(term: t.Term) -> bool:
     """Whether a term binds all that it speaks of; names are bound once."""
     bound, used = set(), set()
-    for part in t.parts(term):
-        for field in fields(part):
-            value = getattr(part, field.name)
-            if isinstance(part, t.Var) or (field.name == "k" and isinstance(part, t.Resume | t.Throw | t.Keep)):
+    for part in term.all():
+        for field, value in part.fields():
+            if isinstance(part, t.Var) or (field == "k" and isinstance(part, t.Resume | t.Throw | t.Keep)):
                 used.add(value)
-            elif field.name in ("name", "k", "result", "error", "value") and isinstance(value, str):
+            elif field in ("name", "k", "result", "error", "value") and isinstance(value, str):
                 bound.add(value)
     return used <= bound

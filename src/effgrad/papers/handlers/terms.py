@@ -6,15 +6,15 @@ is an expression of one integer; operands are numbers or variables, so that the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+
+from effgrad.papers.syntax import Node
 
 EFFECTS, OPERATIONS, SLOTS = 3, "ab", 2
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Node):
     pass
 
 
@@ -143,24 +143,14 @@ class Handle(Term):
     block: bool = False
 
 
-def parts(term: Any) -> Iterator[Term]:
-    """A term and all terms in it."""
-    yield term
-    for field in fields(term):
-        part = getattr(term, field.name)
-        for inner in part if isinstance(part, tuple) else (part,):
-            if isinstance(inner, Term):
-                yield from parts(inner)
-
-
 def in_hh(term: Term) -> bool:
     """Whether HH can run a term: no continuation is for more than one call."""
-    return not any(isinstance(part, Clause) and part.kind == "multi" for part in parts(term))
+    return not any(isinstance(part, Clause) and part.kind == "multi" for part in term.all())
 
 
 def in_eff(term: Term) -> bool:
     """Whether EFF can run a term: it needs no heap, and asks for no error at a second call."""
-    for part in parts(term):
+    for part in term.all():
         if isinstance(part, Keep | Move) or (isinstance(part, Handle) and part.shallow):
             return False
         if isinstance(part, Clause) and part.kind == "control" and uses(part.body, part.k) > 1:
@@ -170,4 +160,4 @@ def in_eff(term: Term) -> bool:
 
 def uses(term: Term, k: str) -> int:
     """How often a term speaks of a continuation."""
-    return sum(isinstance(part, Resume | Throw | Keep) and part.k == k for part in parts(term))
+    return sum(isinstance(part, Resume | Throw | Keep) and part.k == k for part in term.all())

@@ -39,9 +39,9 @@ class _Translation:
     """Knows the operations of one program, so that its handlers can pass them on."""
 
     def __init__(self, term: t.Term) -> None:
-        used = {(part.effect, part.operation) for part in t.parts(term) if isinstance(part, t.Perform)}
+        used = {(part.effect, part.operation) for part in term.all() if isinstance(part, t.Perform)}
         # A program can be under more masks than it has, since a clause that resumes may mask each time.
-        masks = MASKS if any(isinstance(part, t.Mask) for part in t.parts(term)) else 0
+        masks = MASKS if any(isinstance(part, t.Mask) for part in term.all()) else 0
         self.names = [f"e{effect}{operation}_{m}" for effect, operation in sorted(used) for m in range(masks + 1)]
         self.names += ["exc", "out"]
         self.operations = {name: (Z, Z if name in ("exc", "out") else ANSWER) for name in self.names}

@@ -28,35 +28,40 @@ GRAMMAR = r"""
      | "if" comparison "then" comparison "else" comparison                  -> if_
      | comparison
      | comparison ";" term                                                  -> then
-?comparison: arithmetic | arithmetic "<" arithmetic                         -> less
-     | arithmetic ":=" arithmetic                                           -> assign
-?arithmetic: product | arithmetic ADD product                               -> binary
-?product: application | product "*" application                             -> times
+?comparison: arithmetic | arithmetic LESS arithmetic                        -> infix
+     | arithmetic ASSIGN arithmetic                                         -> infix
+?arithmetic: product | arithmetic ADD product                               -> infix
+?product: application | product MULTIPLY application                        -> infix
 ?application: atom | application atom                                       -> apply
-     | CONSTRUCTOR atom                                                     -> made
-     | WORD atom                                                            -> word
-     | "continue" atom atom                                                 -> continue_
+     | CONSTRUCTOR atom                                                     -> prefix
+     | WORD atom                                                            -> prefix
+     | CONTINUE atom atom                                                   -> prefix
 ?atom: NAME                                                                 -> var
      | CONSTRUCTOR                                                          -> constructor
      | INTEGER                                                              -> integer
      | REAL                                                                 -> real
      | TEXT                                                                 -> text
-     | "!" atom                                                             -> read_
-     | "(" ")"                                                              -> unit
+     | READ atom                                                            -> prefix
+     | "(" ")"                                                              -> row
      | "(" term ("," term)* ")"                                             -> row
      | "match" term "with" "|"? branch ("|" branch)* "end"                  -> match
      | "handle" term "with" "|"? clause ("|" clause)* "end"                 -> handle
 branch: pattern "->" term
 ?clause: pattern "->" term                                                  -> branch
      | "effect" pattern "," NAME "->" term                                  -> effect
-?pattern: small_pattern | CONSTRUCTOR small_pattern                         -> made_pattern
-?small_pattern: NAME                                                        -> named
-     | CONSTRUCTOR                                                          -> constructor_pattern
-     | "(" ")"                                                              -> nothing
+?pattern: small_pattern | CONSTRUCTOR small_pattern                         -> made
+?small_pattern: NAME                                                        -> name
+     | CONSTRUCTOR                                                          -> pattern
+     | "(" ")"                                                              -> rows
      | "(" pattern ("," pattern)* ")"                                       -> rows
 
 WORD.2: /(ref|perform|print)(?![\w'])/
+LESS: "<"
+ASSIGN: ":="
 ADD: "+" | "-"
+MULTIPLY: "*"
+CONTINUE: "continue"
+READ: "!"
 REAL.2: /\d+\.\d+/
 INTEGER: /\d+/
 TEXT: /"[^"\n]*"/
@@ -71,15 +76,10 @@ NAME: /(?!(let|in|fun|rec|if|then|else|match|with|handle|effect|continue|end)(?!
 class _Reader(Reader):
     grammar = GRAMMAR
     starts = ("term",)
-
-    def let(self, at: Place, pattern: t.Pattern, bound: t.Term, body: t.Term) -> t.Term:
-        return t.Let(pattern, bound, body, place=at)
-
-    def fun(self, at: Place, pattern: t.Pattern, body: t.Term) -> t.Term:
-        return t.Fun(pattern, body, place=at)
+    terms = (t,)
 
     def rec(self, at: Place, name: str, pattern: t.Pattern, body: t.Term) -> t.Term:
-        return t.Fun(pattern, body, str(name), place=at)
+        return t.Fun(pattern, body, name, place=at)
 
     def if_(self, at: Place, condition: t.Term, then: t.Term, otherwise: t.Term) -> t.Term:
         branches = t.Branch(t.Made("True", t.UNIT), then), t.Branch(t.Made("False", t.UNIT), otherwise)
@@ -88,35 +88,17 @@ class _Reader(Reader):
     def then(self, at: Place, first: t.Term, rest: t.Term) -> t.Term:
         return t.Let(t.Name("_"), first, rest, place=at)
 
-    def less(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
-        return t.Strict("<", (left, right), place=at)
+    def infix(self, at: Place, left: t.Term, operator: str, right: t.Term) -> t.Term:
+        return t.Strict(operator, (left, right), place=at)
 
-    def assign(self, at: Place, reference: t.Term, value: t.Term) -> t.Term:
-        return t.Strict(":=", (reference, value), place=at)
-
-    def binary(self, at: Place, left: t.Term, operator: str, right: t.Term) -> t.Term:
-        return t.Strict(str(operator), (left, right), place=at)
-
-    def times(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
-        return t.Strict("*", (left, right), place=at)
+    def prefix(self, at: Place, word: str, *arguments: t.Term) -> t.Term:
+        return t.Strict(word, arguments, place=at)
 
     def apply(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
         return t.Strict("apply", (function, argument), place=at)
 
-    def made(self, at: Place, constructor: str, argument: t.Term) -> t.Term:
-        return t.Strict(str(constructor), (argument,), place=at)
-
-    def word(self, at: Place, word: str, argument: t.Term) -> t.Term:
-        return t.Strict(str(word), (argument,), place=at)
-
-    def continue_(self, at: Place, continuation: t.Term, value: t.Term) -> t.Term:
-        return t.Strict("continue", (continuation, value), place=at)
-
-    def var(self, at: Place, name: str) -> t.Term:
-        return t.Var(str(name), place=at)
-
     def constructor(self, at: Place, name: str) -> t.Term:
-        return t.Strict(str(name), (t.Strict("row", ()),), place=at)
+        return t.Strict(name, (t.Strict("row", ()),), place=at)
 
     def integer(self, at: Place, text: str) -> t.Term:
         return t.Literal(int(text), place=at)
@@ -125,13 +107,7 @@ class _Reader(Reader):
         return t.Literal(Fraction(text), place=at)
 
     def text(self, at: Place, text: str) -> t.Term:
-        return t.Literal(str(text[1:-1]), place=at)
-
-    def read_(self, at: Place, reference: t.Term) -> t.Term:
-        return t.Strict("!", (reference,), place=at)
-
-    def unit(self, at: Place) -> t.Term:
-        return t.Strict("row", (), place=at)
+        return t.Literal(text[1:-1], place=at)
 
     def row(self, at: Place, *items: t.Term) -> t.Term:
         return items[0] if len(items) == 1 else t.Strict("row", items, place=at)
@@ -144,23 +120,11 @@ class _Reader(Reader):
             raise IllFormed("a handler has one branch for the value, and one for each effect", at)
         return t.Handle(body, branches, place=at)
 
-    def branch(self, at: Place, pattern: t.Pattern, body: t.Term) -> t.Term:
-        return t.Branch(pattern, body, place=at)
-
     def effect(self, at: Place, pattern: t.Pattern, continuation: str, body: t.Term) -> t.Term:
-        return t.Branch(pattern, body, str(continuation), place=at)
+        return t.Branch(pattern, body, continuation, place=at)
 
-    def named(self, at: Place, name: str) -> t.Pattern:
-        return t.Name(str(name), place=at)
-
-    def constructor_pattern(self, at: Place, constructor: str) -> t.Pattern:
-        return t.Made(str(constructor), t.UNIT, place=at)
-
-    def made_pattern(self, at: Place, constructor: str, argument: t.Pattern) -> t.Pattern:
-        return t.Made(str(constructor), argument, place=at)
-
-    def nothing(self, at: Place) -> t.Pattern:
-        return t.UNIT
+    def pattern(self, at: Place, constructor: str) -> t.Pattern:
+        return t.Made(constructor, t.UNIT, place=at)
 
     def rows(self, at: Place, *items: t.Pattern) -> t.Pattern:
         return items[0] if len(items) == 1 else t.Row(items, place=at)

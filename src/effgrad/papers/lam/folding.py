@@ -13,7 +13,6 @@ from functools import cache
 
 from effgrad.papers.lam import terms as t
 from effgrad.papers.lam.reading import parse
-from effgrad.papers.lam.types import rebuilt
 
 FOLDED_DELTA = t.Product(t.Z, t.Arrow(t.Product(t.R, t.Map(t.R)), t.Map(t.R)))
 STATE = t.Product(t.Z, t.Arrow(FOLDED_DELTA, FOLDED_DELTA))
@@ -69,4 +68,4 @@ def folded_type(type_: t.Type) -> t.Type:
         return FOLDED_DELTA
     if isinstance(type_, t.Monad):
         return t.Arrow(STATE, t.Product(folded_type(type_.result), STATE))
-    return rebuilt(type_, folded_type)
+    return type_.rebuilt(folded_type)

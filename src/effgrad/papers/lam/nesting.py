@@ -8,7 +8,7 @@ Krawiec et al. 2022, figures 1 and 16.
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from effgrad.papers.lam.folding import folded
 from effgrad.papers.lam.terms import (
@@ -42,43 +42,11 @@ Leaf = Callable[..., Term]
 def as_source(term: Term) -> Term:
     """Return a derivative as a program of the source language; a program as it is."""
     term = folded(_expanded(term))
-    names = {name for part in _all(term) for name in part.parts() if isinstance(name, str)}
+    names = {name for part in term.all() for name in part.parts() if isinstance(name, str)}
     if any(_OWN.match(name) for name in names):
         fresh = (name for n in itertools.count(1) if (name := f"v{n}") not in names)
-        term = _renamed(term, {}, fresh)
+        term = term.renamed({}, lambda name: next(fresh) if _OWN.match(name) else name)
     return term
-
-
-def _all(term: Term) -> Iterator[Term]:
-    """A term and all terms in it."""
-    todo = [term]
-    while todo:
-        part = todo.pop()
-        yield part
-        todo += [item for item in part.parts() if isinstance(item, Term)]
-
-
-def _renamed(term: Term, names: dict[str, str], fresh: Iterator[str]) -> Term:
-    def bind(name: str) -> tuple[str, dict[str, str]]:
-        new = next(fresh) if _OWN.match(name) else name
-        return new, {**names, name: new}
-
-    match term:
-        case Var(name):
-            return Var(names.get(name, name), place=term.place)
-        case Lam(name, body, annotation):
-            new, inside = bind(name)
-            return Lam(new, _renamed(body, inside, fresh), annotation, place=term.place)
-        case Let(name, bound, body):
-            new, inside = bind(name)
-            return Let(new, _renamed(bound, names, fresh), _renamed(body, inside, fresh), place=term.place)
-        case Case(scrutinee, left, left_body, right, right_body):
-            (left, in_left), (right, in_right) = bind(left), bind(right)
-            return Case(
-                _renamed(scrutinee, names, fresh), left, _renamed(left_body, in_left, fresh), right,
-                _renamed(right_body, in_right, fresh), place=term.place,
-            )  # fmt: skip
-    return term.rebuilt(lambda part: _renamed(part, names, fresh))
 
 
 def _expanded(term: Term) -> Term:

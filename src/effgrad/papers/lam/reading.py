@@ -27,14 +27,14 @@ GRAMMAR = r"""
      | "case" term "of" "inl" NAME "->" term "," "inr" NAME "->" term       -> case
      | "if" term "then" term "else" term                                    -> if_
      | comparison
-?comparison: sum | sum "<" sum                                              -> less
+?comparison: sum | sum LESS sum                                             -> infix
 ?sum: product | sum ADD product                                             -> infix
 ?product: unary | product MUL unary                                         -> infix
 ?unary: application | "-" unary                                             -> negative
 ?application: atom
      | application atom                                                     -> app
      | PROJECTION_OR_INJECTION atom                                                          -> prefix
-?atom: NAME                                                                 -> name
+?atom: NAME                                                                 -> var
      | REAL                                                                 -> real
      | INTEGER                                                              -> integer
      | TEXT                                                                 -> text
@@ -50,8 +50,8 @@ binder: NAME
 statement: NAME "<-" term
 
 ?type: sum_type | sum_type ("->" | "→") type                                -> arrow
-?sum_type: product_type | sum_type "+" product_type                         -> sum_of
-?product_type: item_type | item_type ("*" | "×") product_type               -> product_of
+?sum_type: product_type | sum_type "+" product_type                         -> sum
+?product_type: item_type | item_type ("*" | "×") product_type               -> product
 ?item_type: "Vector" item_type                                              -> vector
      | "Map" item_type                                                      -> map
      | "M" item_type                                                        -> monad
@@ -61,6 +61,7 @@ statement: NAME "<-" term
 BASE: "R" | "ℝ" | "Z" | "ℤ" | "String" | "Delta"
 PROJECTION_OR_INJECTION.2: /(fst|snd|inl|inr|pure)(?![\w'])/
 POLYTYPIC_OPERATION.2: /[a-zA-Z]\w*(?=\[)/
+LESS: "<"
 ADD: "+Z" | "-Z" | "+" | "-"
 MUL: "*Z" | "*" | "×" | "/"
 REAL.2: /\d+\.\d+([eE][+-]?\d+)?|\d+\/\d+r/
@@ -76,6 +77,7 @@ NAME: /(?!(let|in|case|of|inl|inr|if|then|else|do|fst|snd|pure)(?![\w']))[a-zA-Z
 class _Reader(Reader):
     grammar = GRAMMAR
     starts = ("term", "type")
+    terms = (t,)
 
     def lam(self, at: Place, pattern: Any, body: t.Term) -> t.Term:
         name, annotation, unpack = self._binder(pattern)
@@ -88,7 +90,7 @@ class _Reader(Reader):
         return t.Let(name, bound, unpack(body), place=at)
 
     def binder(self, at: Place, name: str) -> Any:
-        return str(name), None, at
+        return name, None, at
 
     def annotated(self, at: Place, binder: Any, type_: t.Type) -> Any:
         return binder[0], type_, at
@@ -110,37 +112,20 @@ class _Reader(Reader):
 
         return whole, None, unpack
 
-    def case(
-        self, at: Place, scrutinee: t.Term, left: str, left_body: t.Term, right: str, right_body: t.Term
-    ) -> t.Term:
-        return t.Case(scrutinee, str(left), left_body, str(right), right_body, place=at)
-
     def if_(self, at: Place, condition: t.Term, then: t.Term, otherwise: t.Term) -> t.Term:
         return t.Case(condition, "_", then, "_", otherwise, place=at)
 
-    def less(self, at: Place, left: t.Term, right: t.Term) -> t.Term:
-        return t.App(t.Op("<", place=at), t.Pair(left, right, place=at), place=at)
-
     def infix(self, at: Place, left: t.Term, operator: str, right: t.Term) -> t.Term:
-        name = "*" if operator == "×" else str(operator)
+        name = "*" if operator == "×" else operator
         return t.App(t.Op(name, place=at), t.Pair(left, right, place=at), place=at)
 
     def negative(self, at: Place, term: t.Term) -> t.Term:
-        return (
-            t.Real(-term.value, place=at)
-            if isinstance(term, t.Real)
-            else t.App(t.Op("negate", place=at), term, place=at)
-        )
-
-    def app(self, at: Place, function: t.Term, argument: t.Term) -> t.Term:
-        return t.App(function, argument, place=at)
+        if isinstance(term, t.Real):
+            return t.Real(-term.value, place=at)
+        return t.App(t.Op("negate", place=at), term, place=at)
 
     def prefix(self, at: Place, word: str, argument: t.Term) -> t.Term:
-        return {"fst": t.Fst, "snd": t.Snd, "inl": t.Inl, "inr": t.Inr, "pure": t.Pure}[word](argument, place=at)
-
-    def name(self, at: Place, name: str) -> t.Term:
-        # A name that nothing binds may be that of a constant: the type checker knows.
-        return t.Var(str(name), place=at)
+        return self.kinds[word](argument, place=at)  # type: ignore[no-any-return]
 
     def real(self, at: Place, text: str) -> t.Term:
         return t.Real(Fraction(text.removesuffix("r")), place=at)
@@ -149,7 +134,7 @@ class _Reader(Reader):
         return t.Literal(int(text), place=at)
 
     def text(self, at: Place, text: str) -> t.Term:
-        return t.Literal(str(text[1:-1]), place=at)
+        return t.Literal(text[1:-1], place=at)
 
     def tuple(self, at: Place, *items: t.Term) -> t.Term:
         result = items[-1]
@@ -163,11 +148,8 @@ class _Reader(Reader):
             result = t.App(t.Op("cons", place=at), t.Pair(item, result, place=at), place=at)
         return result
 
-    def poly(self, at: Place, name: str, type_: t.Type) -> t.Term:
-        return t.Poly(str(name), type_, place=at)
-
     def statement(self, at: Place, name: str, term: t.Term) -> Any:
-        return str(name), term, at
+        return name, term, at
 
     def do(self, at: Place, *statements: Any) -> t.Term:
         *bindings, result = statements
@@ -175,26 +157,8 @@ class _Reader(Reader):
             result = t.Do(name, term, result, place=where)
         return result  # type: ignore[no-any-return]
 
-    def arrow(self, at: Place, argument: t.Type, result: t.Type) -> t.Type:
-        return t.Arrow(argument, result)
-
-    def sum_of(self, at: Place, left: t.Type, right: t.Type) -> t.Type:
-        return t.Sum(left, right)
-
-    def product_of(self, at: Place, left: t.Type, right: t.Type) -> t.Type:
-        return t.Product(left, right)
-
-    def vector(self, at: Place, item: t.Type) -> t.Type:
-        return t.Vector(item)
-
-    def map(self, at: Place, item: t.Type) -> t.Type:
-        return t.Map(item)
-
-    def monad(self, at: Place, result: t.Type) -> t.Type:
-        return t.Monad(result)
-
     def base(self, at: Place, name: str) -> t.Type:
-        return t.Base({"ℝ": "R", "ℤ": "Z"}.get(name, str(name)))
+        return t.Base({"ℝ": "R", "ℤ": "Z"}.get(name, name))
 
 
 def _paths(items: list[Any], whole: t.Term) -> Any:
@@ -233,11 +197,4 @@ def resolved(term: t.Term, bound: frozenset[str]) -> t.Term:
     match term:
         case t.Var(name) if name not in bound and name in CONSTANTS:
             return t.Op(name, place=term.place)
-        case t.Lam(name, body, annotation):
-            return t.Lam(name, resolved(body, bound | {name}), annotation, place=term.place)
-        case t.Let(name, one, body) | t.Do(name, one, body):
-            return type(term)(name, resolved(one, bound), resolved(body, bound | {name}), place=term.place)
-        case t.Case(scrutinee, left, left_body, right, right_body):
-            left_body, right_body = resolved(left_body, bound | {left}), resolved(right_body, bound | {right})
-            return t.Case(resolved(scrutinee, bound), left, left_body, right, right_body, place=term.place)
-    return term.rebuilt(lambda part: resolved(part, bound))
+    return term.rebuilt_inside(lambda part, names: resolved(part, bound.union(names)))

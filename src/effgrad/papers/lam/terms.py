@@ -3,107 +3,58 @@
 Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 
-from effgrad.papers.syntax import Node
+from effgrad.papers.syntax import Arrow as Arrow
+from effgrad.papers.syntax import Base as Base
+from effgrad.papers.syntax import Node, Variable
+from effgrad.papers.syntax import Product as Product
+from effgrad.papers.syntax import Type as Type
+from effgrad.papers.syntax import power as power
 
 # Types
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A type without parts: R, Z, String, Delta."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
+@dataclass(frozen=True)
+class Sum(Type):
     left: Type
     right: Type
-
-    def __str__(self) -> str:
-        return f"{_at(self.left, 3)} * {_at(self.right, 2)}"
+    form, level = "{:1} + {:2}", 1
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
-    left: Type
-    right: Type
-
-    def __str__(self) -> str:
-        return f"{_at(self.left, 1)} + {_at(self.right, 2)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Arrow:
-    argument: Type
-    result: Type
-
-    def __str__(self) -> str:
-        return f"{_at(self.argument, 1)} -> {self.result}"
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
+@dataclass(frozen=True)
+class Vector(Type):
     item: Type
-
-    def __str__(self) -> str:
-        return f"Vector {_at(self.item, 3)}"
+    form = "Vector {:3}"
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+@dataclass(frozen=True)
+class Map(Type):
     """A finite map from integers."""
 
     item: Type
-
-    def __str__(self) -> str:
-        return f"Map {_at(self.item, 3)}"
+    form = "Map {:3}"
 
 
-@dataclass(frozen=True, slots=True)
-class Monad:
+@dataclass(frozen=True)
+class Monad(Type):
     """M A: a computation that may bind delta terms."""
 
     result: Type
-
-    def __str__(self) -> str:
-        return f"M {_at(self.result, 3)}"
+    form = "M {:3}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+@dataclass(frozen=True)
+class Unknown(Type):
     """A type that inference has still to find; in the type of a constant, one that each use chooses."""
 
     name: str
+    form = "{}"
 
-    def __str__(self) -> str:
-        return self.name
-
-
-Type = Base | Product | Sum | Arrow | Vector | Map | Monad | Unknown
 
 R, Z, STRING = Base("R"), Base("Z"), Base("String")
 DELTA = Base("Delta")
-DISCRETE = (Z, STRING)
-
-
-def _at(type_: Type, level: int) -> str:
-    """A type as it is written where the grammar wants one of a level: 1 sums, 2 products, 3 the rest."""
-    own = {Arrow: 0, Sum: 1, Product: 2}.get(type(type_), 3)
-    return f"({type_})" if own < level else str(type_)
-
-
-def power(type_: Type, n: int) -> Type:
-    """The n-fold product of a type: nested pairs to the right."""
-    return type_ if n == 1 else Product(type_, power(type_, n - 1))
 
 
 def dimension(type_: Type) -> int | None:
@@ -124,8 +75,8 @@ class Term(Node):
 
 
 @dataclass(frozen=True)
-class Var(Term):
-    name: str
+class Var(Term, Variable):
+    pass
 
 
 @dataclass(frozen=True)
@@ -133,6 +84,7 @@ class Lam(Term):
     name: str
     body: Term
     annotation: Type | None = None
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -146,6 +98,7 @@ class Let(Term):
     name: str
     bound: Term
     body: Term
+    scopes = {"body": ("name",)}
 
 
 @dataclass(frozen=True)
@@ -181,6 +134,7 @@ class Case(Term):
     left_body: Term
     right: str
     right_body: Term
+    scopes = {"left_body": ("left",), "right_body": ("right",)}
 
 
 @dataclass(frozen=True)
@@ -222,6 +176,7 @@ class Do(Term):
     name: str
     bound: Term
     rest: Term
+    scopes = {"rest": ("name",)}
 
 
 def tuple_(*items: Term) -> Term:
@@ -232,20 +187,6 @@ def tuple_(*items: Term) -> Term:
 def apply(function: str, *arguments: Term) -> Term:
     """A constant applied to a tuple."""
     return App(Op(function), tuple_(*arguments))
-
-
-def free(term: Term) -> frozenset[str]:
-    """The variables that occur free."""
-    match term:
-        case Var(name):
-            return frozenset({name})
-        case Lam(name, body):
-            return free(body) - {name}
-        case Let(name, bound, body) | Do(name, bound, body):
-            return free(bound) | (free(body) - {name})
-        case Case(scrutinee, left, left_body, right, right_body):
-            return free(scrutinee) | (free(left_body) - {left}) | (free(right_body) - {right})
-    return frozenset[str]().union(*(free(part) for part in term.parts() if isinstance(part, Term)))
 
 
 # How terms are shown

@@ -53,7 +53,6 @@ from effgrad.papers.lam.terms import (
     Vector,
     apply,
     dimension,
-    free,
     tuple_,
 )
 from effgrad.papers.lam.types import mapped, reverse_dual, typeof
@@ -127,7 +126,7 @@ def _combination(partials: tuple[Term, ...], deltas: list[Term], kind: Dual) -> 
 
 def _arguments(constant: Constant) -> tuple[list[Term], list[tuple[str, Term]], list[Term]]:
     """For a smooth function: its results in `_y`; what x1, d1, ..., xn, dn are in `_p`; the d1, ..., dn."""
-    argument, result = constant.type.argument, constant.type.result  # type: ignore[union-attr]
+    argument, result = constant.type.argument, constant.type.result  # type: ignore[attr-defined]
     n, m = dimension(argument) or 0, dimension(result) or 0
     bindings: list[tuple[str, Term]] = []
     for i, dual in enumerate(_components(Var("_p"), n), 1):
@@ -216,7 +215,7 @@ def _monadic_function(constant: Constant) -> Term:
 def fused(function: Term, source: Type) -> Term:
     """Figure 15: the derivative of a closed function of R^a is taken at each call, which leaves one delta term."""
     n = dimension(source)
-    if n is None or free(function):
+    if n is None or function.free:
         raise IllTyped(f"fused: {function} must be a closed function from R^a, not from {source}", function.place)
     duals = _components(Var("_p"), n)
     start = tuple_(*[Pair(Fst(d), apply("Var", Literal(i))) for i, d in enumerate(duals, 1)])

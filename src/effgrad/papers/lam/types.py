@@ -43,7 +43,7 @@ def mapped(type_: t.Type, real: t.Type, effect: Callable[[t.Type], t.Type] = lam
             return real
         case t.Arrow(argument, result):
             return t.Arrow(mapped(argument, real, effect), effect(mapped(result, real, effect)))
-    return rebuilt(type_, lambda part: mapped(part, real, effect))
+    return type_.rebuilt(lambda part: mapped(part, real, effect))
 
 
 def reverse_dual(type_: t.Type) -> t.Type:
@@ -152,7 +152,7 @@ class _Checker:
         match type_:
             case t.Unknown(name):
                 return chosen.setdefault(name, self.fresh())
-        return rebuilt(type_, lambda part: self.instance(part, chosen))
+        return type_.rebuilt(lambda part: self.instance(part, chosen))
 
     def equal(self, one: t.Type, other: t.Type, rule: str, term: t.Term) -> None:
         if not self.unify(one, other):
@@ -171,7 +171,7 @@ class _Checker:
             return True
         if type(one) is not type(other) or isinstance(one, t.Base):
             return False
-        return all(self.unify(a, b) for a, b in zip(_parts(one), _parts(other), strict=True))
+        return all(self.unify(a, b) for a, b in zip(one.nodes(), other.nodes(), strict=True))
 
     def resolve(self, type_: t.Type) -> t.Type:
         while isinstance(type_, t.Unknown) and type_.name in self.found:
@@ -180,41 +180,14 @@ class _Checker:
 
     def occurs(self, name: str, type_: t.Type) -> bool:
         type_ = self.resolve(type_)
-        return type_ == t.Unknown(name) or any(self.occurs(name, part) for part in _parts(type_))
+        return type_ == t.Unknown(name) or any(self.occurs(name, part) for part in type_.nodes())
 
     def shown(self, type_: t.Type) -> t.Type:
-        return rebuilt(self.resolve(type_), self.shown)
+        return self.resolve(type_).rebuilt(self.shown)
 
     def known(self, type_: t.Type) -> t.Type:
         """A type with all that was found put in; what nothing determines is Z, as no use can tell."""
         type_ = self.resolve(type_)
         if isinstance(type_, t.Unknown):
             return t.Z
-        return rebuilt(type_, self.known)
-
-
-def rebuilt(type_: t.Type, change: Callable[[t.Type], t.Type]) -> t.Type:
-    """A type with its parts changed."""
-    match type_:
-        case t.Product(left, right):
-            return t.Product(change(left), change(right))
-        case t.Sum(left, right):
-            return t.Sum(change(left), change(right))
-        case t.Arrow(argument, result):
-            return t.Arrow(change(argument), change(result))
-        case t.Vector(item) | t.Map(item):
-            return type(type_)(change(item))
-        case t.Monad(result):
-            return t.Monad(change(result))
-    return type_
-
-
-def _parts(type_: t.Type) -> tuple[t.Type, ...]:
-    match type_:
-        case t.Product(left, right) | t.Sum(left, right):
-            return left, right
-        case t.Arrow(argument, result):
-            return argument, result
-        case t.Vector(item) | t.Map(item) | t.Monad(item):
-            return (item,)
-    return ()
+        return type_.rebuilt(self.known)

@@ -226,7 +226,7 @@ def _candidates(term: t.Term) -> Iterator[t.Term]:
 
 def _replacements(term: t.Term) -> Iterator[t.Term]:
     yield from (t.Real(0), t.Real(1))
-    if isinstance(term, t.Let) and term.name not in t.free(term.body):
+    if isinstance(term, t.Let) and term.name not in term.body.free:
         yield term.body
     for part in term.parts():
         if isinstance(part, t.Term):

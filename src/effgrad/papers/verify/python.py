@@ -3,6 +3,7 @@
 `fused` becomes a checkpoint, so that the checkpointing modes have something to do.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -31,7 +32,7 @@ def source(program: t.Term) -> str:
         return _1
     <BLANKLINE>
     """
-    writer, renamed = _Writer(), _renamed(program, {}, {})
+    writer, renamed = _Writer(), program.renamed({}, _Distinct())
     assert isinstance(renamed, t.Lam)
     writer.define("program", renamed)
     return "\n".join(writer.lines) + "\n"
@@ -55,32 +56,17 @@ def exact(numerator: int, denominator: int) -> Fraction:
     return Fraction(numerator, denominator)
 
 
-def _renamed(term: t.Term, names: dict[str, str], taken: dict[str, int]) -> t.Term:
-    """The term with no name bound twice: a name in Python belongs to a whole function."""
+class _Distinct:
+    """Gives every binding a name of its own, since a name in Python belongs to a whole function."""
 
-    def bound(name: str) -> tuple[str, dict[str, str]]:
+    def __init__(self) -> None:
+        self.taken: Counter[str] = Counter()
+
+    def __call__(self, name: str) -> str:
         # What begins with an underscore would meet the names that the writer makes.
         base = f"p{name}" if name.startswith("_") else name
-        taken[base] = taken.get(base, 0) + 1
-        new = base if taken[base] == 1 else f"{base}_{taken[base]}"
-        return new, {**names, name: new}
-
-    match term:
-        case t.Var(name):
-            return t.Var(names[name])
-        case t.Lam(name, body):
-            new, inner = bound(name)
-            return t.Lam(new, _renamed(body, inner, taken))
-        case t.Let(name, one, body):
-            outer = _renamed(one, names, taken)
-            new, inner = bound(name)
-            return t.Let(new, outer, _renamed(body, inner, taken))
-        case t.Case(scrutinee, left, left_body, right, right_body):
-            scrutinee = _renamed(scrutinee, names, taken)
-            (one_name, one_scope), (other_name, other_scope) = bound(left), bound(right)
-            then, otherwise = _renamed(left_body, one_scope, taken), _renamed(right_body, other_scope, taken)
-            return t.Case(scrutinee, one_name, then, other_name, otherwise)
-    return term.rebuilt(lambda part: _renamed(part, names, taken))
+        self.taken[base] += 1
+        return base if self.taken[base] == 1 else f"{base}_{self.taken[base]}"
 
 
 class _Writer:
