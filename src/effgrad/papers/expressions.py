@@ -11,49 +11,49 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 from effgrad.papers.lam.primitives import CONSTANTS
 from effgrad.papers.lam.reading import parse
 from effgrad.papers.lam.semantics import Interpreter
+from effgrad.papers.syntax import Value
 
 
 class Expression:
     """A number to Python's operators; compared by identity, so that sharing can be seen."""
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: Value) -> Expression:
         return _call("+", self, other)
 
-    def __radd__(self, other: Any) -> Expression:
+    def __radd__(self, other: Value) -> Expression:
         return _call("+", other, self)
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: Value) -> Expression:
         return _call("-", self, other)
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: Value) -> Expression:
         return _call("-", other, self)
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: Value) -> Expression:
         return _call("*", self, other)
 
-    def __rmul__(self, other: Any) -> Expression:
+    def __rmul__(self, other: Value) -> Expression:
         return _call("*", other, self)
 
-    def __truediv__(self, other: Any) -> Expression:
+    def __truediv__(self, other: Value) -> Expression:
         return _call("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> Expression:
+    def __rtruediv__(self, other: Value) -> Expression:
         return _call("/", other, self)
 
     def __neg__(self) -> Expression:
         return _call("negate", self)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Value) -> bool:
         """A branch goes by what the arguments stand for."""
         first, second = (sampled(e) if isinstance(e, Expression) else e for e in (self, other))
         return bool(first < second)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         # `sin`, `exp` and the others of the table are methods of numbers here.
         if name not in CONSTANTS or CONSTANTS[name].kind != "smooth":
             raise AttributeError(name)
@@ -65,7 +65,7 @@ class Expression:
 
 @dataclass(frozen=True, eq=False)
 class Number(Expression):
-    value: Any
+    value: Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Argument(Expression):
     """The place of an argument, counted from 1, and a number that it may stand for."""
 
     index: int
-    sample: Any = None
+    sample: Value = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Call(Expression):
     arguments: tuple[Expression, ...]
 
 
-def _call(name: str, *arguments: Any) -> Expression:
+def _call(name: str, *arguments: Value) -> Expression:
     """A call, without the neutral elements that derivatives are full of."""
     parts = tuple(a if isinstance(a, Expression) else Number(a) for a in arguments)
     known = [part.value if isinstance(part, Number) else None for part in parts]
@@ -109,16 +109,16 @@ def function(names: Sequence[str], text: str) -> Expression:
     return result if isinstance(result, Expression) else Number(result)
 
 
-def value(expression: Expression, arguments: Sequence[Any], reals: Callable[[Any], Any] = float) -> Any:
+def value(expression: Expression, arguments: Sequence[Value], reals: Callable[[Value], Value] = float) -> Value:
     """An expression at a point, over any numbers; `reals` makes one of a literal."""
 
-    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+    def at(node: Expression, of: Callable[[Expression], Value]) -> Value:
         return arguments[node.index - 1] if isinstance(node, Argument) else _result(node, of, reals)
 
     return _visit(expression, at)
 
 
-def _result(node: Expression, of: Callable[[Expression], Any], reals: Callable[[Any], Any]) -> Any:
+def _result(node: Expression, of: Callable[[Expression], Value], reals: Callable[[Value], Value]) -> Value:
     """A number, or a call with the results of its parts."""
     match node:
         case Number(number):
@@ -130,10 +130,10 @@ def _result(node: Expression, of: Callable[[Expression], Any], reals: Callable[[
     raise AssertionError(node)
 
 
-def sampled(expression: Expression) -> Any:
+def sampled(expression: Expression) -> Value:
     """An expression at the numbers that its arguments stand for."""
 
-    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+    def at(node: Expression, of: Callable[[Expression], Value]) -> Value:
         return node.sample if isinstance(node, Argument) else _result(node, of, lambda number: number)
 
     return _visit(expression, at)
@@ -146,7 +146,7 @@ def partial(expression: Expression, index: int) -> Expression:
     x1 * (cos (x1 * x2) * x1)
     """
 
-    def at(node: Expression, of: Callable[[Expression], Any]) -> Any:
+    def at(node: Expression, of: Callable[[Expression], Value]) -> Value:
         match node:
             case Argument(i):
                 return Number(int(i == index))
@@ -167,9 +167,9 @@ def _partials(name: str) -> tuple[Expression, ...]:
     return tuple(function([f"x{i}" for i in range(1, len(row) + 1)], text) for text in row)
 
 
-def _visit(root: Expression, at: Callable[[Expression, Callable[[Expression], Any]], Any]) -> Any:
+def _visit(root: Expression, at: Callable[[Expression, Callable[[Expression], Value]], Value]) -> Value:
     """The result of `at` for the root, where the results for the parts are known; not by recursion, each node once."""
-    done: dict[Expression, Any] = {}
+    done: dict[Expression, Value] = {}
     todo = [root]
     while todo:
         node = todo[-1]

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+# A value of a program that is run: a number of any type that has Python's operators, a pair, a list, a function.
+Value: TypeAlias = Any
 
 
 class Place(NamedTuple):

@@ -10,18 +10,17 @@ Beyond the figures, as chapter 9 asks: the continuation of a shallow handler goe
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from effgrad.papers.eff import terms as t
 from effgrad.papers.eff.signature import builtin, shaped
 from effgrad.papers.eff.type_terms import Operations, R
 from effgrad.papers.eff.types import Checker
-from effgrad.papers.syntax import Stuck, TooManySteps, deep
+from effgrad.papers.syntax import Stuck, TooManySteps, Value, deep
 
 
 @deep()
-def evaluate(program: t.Program, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
-             tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Any:  # fmt: skip
+def evaluate(program: t.Program, reals: Callable[[Fraction], Value] = float, steps: int = 10**6,
+             tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Value:  # fmt: skip
     """The value that a program returns: numbers, pairs, (label, value) for variants, terms for thunks.
 
     Arguments:
@@ -45,7 +44,7 @@ def evaluate(program: t.Program, reals: Callable[[Fraction], Any] = float, steps
     raise TooManySteps(steps)
 
 
-def plain(value: t.Term, reals: Callable[[Fraction], Any] = float) -> Any:
+def plain(value: t.Term, reals: Callable[[Fraction], Value] = float) -> Value:
     """A value of EFF as one of Python."""
     match value:
         case t.Constant(type_, number):
@@ -62,7 +61,7 @@ def plain(value: t.Term, reals: Callable[[Fraction], Any] = float) -> Any:
 class Machine:
     """A computation that is being reduced: the part in focus, and the frames around it."""
 
-    def __init__(self, program: t.Program, reals: Callable[[Any], Any] = float) -> None:
+    def __init__(self, program: t.Program, reals: Callable[[Value], Value] = float) -> None:
         self.reals = reals
         self.operations: Operations = program.operations
         self.types = Checker(program.operations)

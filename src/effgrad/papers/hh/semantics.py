@@ -9,12 +9,11 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from effgrad.papers.hh import terms as t
-from effgrad.papers.syntax import Place, Stuck, TooManySteps
+from effgrad.papers.syntax import Place, Stuck, TooManySteps, Value
 
-Environment = dict[str, Any]
+Environment = dict[str, Value]
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Constructed:
     """A value made by a constructor."""
 
     constructor: str
-    argument: Any
+    argument: Value
 
     def __str__(self) -> str:
         return self.constructor if self.argument == () else f"{self.constructor} {shown(self.argument)}"
@@ -51,7 +50,7 @@ class Location:
 class Continuation:
     """Frames that were taken off the stack; in the heap until they are put back."""
 
-    frames: list[Any]
+    frames: list[Value]
 
     def __str__(self) -> str:
         return f"a continuation of {len(self.frames)} frames"
@@ -64,13 +63,13 @@ USED = "a continuation that was resumed"
 class Waiting:
     """A frame: a term that waits for the value of one of its parts, with the values of those to the right of it."""
 
-    term: Any
+    term: Value
     scope: Environment
-    values: tuple[Any, ...] = ()
+    values: tuple[Value, ...] = ()
 
 
-def evaluate(term: t.Term, *arguments: Any, reals: Callable[[Fraction], Any] = float, steps: int = 10**6,
-             tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Any:  # fmt: skip
+def evaluate(term: t.Term, *arguments: Value, reals: Callable[[Fraction], Value] = float, steps: int = 10**6,
+             tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Value:  # fmt: skip
     """The value of a term, applied to arguments if there are any.
 
     Arguments:
@@ -99,14 +98,14 @@ def evaluate(term: t.Term, *arguments: Any, reals: Callable[[Fraction], Any] = f
 class Machine:
     """A program that is being run: a term with its scope, or a value, the frames around it, and the heap."""
 
-    def __init__(self, term: t.Term, reals: Callable[[Fraction], Any] = float) -> None:
+    def __init__(self, term: t.Term, reals: Callable[[Fraction], Value] = float) -> None:
         self.reals = reals
         self.term: t.Term | None = term
         self.scope: Environment = {}
-        self.value: Any = None
+        self.value: Value = None
         self.frames: list[Waiting] = []
-        self.heap: dict[Location, Any] = {}
-        self.printed: list[Any] = []
+        self.heap: dict[Location, Value] = {}
+        self.printed: list[Value] = []
         self.steps = 0
         self.place: Place | None = None
 
@@ -143,7 +142,7 @@ class Machine:
         self.frames.append(Waiting(term, scope))
         self.term, self.scope = part, scope
 
-    def _give(self, value: Any) -> None:
+    def _give(self, value: Value) -> None:
         self.term, self.value = None, value
 
     def _go(self, term: t.Term, scope: Environment) -> None:
@@ -170,20 +169,20 @@ class Machine:
                 return self._choose("return", [b for b in branches if b.continuation is None], scope)
         raise AssertionError(term)
 
-    def _choose(self, rule: str, branches: Any, scope: Environment) -> str:
+    def _choose(self, rule: str, branches: Value, scope: Environment) -> str:
         for branch in branches:
             if (found := matched(branch.pattern, self.value)) is not None:
                 self._go(branch.body, {**scope, **found})
                 return rule
         raise Stuck(f"no pattern fits {shown(self.value)}", self.place)
 
-    def _bound(self, pattern: t.Pattern, value: Any) -> Environment:
+    def _bound(self, pattern: t.Pattern, value: Value) -> Environment:
         found = matched(pattern, value)
         if found is None:
             raise Stuck(f"the pattern does not fit {shown(value)}", self.place)
         return found
 
-    def _apply(self, rule: str, values: tuple[Any, ...]) -> str:
+    def _apply(self, rule: str, values: tuple[Value, ...]) -> str:
         match rule, values:
             case "row", _:
                 self._give(values)
@@ -209,7 +208,7 @@ class Machine:
                 raise Stuck(f"no rule for {rule} of {', '.join(map(shown, values))}", self.place)
         return rule
 
-    def _use_heap(self, rule: str, values: tuple[Any, ...]) -> None:
+    def _use_heap(self, rule: str, values: tuple[Value, ...]) -> None:
         """Apply a rule about a location of the heap."""
         match rule, values:
             case "ref", (value,):
@@ -231,12 +230,12 @@ class Machine:
             case _:
                 raise Stuck(f"no rule for {rule} of {', '.join(map(shown, values))}", self.place)
 
-    def new(self, content: Any) -> Location:
+    def new(self, content: Value) -> Location:
         location = Location(len(self.heap) + 1)
         self.heap[location] = content
         return location
 
-    def _perform(self, effect: Any) -> None:
+    def _perform(self, effect: Value) -> None:
         for height in reversed(range(len(self.frames))):
             frame = self.frames[height]
             for branch in frame.term.branches if isinstance(frame.term, t.Handle) else ():
@@ -251,7 +250,7 @@ class Machine:
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-def matched(pattern: t.Pattern, value: Any) -> Environment | None:
+def matched(pattern: t.Pattern, value: Value) -> Environment | None:
     """Return the names that a pattern binds when it fits a value; None when it does not."""
     match pattern, value:
         case t.Name("_"), _:
@@ -271,7 +270,7 @@ def matched(pattern: t.Pattern, value: Any) -> Environment | None:
     return None
 
 
-def shown(value: Any) -> str:
+def shown(value: Value) -> str:
     """A value as it is written."""
     if isinstance(value, tuple):
         return f"({', '.join(map(shown, value))})"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import effgrad
 from effgrad.arrays.value import owned_by
@@ -33,7 +32,7 @@ from effgrad.papers.lam.translations import (
     reverse2,
     reverse_derivative,
 )
-from effgrad.papers.syntax import TooManySteps
+from effgrad.papers.syntax import TooManySteps, Value
 from effgrad.papers.verify.python import compiled, exact, floating
 from effgrad.primitives import cotangents
 
@@ -51,26 +50,26 @@ class Case:
     """A program R^n -> R, where, and in which direction; exact if over fractions."""
 
     program: Term
-    point: list[Any]
-    direction: list[Any]
+    point: list[Value]
+    direction: list[Value]
     exact: bool
 
     @property
-    def reals(self) -> Callable[[Any], Any]:
+    def reals(self) -> Callable[[Value], Value]:
         return Fraction if self.exact else float
 
     @cached_property
-    def python(self) -> Callable[[Any], Any]:
+    def python(self) -> Callable[[Value], Value]:
         """The program as Python."""
         return compiled(self.program, exact if self.exact else floating)
 
 
-def nested(items: list[Any]) -> Any:
+def nested(items: list[Value]) -> Value:
     """R^n as pairs nested to the right."""
     return items[0] if len(items) == 1 else (items[0], nested(items[1:]))
 
 
-def flat(pairs: Any, n: int) -> list[Any]:
+def flat(pairs: Value, n: int) -> list[Value]:
     return [pairs] if n == 1 else [pairs[0], *flat(pairs[1], n - 1)]
 
 
@@ -90,15 +89,15 @@ def arity(program: Term) -> int:
 class Expected:
     """The value, the gradient, the first and second derivative along the direction, and the bounds of their errors."""
 
-    results: dict[str, list[Any]]
+    results: dict[str, list[Value]]
     bounds: dict[str, list[float]]
 
-    def wrong(self, quantity: str, found: list[Any]) -> bool:
+    def wrong(self, quantity: str, found: list[Value]) -> bool:
         """Whether a result is not the expected one."""
         bounds = self.bounds[quantity]
         return not all(abs(x - y) <= b for x, y, b in zip(self.results[quantity], found, bounds, strict=True))
 
-    def distance(self, quantity: str, found: list[Any]) -> float:
+    def distance(self, quantity: str, found: list[Value]) -> float:
         """How far a result over floats is from the expected one, in multiples of what is tolerated."""
         bounds = self.bounds[quantity]
         return max(float(abs(x - y)) / b for x, y, b in zip(self.results[quantity], found, bounds, strict=True))
@@ -109,7 +108,7 @@ def expected(case: Case) -> Expected:
     n = len(case.point)
     arguments = [expressions.Argument(i, x) for i, x in enumerate(case.point, 1)]
 
-    def literal(number: Any) -> Any:
+    def literal(number: Value) -> Value:
         return expressions.Number(case.reals(number))
 
     value = Interpreter(literal).run(case.program, nested(arguments))
@@ -120,7 +119,7 @@ def expected(case: Case) -> Expected:
     curvature = sum((expressions.partial(slope, i) * v for i, v in enumerate(case.direction, 1)), expressions.Number(0))
     quantities = {"value": [value], "gradient": partials, "slope": [slope], "curvature": [curvature]}
 
-    def at(point: list[Any], number: Callable[[Any], Any]) -> dict[str, list[Any]]:
+    def at(point: list[Value], number: Callable[[Value], Value]) -> dict[str, list[Value]]:
         return {name: [expressions.value(e, point, number) for e in row] for name, row in quantities.items()}
 
     results = at(case.point, case.reals)
@@ -150,25 +149,25 @@ class Rounded:
     value: float
     error: float
 
-    def __add__(self, other: Any) -> "Rounded":
+    def __add__(self, other: Value) -> "Rounded":
         return _rounded(self.value + _value(other), self.error + _error(other))
 
-    def __sub__(self, other: Any) -> "Rounded":
+    def __sub__(self, other: Value) -> "Rounded":
         return _rounded(self.value - _value(other), self.error + _error(other))
 
-    def __rsub__(self, other: Any) -> "Rounded":
+    def __rsub__(self, other: Value) -> "Rounded":
         return Rounded(_value(other), 0.0) - self
 
-    def __mul__(self, other: Any) -> "Rounded":
+    def __mul__(self, other: Value) -> "Rounded":
         value = _value(other)
         return _rounded(self.value * value, abs(value) * self.error + abs(self.value) * _error(other))
 
-    def __truediv__(self, other: Any) -> "Rounded":
+    def __truediv__(self, other: Value) -> "Rounded":
         below = _value(other)
         ratio = self.value / below
         return _rounded(ratio, (self.error + abs(ratio) * _error(other)) / abs(below))
 
-    def __rtruediv__(self, other: Any) -> "Rounded":
+    def __rtruediv__(self, other: Value) -> "Rounded":
         return Rounded(_value(other), 0.0) / self
 
     __radd__, __rmul__ = __add__, __mul__
@@ -176,18 +175,18 @@ class Rounded:
     def __neg__(self) -> "Rounded":
         return Rounded(-self.value, self.error)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Value) -> bool:
         if abs(self.value - _value(other)) <= SLACK * (self.error + _error(other)):
             # Two results of the same operations are equal by every mean; others may be by chance.
             if self.error + _error(other) > 0:
                 raise Skip
         return self.value < _value(other)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name not in _SLOPES:
             raise AttributeError(name)
 
-        def function(*others: Any) -> "Rounded":
+        def function(*others: Value) -> "Rounded":
             values = [self.value, *map(_value, others)]
             slopes = _SLOPES[name](*values)
             propagated = sum(abs(slope) * _error(x) for slope, x in zip(slopes, (self, *others), strict=True))
@@ -196,11 +195,11 @@ class Rounded:
         return function
 
 
-def _value(x: Any) -> float:
+def _value(x: Value) -> float:
     return x.value if isinstance(x, Rounded) else float(x)
 
 
-def _error(x: Any) -> float:
+def _error(x: Value) -> float:
     return x.error if isinstance(x, Rounded) else 0.0
 
 
@@ -222,37 +221,37 @@ _SLOPES: dict[str, Callable[..., tuple[float, ...]]] = {
 # The means, each the name of a quantity and how it is found
 
 
-Mean = tuple[str, Callable[[Case], list[Any]]]
+Mean = tuple[str, Callable[[Case], list[Value]]]
 
 
-def _lam(case: Case, program: Term, *arguments: Any, steps: int = 10**6) -> Any:
+def _lam(case: Case, program: Term, *arguments: Value, steps: int = 10**6) -> Value:
     return Interpreter(case.reals, steps).run(program, *arguments)
 
 
-def _translated(wrapper: Callable[[Term], Term], steps: int = 10**6) -> Callable[[Case], list[Any]]:
-    def run(case: Case) -> list[Any]:
+def _translated(wrapper: Callable[[Term], Term], steps: int = 10**6) -> Callable[[Case], list[Value]]:
+    def run(case: Case) -> list[Value]:
         found = _lam(case, wrapper(case.program), (nested(case.point), case.reals(1)), steps=steps)
         return flat(found, len(case.point))
 
     return run
 
 
-def _tangent(wrapper: Callable[[Term], Term]) -> Callable[[Case], list[Any]]:
+def _tangent(wrapper: Callable[[Term], Term]) -> Callable[[Case], list[Value]]:
     return lambda case: [_lam(case, wrapper(case.program), (nested(case.point), nested(case.direction)))]
 
 
-def _eff(mode: str) -> Callable[[Case], list[Any]]:
-    def run(case: Case) -> list[Any]:
+def _eff(mode: str) -> Callable[[Case], list[Value]]:
+    def run(case: Case) -> list[Value]:
         found = from_lam.run(case.program, mode, case.point, case.direction, case.reals, STEPS)
         return [found] if mode == "eval" else [found[1]]
 
     return run
 
 
-def _reverse(mode: str) -> Callable[[Case], list[Any]]:
+def _reverse(mode: str) -> Callable[[Case], list[Value]]:
     """A reverse mode, used as `grad` uses it, but on any numbers."""
 
-    def run(case: Case) -> list[Any]:
+    def run(case: Case) -> list[Value]:
         with REVERSE[mode]() as activation:
             inputs = [activation.variable(x) for x in case.point]
             shadows = [x.shadow for x in inputs]
@@ -265,11 +264,11 @@ def _reverse(mode: str) -> Callable[[Case], list[Any]]:
     return run
 
 
-def _along(handler: Callable[[], Any], inputs: Callable[[Any, Any, Any], Any],
-           result: Callable[[Any], Any]) -> Callable[[Case], list[Any]]:  # fmt: skip
+def _along(handler: Callable[[], Value], inputs: Callable[[Value, Value, Value], Value],
+           result: Callable[[Value], Value]) -> Callable[[Case], list[Value]]:  # fmt: skip
     """A forward mode: `inputs` makes a variable, `result` takes the derivative out of an output's shadow."""
 
-    def run(case: Case) -> list[Any]:
+    def run(case: Case) -> list[Value]:
         with handler() as activation:
             pairs = zip(case.point, case.direction, strict=True)
             output = case.python(nested([inputs(activation, x, dx) for x, dx in pairs]))
@@ -280,47 +279,47 @@ def _along(handler: Callable[[], Any], inputs: Callable[[Any, Any, Any], Any],
     return run
 
 
-def _series(activation: Any, x: Any, dx: Any) -> Any:
+def _series(activation: Value, x: Value, dx: Value) -> Value:
     return activation.variable(x, [dx, 0 * x])
 
 
-def _dual(activation: Any, x: Any, dx: Any) -> Any:
+def _dual(activation: Value, x: Value, dx: Value) -> Value:
     return activation.variable(x, dx)
 
 
-def _public(derivative: Callable[..., Any]) -> Callable[[Case], list[Any]]:
+def _public(derivative: Callable[..., Value]) -> Callable[[Case], list[Value]]:
     """A function of the public interface, at a point and along a direction."""
 
-    def run(case: Case) -> list[Any]:
+    def run(case: Case) -> list[Value]:
         found = derivative(case.python, nested(case.point), nested(case.direction))
         return flat(found, len(case.point)) if isinstance(found, tuple) else [found]
 
     return run
 
 
-def _vectors(case: Case) -> list[Any]:
+def _vectors(case: Case) -> list[Value]:
     return _counted(Vectors(), case)
 
 
-def _trees(case: Case) -> list[Any]:
+def _trees(case: Case) -> list[Value]:
     # It has no limit of its own; figure 8, which it is, has one.
     MEANS["lam reverse, figure 8"][1](case)
     return _counted(Trees(), case)
 
 
-def _counted(mode: Any, case: Case) -> list[Any]:
-    gradient: list[Any] = mode.gradient(lambda *inputs: case.python(nested(list(inputs))), case.point)[0]
+def _counted(mode: Value, case: Case) -> list[Value]:
+    gradient: list[Value] = mode.gradient(lambda *inputs: case.python(nested(list(inputs))), case.point)[0]
     return gradient
 
 
-def _fused(case: Case) -> list[Any]:
+def _fused(case: Case) -> list[Value]:
     """The gradient where each marked part is fused: differentiated where it is called."""
     f = compiled(case.program, floating, lambda part, argument: effgrad.fuse(part)(argument))
     return flat(effgrad.grad(f)(nested(case.point)), len(case.point))
 
 
-def _line(f: Callable[[Any], Any], x: Any, v: Any) -> Callable[[Any], Any]:
-    def moved(x: Any, v: Any, t: Any) -> Any:
+def _line(f: Callable[[Value], Value], x: Value, v: Value) -> Callable[[Value], Value]:
+    def moved(x: Value, v: Value, t: Value) -> Value:
         return (x[0] + t * v[0], moved(x[1], v[1], t)) if isinstance(x, tuple) else x + t * v
 
     return lambda t: f(moved(x, v, t))
@@ -360,7 +359,7 @@ PUBLIC: dict[str, Mean] = {
 }  # fmt: skip
 
 
-def outcomes(case: Case, means: dict[str, Mean]) -> Iterator[tuple[str, str, list[Any] | Exception | None]]:
+def outcomes(case: Case, means: dict[str, Mean]) -> Iterator[tuple[str, str, list[Value] | Exception | None]]:
     """For each mean its name, the quantity, and what it found: None where it took too many steps."""
     for name, (quantity, find) in means.items():
         try:
