@@ -22,6 +22,7 @@ from effgrad.api.results import (
 from effgrad.api.run import run, run_batched
 from effgrad.api.singular import completed
 from effgrad.api.tracebacks import derivative, of_function
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.value import Smooth, Tracer, plain
@@ -128,7 +129,7 @@ def _row_by_row(pullback: Function, outputs: list[Value], tree: Structure, leave
 
 
 def _shape(value: Value) -> Shape:
-    return np.shape(plain(value))
+    return shape_of(value)
 
 
 def _elements(values: list[Value]) -> int:

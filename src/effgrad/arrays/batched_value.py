@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from effgrad.arrays import value as traced
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
@@ -25,7 +26,7 @@ class Batched(TracedArray):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return np.ndarray if self.ndim else np.result_type(plain(self.primal)).type
+        return np.ndarray if self.ndim else dtype_of(self.primal).type
 
     def inside(self) -> Value:
         """An example: the first member, or zeros if there is none."""
@@ -97,10 +98,10 @@ class Batched(TracedArray):
     def __format__(self, spec: str) -> str:
         return repr(self)
 
-    shape = property(lambda self: np.shape(plain(self.primal))[1:])
-    ndim = property(lambda self: np.ndim(plain(self.primal)) - 1)
+    shape = property(lambda self: shape_of(self.primal)[1:])
+    ndim = property(lambda self: ndim_of(self.primal) - 1)
     size = property(lambda self: int(np.prod(self.shape, dtype=int)))
-    dtype = property(lambda self: np.result_type(plain(self.primal)))
+    dtype = property(lambda self: dtype_of(self.primal))
     strides = property(lambda self: outline(self).strides)
     flags = property(lambda self: outline(self).flags)
 

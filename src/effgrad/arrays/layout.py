@@ -1,5 +1,6 @@
 """The shape and dtype of arrays and numbers, and the order of an array's elements in memory."""
 
+import math
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from effgrad.vocabulary import Array, DType, DTypeLike, Shape, Value
 BASIC = {int, slice, type(None), type(...)}
 # The bytes of an array from which memory is what counts.
 LARGE = 1 << 15
+# Python's numbers.
+NUMBERS = frozenset((float, int, complex, bool))
 
 
 def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> Array:
@@ -45,7 +48,8 @@ def duplicate(array: Array) -> Array:
 
 def shape_of(value: Value) -> Shape:
     """Return the shape of an array, a traced value or a number. Each is asked itself: NumPy's function takes longer."""
-    return value.shape if hasattr(value, "shape") else np.shape(value)
+    shape = getattr(value, "shape", None)
+    return shape if shape is not None else () if type(value) in NUMBERS else np.shape(value)
 
 
 def ndim_of(value: Value) -> int:
@@ -53,6 +57,12 @@ def ndim_of(value: Value) -> int:
     return len(shape_of(value))
 
 
+def size_of(value: Value) -> int:
+    """Return the number of elements of an array, a traced value or a number."""
+    return math.prod(shape_of(value))
+
+
 def dtype_of(value: Value) -> DType:
     """Return the dtype of an array, a traced value or a number."""
-    return value.dtype if hasattr(value, "dtype") else np.result_type(value)
+    dtype = getattr(value, "dtype", None)
+    return np.result_type(value) if dtype is None else dtype

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.value import (
     Tracer,
     contiguous,
@@ -108,7 +108,7 @@ class Storage:
     def locate(self, path: Path) -> Value:
         """The addresses of what `path` selects."""
         if self.addresses is None:
-            addresses = np.arange(np.size(plain(self.base))).reshape(shape_of(self.base))
+            addresses = np.arange(size_of(self.base)).reshape(shape_of(self.base))
             if not contiguous(self.base):  # what is a view depends on the order in memory
                 addresses, laid = np.empty_like(outline(self.base), int), addresses
                 addresses[...] = laid
@@ -291,7 +291,7 @@ def copied(array: Value) -> Value:
 
 def _elements(value: Value, elements: Value, shape: Shape) -> Value:
     """Some elements of a written value, by their number in the region that it was written to."""
-    size = np.size(plain(value))
+    size = size_of(value)
     if size == 1:
         if isinstance(plain(value), np.ndarray):  # the element, and no array that could be written to
             value = getitem(value, index=(0,) * ndim_of(value))

@@ -58,7 +58,7 @@ class TracedArray(ArrayMethods):
 
     __slots__ = ()
     __hash__ = object.__hash__
-    shape = property(lambda self: np.shape(plain(self)), lambda self, shape: take_shape(self, shape))
+    shape = property(lambda self: shape_of(plain(self)), lambda self, shape: take_shape(self, shape))
 
     def __getitem__(self, index: Index) -> Value:
         index = as_index(index)

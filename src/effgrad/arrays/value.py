@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.foreign import asked_by_dask, foreign
-from effgrad.arrays.layout import duplicate
+from effgrad.arrays.layout import dtype_of, duplicate, ndim_of, shape_of, size_of
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.effects import Effect, operation
 from effgrad.errors import EscapedValue, NotDifferentiable
@@ -186,10 +186,10 @@ class Tracer:
     # Whether only an array of its shape can say which values share memory.
     by_outline = property(lambda self: isinstance(self.owner, Evaluation))
 
-    shape = property(lambda self: np.shape(plain(self)))
-    ndim = property(lambda self: np.ndim(plain(self)))
-    size = property(lambda self: np.size(plain(self)))
-    dtype = property(lambda self: np.result_type(plain(self)))
+    shape = property(lambda self: shape_of(plain(self)))
+    ndim = property(lambda self: ndim_of(plain(self)))
+    size = property(lambda self: size_of(plain(self)))
+    dtype = property(lambda self: dtype_of(plain(self)))
 
 
 def is_foreign(value: Value) -> bool:

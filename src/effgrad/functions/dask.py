@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.namespace import Library
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.errors import NoCounterpart
 from effgrad.primitives import decomposition, product
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Shape, Value
@@ -92,7 +93,7 @@ class DaskLibrary(Library):
         shape, dtype = np.shape(value), np.result_type(value)
         if derivative is None:
             return self.result(self.xp.zeros(shape, dtype=dtype, chunks=chunks_of(shape)))
-        if np.result_type(plain(derivative)).kind == "c" and dtype.kind != "c":
+        if dtype_of(derivative).kind == "c" and dtype.kind != "c":
             derivative = np.real(derivative)
         if depends(derivative):
             return derivative if derivative.dtype == dtype else derivative.astype(dtype)

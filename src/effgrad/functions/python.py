@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
 from effgrad.errors import Detached
@@ -58,7 +59,7 @@ def _frexp(x: Value) -> tuple[Any, int]:
 
 def _float(value: Value = 0.0) -> Value:
     value = _one_number(value)
-    kind = np.result_type(plain(value)).kind
+    kind = dtype_of(value).kind
     if kind == "c":
         raise TypeError("can't convert complex to float")
     if kind in "iub":
@@ -70,7 +71,7 @@ def _double(value: Value = 0.0) -> Value:
     """`np.float64(value)`, which is an array where it is given one."""
     array = as_array(value)
     # Python's number becomes NumPy's, which division by zero makes infinite.
-    return array if np.ndim(plain(array)) else np.positive(_float(value))
+    return array if ndim_of(array) else np.positive(_float(value))
 
 
 def _type(*args: Value) -> Value:
@@ -129,9 +130,9 @@ def _with_values(original: Any, primitive: Any) -> Value:
 
 def _one_number(value: Value) -> Value:
     """A number, or that of an array of one element; of several, NumPy's own error."""
-    if not np.ndim(plain(value)):
+    if not ndim_of(value):
         return value
-    float(np.zeros(np.shape(plain(value))))
+    float(np.zeros(shape_of(value)))
     return np.reshape(value, ())[()]
 
 

@@ -8,6 +8,7 @@ ask of it, in `if` or `range`, has an answer only where it is the same for all m
 from collections.abc import Sequence
 
 from effgrad.arrays.batched_value import Batched, leaves_of
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import NotBatched
@@ -19,7 +20,7 @@ from effgrad.vocabulary import Function, Value
 
 
 def _is_integer(part: Value) -> bool:
-    return np.result_type(plain(part)).kind in "iu"
+    return dtype_of(part).kind in "iu"
 
 
 def _member(batch: "Batch", tree: Value, place: int) -> Value:

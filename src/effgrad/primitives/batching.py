@@ -15,9 +15,9 @@ members the vector mode of Griewank and Walther 2008, section 3.2.
 import math
 from collections.abc import Callable, Sequence, Set
 
-from effgrad.arrays.layout import BASIC
+from effgrad.arrays.layout import BASIC, dtype_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, outline, plain
+from effgrad.arrays.value import Tracer, outline
 from effgrad.primitives.index_map import numbered
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Index, Params, Shape, Value
@@ -28,7 +28,7 @@ class Arguments:
 
     def __init__(self, values: Sequence[Value], flags: Sequence[bool], count: int) -> None:
         self.values, self.flags, self.count = list(values), list(flags), count
-        self.shapes = [np.shape(plain(v))[flag:] for v, flag in zip(values, flags, strict=True)]
+        self.shapes = [shape_of(v)[flag:] for v, flag in zip(values, flags, strict=True)]
 
     def aligned(self, rank: int = 0) -> list[Value]:
         """The values, with axes of length one in front of the members' up to the most that a member has."""
@@ -62,7 +62,7 @@ def by_members(function: Function, batch: Arguments) -> Value:
     """The results of `function(place, *args)` for each member in turn; tuples of results become tuples of batches."""
     if not batch.count:
         values = [
-            np.zeros((1, *shape), np.result_type(plain(v))) if flag else v
+            np.zeros((1, *shape), dtype_of(v)) if flag else v
             for v, flag, shape in zip(batch.values, batch.flags, batch.shapes, strict=True)
         ]
         result = by_members(function, Arguments(values, batch.flags, 1))
@@ -125,7 +125,7 @@ def _fitting(batch: Arguments, names: Set[str], params: Params, shifted: Params)
 
 def _fitted(value: Value, shape: Shape, index: Index, batch: Arguments) -> Value:
     """A batch that is written to an index of arrays of a shape, with the axes of its place."""
-    rank, given = np.ndim(np.empty(shape, bool)[index]), np.shape(plain(value))[1:]
+    rank, given = np.ndim(np.empty(shape, bool)[index]), shape_of(value)[1:]
     if len(given) > rank:  # NumPy takes away axes of length one in front
         return np.reshape(value, (batch.count, *given[len(given) - rank :]))
     return Arguments([value], [True], batch.count).aligned(rank)[0]
@@ -199,7 +199,7 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     # What is a view of the result goes by its order in memory, which is to be that of one member.
     order = sorted(range(places.ndim), key=lambda axis: -places.strides[axis])
     result = pool[:, places.transpose(order)]
-    kinds = [np.result_type(plain(v)) for v in batch.values]
+    kinds = [dtype_of(v) for v in batch.values]
     if len(set(kinds)) > 1:
         zeros = [np.zeros(shape, kind) for shape, kind in zip(batch.shapes, kinds, strict=True)]
         result = result.astype(primitive.function(*zeros, **params).dtype)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.layout import ndim_of
+from effgrad.arrays.value import Tracer
 from effgrad.primitives import cotangents
 from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.move import scatter_add
@@ -28,7 +29,7 @@ class LocalBlocks:
         self.primitive, self.params, self.primals, self.names, self.result = operation
         self.cotangent = cotangent
         # For a scalar elementwise operation every block is a plain number, so no indices are needed.
-        self.number = self.primitive.kind == "elementwise" and np.ndim(plain(self.result)) == 0
+        self.number = self.primitive.kind == "elementwise" and ndim_of(self.result) == 0
         self.wanted = [index for index, source in enumerate(self.names) if source is not None]
         self._jacobians: list[tuple[int, Any]] | None = None
 
@@ -171,7 +172,7 @@ def _scattered(values: Value, rows: Value, columns: Value, shape: tuple[int, int
 
 
 def is_number(block: Value) -> bool:
-    return np.ndim(plain(block)) == 0 if isinstance(block, Tracer) else not scipy.sparse.issparse(block)
+    return ndim_of(block) == 0 if isinstance(block, Tracer) else not scipy.sparse.issparse(block)
 
 
 def is_undefined(block: Value) -> bool:

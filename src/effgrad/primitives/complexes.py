@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.counterparts import any_type
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.memory import Half
 from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
@@ -94,7 +95,7 @@ def _angle_of_real(x: Value) -> Value:
 
 
 def _real_if_close(a: Value, tol: float = 100) -> Value:
-    small = tol * np.finfo(np.result_type(plain(a))).eps if tol > 1 else tol
+    small = tol * np.finfo(dtype_of(a)).eps if tol > 1 else tol
     return np.real(a) if np.all(np.abs(np.imag(plain(a))) < small) else a
 
 

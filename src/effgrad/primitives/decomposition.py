@@ -18,6 +18,7 @@ SVD (2019).
 from typing import Any, cast
 
 from effgrad.arrays import laurent, library_matrices
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
@@ -197,7 +198,7 @@ def _svd_value(a: Value) -> Value:
 
 
 def _pack(u: Value, s: Value, vt: Any) -> Value:
-    batch = np.shape(plain(s))[:-1]
+    batch = shape_of(s)[:-1]
     return np.concatenate([np.reshape(u, (*batch, -1)), s, np.reshape(vt, (*batch, -1))], axis=-1)
 
 
@@ -229,7 +230,7 @@ def _half_phase(inner: Any, s: Value) -> Value:
 
 
 def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
-    u, s, vt = _unpack(y, np.shape(plain(a)))
+    u, s, vt = _unpack(y, shape_of(a))
     v, row = adjoint(vt), s[..., None, :]
     inner = np.matmul(np.matmul(adjoint(u), t), v)
     phase = _half_phase(inner, s)
@@ -242,7 +243,7 @@ def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
 
 
 def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
-    shape = np.shape(plain(a))
+    shape = shape_of(a)
     u, s, vt = _unpack(y, shape)
     gu, gs, gvt = _unpack(g, shape)
     gu, v, gv = conj(gu), adjoint(vt), mT(gvt)
@@ -262,7 +263,7 @@ svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", batch=stacked, 
 
 def thin_svd(a: Value) -> Value:
     """Singular values with as many vectors as there are values."""
-    return SVDResult(*_unpack(svd_packed(a), np.shape(plain(a))))
+    return SVDResult(*_unpack(svd_packed(a), shape_of(a)))
 
 
 def _svdvals_jvp(t: Tangent, y: Value, a: Value) -> Value:
@@ -286,7 +287,7 @@ def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True, hermitia
         return _svd_by_eigh(a, compute_uv)
     if not compute_uv:
         return svdvals(a)
-    shape = np.shape(plain(a))
+    shape = shape_of(a)
     if full_matrices and shape[-1] != shape[-2]:
         raise NoRule(
             "the square factors of numpy.linalg.svd of a matrix that is not square have no derivative: "

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.arrays import library_matrices
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.value import FUNCTIONS, evaluated, plain
 from effgrad.primitives.batching import stacked
@@ -95,7 +96,7 @@ def _below(x: Value) -> Value:
 
 
 def _qr_jvp(t: Tangent, y: Value, a: Value) -> Value:
-    m = np.shape(plain(a))[-2]
+    m = shape_of(a)[-2]
     q, r = y[..., :m, :], y[..., m:, :]
     scaled = mT(np.linalg.solve(mT(r), mT(t)))
     inner = np.matmul(adjoint(q), scaled)
@@ -105,7 +106,7 @@ def _qr_jvp(t: Tangent, y: Value, a: Value) -> Value:
 
 
 def _qr_vjp(g: Cotangent, y: Value, a: Value) -> Value:
-    m, g = np.shape(plain(a))[-2], conj(g)
+    m, g = shape_of(a)[-2], conj(g)
     q, r, gq, gr = y[..., :m, :], y[..., m:, :], g[..., :m, :], g[..., m:, :]
     # Transposing the rule going forward: what `inner` receives, then `scaled`.
     into = np.matmul(np.triu(gr), adjoint(r)) - np.matmul(adjoint(q), gq)
@@ -118,7 +119,7 @@ qr_packed = general(_qr_value, _qr_jvp, _qr_vjp, name="qr", batch=stacked, count
 
 
 def _qr(a: Value, mode: str = "reduced") -> Value:
-    m, n = np.shape(plain(a))[-2:]
+    m, n = shape_of(a)[-2:]
     if mode == "raw" or (mode == "complete" and m > n):
         reflectors, tau, q = householder(a)
         return (mT(reflectors), tau) if mode == "raw" else QRResult(q, np.triu(reflectors))
@@ -132,8 +133,8 @@ def _qr(a: Value, mode: str = "reduced") -> Value:
 
 def householder(a: Value) -> tuple[Value, Value, Value]:
     """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q."""
-    m, n = np.shape(plain(a))[-2:]
-    q: Value = np.broadcast_to(np.eye(m, dtype=np.result_type(plain(a))), (*np.shape(plain(a))[:-1], m))
+    m, n = shape_of(a)[-2:]
+    q: Value = np.broadcast_to(np.eye(m, dtype=dtype_of(a)), (*shape_of(a)[:-1], m))
     columns, scales, rest = [], [], a
     for j in range(min(m, n)):
         x, above = rest[..., j:, 0], rest[..., :j, 0]

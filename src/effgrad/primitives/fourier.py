@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from effgrad.arrays import library_matrices
-from effgrad.arrays.value import composed, plain
+from effgrad.arrays.layout import ndim_of, shape_of
+from effgrad.arrays.value import composed
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.move import _moved
@@ -28,15 +29,15 @@ ifft: Any = linear(
 
 def _resized(a: Value, n: int | None, axis: int) -> Value:
     """Cut or filled with zeros to length `n`."""
-    length = np.shape(plain(a))[axis]
+    length = shape_of(a)[axis]
     if n is None or n == length:
         return a
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-    axis %= np.ndim(plain(a))
+    axis %= ndim_of(a)
     if n < length:
         return a[(slice(None),) * axis + (slice(n),)]
-    return np.pad(a, [(0, n - length) if i == axis else (0, 0) for i in range(np.ndim(plain(a)))])
+    return np.pad(a, [(0, n - length) if i == axis else (0, 0) for i in range(ndim_of(a))])
 
 
 def _fft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
@@ -56,7 +57,7 @@ def _rfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, o
 
 def _irfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     """The inverse transform of the whole spectrum, which is Hermitian: its other half is the conjugate."""
-    n = 2 * (np.shape(plain(a))[axis] - 1) if n is None else n
+    n = 2 * (shape_of(a)[axis] - 1) if n is None else n
     half = np.moveaxis(_resized(a, n // 2 + 1, axis), axis, -1)
     # The first bin, and for an even length the last, belong to real numbers: their imaginary parts are not looked at.
     first, last = np.real(half[..., :1]), n // 2 if n % 2 == 0 else n // 2 + 1
@@ -74,9 +75,9 @@ _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 def _over(axes: Axes, s: Value, a: Value) -> tuple[list[int], list[Value]]:
     """The axes of a transform over several, and their lengths, also where an axis comes twice."""
     if axes is None:
-        axes = range(-len(s), 0) if s is not None else range(np.ndim(plain(a)))
+        axes = range(-len(s), 0) if s is not None else range(ndim_of(a))
     axes = list(axes)
-    shape = np.shape(plain(a))
+    shape = shape_of(a)
     return axes, [shape[axis] if n == -1 else n for axis, n in zip(axes, s or [-1] * len(axes), strict=True)]
 
 

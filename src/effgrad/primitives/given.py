@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
@@ -96,7 +97,7 @@ def _with_dtypes(derived: Tree, value: Tree) -> Tree:
 def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
     """The results of a definition with the values that the function itself has computed."""
     if isinstance(derived, Tracer):
-        if np.shape(plain(derived)) != np.shape(value):
+        if shape_of(derived) != np.shape(value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
         if not agree(plain(derived), value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from effgrad.arrays.value import plain
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, linear, zeros_like
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
@@ -62,7 +62,7 @@ def join(
     """
 
     def transpose(wanted: list[int], g: Cotangent, *args: Value, **params: Option) -> list[Value]:
-        indices = places([np.shape(plain(a)) for a in args], **params)[1]
+        indices = places([shape_of(a) for a in args], **params)[1]
         return [g[indices[i]] for i in wanted]
 
     primitive = moving(function, transpose, name, counterpart)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import BASIC
-from effgrad.arrays.value import Tracer, operations, plain, staging
+from effgrad.arrays.layout import BASIC, shape_of
+from effgrad.arrays.value import Tracer, operations, staging
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def winners(index: Any, shape: Any) -> Any:
     """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
     computed = staging((index,)) is not None
     empty = np.zeros(shape)
-    given = np.shape(plain(operations.getitem(empty, index=index) if computed else empty[index]))
+    given = shape_of(operations.getitem(empty, index=index) if computed else empty[index])
     order = np.arange(math.prod(given)).reshape(given)
     last = np.full(shape, -1)
     if not computed:

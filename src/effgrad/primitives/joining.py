@@ -2,17 +2,13 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, plain
 from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.index_map import numbered
-from effgrad.vocabulary import DTypeLike, Option, Shape, Value
-
-
-def shape_of(x: Value) -> Shape:
-    return np.shape(plain(x))
-
+from effgrad.vocabulary import DTypeLike, Option, Value
 
 # Joining and placing.
 
@@ -27,7 +23,7 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
     """NumPy places the numbers of the elements, and the elements follow them."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
-    dtype = np.result_type(plain(arr))
+    dtype = dtype_of(arr)
     if dtype.kind != "c" and np.iscomplexobj(plain(values)):
         np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
         values = np.real(values)
@@ -37,7 +33,7 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
 
 
 def _kron(a: Value, b: Value) -> Value:
-    n = max(np.ndim(plain(a)), np.ndim(plain(b)))
+    n = max(ndim_of(a), ndim_of(b))
     sa, sb = ((1,) * (n - len(s)) + s for s in (shape_of(a), shape_of(b)))
     left = np.reshape(a, tuple(k for s in sa for k in (s, 1)))
     right = np.reshape(b, tuple(k for s in sb for k in (1, s)))
@@ -50,11 +46,11 @@ def _block(arrays: Any) -> Value:
 
     def join(x: Value, levels: int, ndim: int) -> Value:
         if not isinstance(x, list):
-            return np.reshape(x, (1,) * (ndim - np.ndim(plain(x))) + shape_of(x))
+            return np.reshape(x, (1,) * (ndim - ndim_of(x)) + shape_of(x))
         return np.concatenate([join(item, levels - 1, ndim) for item in x], axis=-levels)
 
     def largest(x: Value) -> int:
-        return max(map(largest, x)) if isinstance(x, list) else np.ndim(plain(x))
+        return max(map(largest, x)) if isinstance(x, list) else ndim_of(x)
 
     levels = depth(arrays)
     return join(arrays, levels, max(levels, largest(arrays)))
@@ -63,7 +59,7 @@ def _block(arrays: Any) -> Value:
 def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Value:
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
-    shape = [np.size(plain(xi[i])) for i in order]
+    shape = [size_of(xi[i]) for i in order]
     result = []
     for i, x in enumerate(xi):
         own = [1] * n
@@ -114,9 +110,9 @@ def _piecewise(x: Value, condlist: Value, funclist: Any, *args: Value, **kw: Opt
 
 
 def _resize(a: Value, new_shape: Any) -> Value:
-    if not np.size(plain(a)):
-        return np.zeros(new_shape, np.result_type(plain(a)))
-    return np.ravel(a)[np.resize(np.arange(np.size(plain(a))), new_shape)]
+    if not size_of(a):
+        return np.zeros(new_shape, dtype_of(a))
+    return np.ravel(a)[np.resize(np.arange(size_of(a)), new_shape)]
 
 
 def _compress(condition: Value, a: Value, axis: int | None = None, out: Option = None) -> Value:

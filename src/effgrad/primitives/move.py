@@ -7,7 +7,7 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import BASIC, memory_like
+from effgrad.arrays.layout import BASIC, dtype_of, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
@@ -21,7 +21,7 @@ PLAIN = frozenset((float, np.float64, np.ndarray))
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
-    total = np.zeros(shape, np.result_type(*{np.result_type(plain(p)) for p in pieces}))
+    total = np.zeros(shape, np.result_type(*{dtype_of(p) for p in pieces}))
     if distinct(indices[0]):  # added to zero, it would lose its negative zeros
         total[indices[0]] = pieces[0]
         pieces, indices = pieces[1:], indices[1:]
@@ -44,7 +44,7 @@ def _set(array: Any, value: Any, index: Any) -> Any:
 def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
     g = g[index]
     if any(lists_places(i) for i in (index if isinstance(index, tuple) else (index,))):
-        g = g * winners(index, np.shape(plain(array)))
+        g = g * winners(index, shape_of(array))
     return cotangents.unbroadcast(g, value)
 
 
@@ -65,7 +65,7 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
 
 laid_out = move(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, name="laid_out")
 reshape = move(
-    np.reshape, lambda g, x, shape: np.reshape(g, np.shape(plain(x))),
+    np.reshape, lambda g, x, shape: np.reshape(g, shape_of(x)),
     view=lambda x, shape: np.reshape(x, shape, copy=False), counterpart=counterparts.reshape,
 )  # fmt: skip
 transpose = move(
@@ -77,12 +77,12 @@ broadcast_to = move(
     name="broadcast_to", view=np.broadcast_to, counterpart=counterparts.broadcast_to,
 )  # fmt: skip
 astype = move(
-    lambda x, dtype: np.asarray(x).astype(dtype)[()], lambda g, x, dtype: _cast_back(g, np.result_type(plain(x))),
+    lambda x, dtype: np.asarray(x).astype(dtype)[()], lambda g, x, dtype: _cast_back(g, dtype_of(x)),
     name="astype", counterpart=counterparts.astype,
 )  # fmt: skip
 getitem = move(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: _at(g, np.shape(plain(x)), index),
+    lambda g, x, index: _at(g, shape_of(x), index),
     name="getitem", view=part, counterpart=counterparts.getitem,
 )  # fmt: skip
 setitem: Any = move(
@@ -122,7 +122,7 @@ stack = join(_layers, lambda *arrays, axis: np.stack(arrays, axis), "stack", cou
 
 def _rows(m: Any) -> Any:
     """A vector as the rows of a square matrix, as its triangles are."""
-    return m if np.ndim(plain(m)) != 1 else np.broadcast_to(m, (np.size(plain(m)),) * 2)
+    return m if ndim_of(m) != 1 else np.broadcast_to(m, (size_of(m),) * 2)
 
 
 def _triangle(name: str) -> Any:
@@ -131,7 +131,7 @@ def _triangle(name: str) -> Any:
     ones = np.ones
 
     def transpose(g: Any, x: Any, k: int) -> Any:
-        return cotangents.Masked(part(g, k), part(ones(np.shape(plain(g)), bool), k))
+        return cotangents.Masked(part(g, k), part(ones(shape_of(g), bool), k))
 
     counterpart = counterparts.triangle(name)
     return move(lambda x, k: part(x, k), transpose, name=name, batch=stacked, counterpart=counterpart)
@@ -165,7 +165,7 @@ def _reshape(a: Any, shape: Any) -> Any:
 
 
 def _reshape_in_order(a: Any, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
-    if not copy and (order == "C" or shape == np.shape(plain(a))):  # of the same shape, it is a view in any order
+    if not copy and (order == "C" or shape == shape_of(a)):  # of the same shape, it is a view in any order
         return _reshape(a, shape)
     return _moved(np.reshape)(a, shape, order=order, copy=copy)
 
@@ -199,7 +199,7 @@ def _turned(function: Any) -> Any:
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
         find = _turns if all(map(_is_fixed, (*args, *kwargs.values()))) else _turns.__wrapped__
-        index, axes = find(function, np.ndim(plain(a)), args, tuple(kwargs.items()))
+        index, axes = find(function, ndim_of(a), args, tuple(kwargs.items()))
         a = a if index is None else a[index]
         return a if axes is None else _transpose(a, axes)
 
@@ -209,7 +209,7 @@ def _turned(function: Any) -> Any:
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Along each axis two slices, the other way round."""
     if axis is None:
-        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), np.shape(plain(a)))
+        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), shape_of(a))
     result = a
     for by, along in np.broadcast(shift, axis):
         along = normalize_axis_index(int(along), a.ndim)
@@ -233,7 +233,7 @@ def _moved(function: Any) -> Any:
     """A function that only rearranges elements: gather by rearranging their numbers."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        numbers = np.arange(np.size(plain(a))).reshape(np.shape(plain(a)))
+        numbers = np.arange(size_of(a)).reshape(shape_of(a))
         if not contiguous(a):  # what is a view depends on the order in memory
             laid = memory_like(outline(a), int, shared=True)
             laid[...] = numbers
@@ -260,7 +260,7 @@ def _diagonal(a: Any, *args: Any, **kwargs: Any) -> Any:
     def step(value: Any) -> Any:
         return np.diagonal(value, *args, **kwargs)
 
-    memory = np.empty(np.shape(plain(a)), bool)
+    memory = np.empty(shape_of(a), bool)
     seen = step(memory)
     if seen.ndim > 1 or not seen.size or not contiguous(a):
         return _moved(np.diagonal)(a, *args, **kwargs)
@@ -273,7 +273,7 @@ def _reshaped(function: Any) -> Any:
     """A function that only changes the shape."""
 
     def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return _reshape(a, function(np.empty(np.shape(plain(a)), bool), *args, **kwargs).shape)
+        return _reshape(a, function(np.empty(shape_of(a), bool), *args, **kwargs).shape)
 
     return rule
 
@@ -289,7 +289,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
         return _moved(np.take_along_axis)(a, indices, axis)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
-    grid: list[Any] = list(np.ogrid[tuple(map(slice, np.shape(plain(a))))])
+    grid: list[Any] = list(np.ogrid[tuple(map(slice, shape_of(a)))])
     grid[axis] = indices
     return getitem(a, index=tuple(grid))
 
@@ -300,7 +300,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
         return _moved(np.take)(a, indices, axis, **options)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
-    return getitem(a, index=(*(slice(None),) * (axis % np.ndim(plain(a))), indices))
+    return getitem(a, index=(*(slice(None),) * (axis % ndim_of(a)), indices))
 
 
 def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
@@ -331,18 +331,18 @@ def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "
 def _along(stacked: int, axis: int) -> Any:
     def rule(arrays: Any, **options: Any) -> Any:
         arrays = [ordinary(a) for a in arrays]
-        least = [np.reshape(a, (1,) * (stacked - np.ndim(plain(a))) + np.shape(plain(a))) for a in arrays]
+        least = [np.reshape(a, (1,) * (stacked - ndim_of(a)) + shape_of(a)) for a in arrays]
         return _concatenate(least, axis, **options)
 
     return rule
 
 
 def _diag(v: Any, k: int = 0) -> Any:
-    if np.ndim(plain(v)) == 2:
+    if ndim_of(v) == 2:
         return np.diagonal(v, k)
     n = v.shape[0]
     rows = np.arange(n) + max(-k, 0)
-    return setitem(np.zeros((n + abs(k),) * 2, np.result_type(plain(v))), v, index=(rows, rows + k))
+    return setitem(np.zeros((n + abs(k),) * 2, dtype_of(v)), v, index=(rows, rows + k))
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
@@ -350,10 +350,10 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
-    shape = np.shape(plain(a)) if shape is None else shape
+    shape = shape_of(a) if shape is None else shape
     if is_lazy(a):
-        return plain(a).owner.filled(shape, value, dtype or np.result_type(plain(a)))
-    return np.array(np.broadcast_to(value, shape), dtype or np.result_type(plain(a)), order="C")
+        return plain(a).owner.filled(shape, value, dtype or dtype_of(a))
+    return np.array(np.broadcast_to(value, shape), dtype or dtype_of(a), order="C")
 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add
@@ -364,9 +364,9 @@ FUNCTIONS.update({
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
     np.broadcast_to: _broadcast_to,
     np.vstack: _along(2, 0), np.column_stack: lambda arrays: concatenate(
-        *[np.reshape(a, (-1, 1)) if np.ndim(plain(a)) < 2 else a for a in arrays], axis=1),
+        *[np.reshape(a, (-1, 1)) if ndim_of(a) < 2 else a for a in arrays], axis=1),
     np.hstack: lambda arrays, **options: _concatenate(
-        [np.atleast_1d(a) for a in arrays], 0 if np.ndim(plain(arrays[0])) <= 1 else 1, **options),
+        [np.atleast_1d(a) for a in arrays], 0 if ndim_of(arrays[0]) <= 1 else 1, **options),
     np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.value import operations, plain
+from effgrad.arrays.layout import shape_of
+from effgrad.arrays.value import operations
 from effgrad.primitives import cotangents
 from effgrad.primitives.index_map import moving
 from effgrad.vocabulary import Cotangent, Value
@@ -33,7 +34,7 @@ def _parts(wanted: list[int], g: Cotangent, base: Value, *values: Value, places:
             regions = _joined(places)
             yield operations.overwrite(g, *[0.0] * len(regions), places=regions)
         else:
-            at = np.unravel_index(places[index - 1], np.shape(plain(g)))
+            at = np.unravel_index(places[index - 1], shape_of(g))
             yield cotangents.unbroadcast(g[at], values[index - 1])
 
 

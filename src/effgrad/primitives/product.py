@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import library_matrices
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.traced import view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, ordinary, plain
@@ -27,7 +28,7 @@ def mT(x: Value) -> Value:
     """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
     if not isinstance(x, Tracer):
         return np.swapaxes(x, -1, -2)
-    n = np.ndim(plain(x))
+    n = ndim_of(x)
     return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
 
 
@@ -37,7 +38,7 @@ def _einsum_transpose(index: int) -> Function:
     def transposed(g: Cotangent, *operands: Value, subscripts: str) -> Value:
         inputs, output = subscripts.split("->")
         terms = inputs.split(",")
-        target, shape = terms[index], np.shape(plain(operands[index]))
+        target, shape = terms[index], shape_of(operands[index])
         others = terms[:index] + terms[index + 1 :]
         rest = operands[:index] + operands[index + 1 :]
         available = set(output).union(*others) if others else set(output)
@@ -53,7 +54,7 @@ def _einsum_transpose(index: int) -> Function:
         # A repeated subscript is a diagonal: place the cotangent there.
         grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
         place = tuple(grid[unique.index(s)] for s in target)
-        return setitem(np.zeros(shape, np.result_type(plain(result))), result, index=place)
+        return setitem(np.zeros(shape, dtype_of(result)), result, index=place)
 
     return transposed
 
@@ -111,17 +112,17 @@ def _without_ellipses(
     """Terms, operands and output with letters that occur nowhere else in place of the ellipses."""
     used = "".join(terms) + output
     free = [s for s in string.ascii_uppercase + string.ascii_lowercase if s not in used]
-    ranks = [np.ndim(plain(x)) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    ranks = [ndim_of(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
     most = max(r for r, t in zip(ranks, terms, strict=True) if "..." in t)
     batch = "".join(free[:most])
     shape = np.broadcast_shapes(
-        *[np.shape(plain(x))[(p := t.index("...")) : p + r]
+        *[shape_of(x)[(p := t.index("...")) : p + r]
           for t, r, x in zip(terms, ranks, operands, strict=True) if "..." in t]
     )  # fmt: skip
     widened = []
     for t, r, x in zip(terms, ranks, operands, strict=True):
         if "..." in t:
-            p, full = t.index("..."), np.shape(plain(x))
+            p, full = t.index("..."), shape_of(x)
             x = np.broadcast_to(x, full[:p] + shape[most - r :] + full[p + r :])
         widened.append(x)
     terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
@@ -130,7 +131,7 @@ def _without_ellipses(
 
 def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]:
     """Terms and operands without the axes of length one that are broadcast against longer ones of the same letter."""
-    shapes = [np.shape(plain(x)) for x in operands]
+    shapes = [shape_of(x) for x in operands]
     longest: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for letter, size in zip(term, shape, strict=False):
@@ -151,13 +152,13 @@ def _without_broadcast(terms: list[str], operands: Any) -> tuple[list[str], Any]
 
 def _single(g: Cotangent, a: Value, b: Value) -> Value:
     """The cotangent of a product of matrices in float32 in that type: in float64, neither product is one for BLAS."""
-    kinds = [np.result_type(plain(x)).char for x in (g, a, b)]
+    kinds = [dtype_of(x).char for x in (g, a, b)]
     return np.astype(g, np.float32) if kinds == ["d", "f", "f"] else g
 
 
 def _rows(x: Value) -> Value:
     """The rows of all matrices of a batch as those of one matrix."""
-    return np.reshape(x, (-1, np.shape(plain(x))[-1]))
+    return np.reshape(x, (-1, shape_of(x)[-1]))
 
 
 def _matmul_left(g: Cotangent, a: Value, b: Value) -> Value:
@@ -170,7 +171,7 @@ def _matmul_left(g: Cotangent, a: Value, b: Value) -> Value:
         return cotangents.unbroadcast(np.matmul(b, g[..., None])[..., 0], a)
     g = _single(g, a, b)
     if na > 2 and nb == 2:
-        return np.reshape(np.matmul(_rows(g), mT(b)), np.shape(plain(a)))
+        return np.reshape(np.matmul(_rows(g), mT(b)), shape_of(a))
     return cotangents.unbroadcast(np.matmul(g, mT(b)), a)
 
 
@@ -211,7 +212,7 @@ matmul = linear(
 
 def _dot(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
-    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    na, nb = ndim_of(a), ndim_of(b)
     if na == 0 or nb == 0:
         return a * b
     return _dot_of_matrices(a, b) if nb <= 2 and na <= 2 else _DOT_OF_OTHERS(a, b)
@@ -227,18 +228,18 @@ def _dot_of_matrices(a: Value, b: Value) -> Value:
 
 def _inner(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
-    return a * b if 0 in (np.ndim(plain(a)), np.ndim(plain(b))) else _INNER(a, b)
+    return a * b if 0 in (ndim_of(a), ndim_of(b)) else _INNER(a, b)
 
 
 # Their sums are rounded in another order than those of a product of matrices.
 _DOT_OF_ODD = as_computed(np.dot, lambda a, b: matmul(a, b))
-_DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(np.ndim(plain(b)), 2))))
+_DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(ndim_of(b), 2))))
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
 
 
 def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value:
     a, b = ordinary(a), ordinary(b)
-    na, nb = np.ndim(plain(a)), np.ndim(plain(b))
+    na, nb = ndim_of(a), ndim_of(b)
     if isinstance(axes, int) and not 0 <= axes <= min(na, nb):
         raise ValueError("shape-mismatch for sum")
     left, right = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
@@ -246,7 +247,7 @@ def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value
     names_a, names_b = list(range(na)), list(range(na, na + nb))
     for i, j in zip(left, right, strict=True):
         names_b[j] = names_a[i]
-    if [np.shape(plain(a))[i] for i in left] != [np.shape(plain(b))[j] for j in right]:
+    if [shape_of(a)[i] for i in left] != [shape_of(b)[j] for j in right]:
         raise ValueError("shape-mismatch for sum")
     if not isinstance(plain(a), Tracer) and not isinstance(plain(b), Tracer):
         return _tensordot_by_matrices(a, b, left, right)
@@ -256,7 +257,7 @@ def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value
 
 def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]) -> Value:
     """NumPy's own steps, which have its value to the bit."""
-    shape_a, shape_b = np.shape(plain(a)), np.shape(plain(b))
+    shape_a, shape_b = shape_of(a), shape_of(b)
     kept_a = [i for i in range(len(shape_a)) if i not in left]
     kept_b = [j for j in range(len(shape_b)) if j not in right]
     rows, inner, columns = (
@@ -277,7 +278,7 @@ inv = general(
 det = general(
     np.linalg.det,
     jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
-    vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if np.ndim(plain(g)) else g * cofactors(x),
+    vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if ndim_of(g) else g * cofactors(x),
     batch=stacked,
     counterpart=library_matrices.linalg("det"),
 )
@@ -289,7 +290,7 @@ def _log_change(t: Tangent, x: Value) -> Value:
 
 
 def _against_inverse(g: Cotangent, x: Value) -> Value:
-    return (g[..., None, None] if np.ndim(plain(g)) else g) * mT(np.linalg.inv(x))
+    return (g[..., None, None] if ndim_of(g) else g) * mT(np.linalg.inv(x))
 
 
 logabsdet = general(
@@ -319,10 +320,10 @@ def cofactors(x: Value) -> Value:
     """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
     if evaluated(_full_rank, x):
         d = np.linalg.det(x)
-        return (d[..., None, None] if np.ndim(plain(d)) else d) * mT(np.linalg.inv(x))
+        return (d[..., None, None] if ndim_of(d) else d) * mT(np.linalg.inv(x))
     n = x.shape[-1]
     if n == 1:
-        return np.ones(np.shape(plain(x)))
+        return np.ones(shape_of(x))
     keep = [np.delete(np.arange(n), i) for i in range(n)]
     minors = [[(-1.0) ** (i + j) * np.linalg.det(x[..., keep[i][:, None], keep[j]]) for j in range(n)]
               for i in range(n)]  # fmt: skip
@@ -331,12 +332,12 @@ def cofactors(x: Value) -> Value:
 
 def columns(x: Value, b: Value) -> Value:
     """Solutions or right-hand sides as matrices: of a right-hand side `b` with one axis they are vectors."""
-    return x[..., None] if np.ndim(plain(b)) == 1 else x
+    return x[..., None] if ndim_of(b) == 1 else x
 
 
 def uncolumned(x: Value, b: Value) -> Value:
     """Solutions in the form that a right-hand side `b` gives them."""
-    return x[..., 0] if np.ndim(plain(b)) == 1 else x
+    return x[..., 0] if ndim_of(b) == 1 else x
 
 
 def _solve_matrix(g: Cotangent, y: Value, a: Value, b: Value) -> Value:

@@ -4,6 +4,7 @@ import operator
 from typing import Any
 
 from effgrad.arrays import counterparts, laurent
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents, machine_code
@@ -16,7 +17,7 @@ from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tan
 
 def _expand(g: Cotangent, x: Value, axis: Axis) -> Value:
     """A reduced value with its axes put back, at length one."""
-    shape = np.shape(plain(x))
+    shape = shape_of(x)
     if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
         return reshape(g, shape=(1,) * len(shape))
     axes = [a % len(shape) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
@@ -25,7 +26,7 @@ def _expand(g: Cotangent, x: Value, axis: Axis) -> Value:
 
 def _against(g: Cotangent, x: Value, axis: Axis) -> Value:
     """A reduced value in a shape that broadcasts against that of `x`."""
-    return g if axis is None or np.ndim(plain(x)) == 0 else _expand(g, x, axis)
+    return g if axis is None or ndim_of(x) == 0 else _expand(g, x, axis)
 
 
 def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
@@ -51,13 +52,13 @@ def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
 
 def _others(x: Value, axis: Value) -> Value:
     """The product of all other elements along `axis`, without division, so that zeros are right to every order."""
-    n = np.shape(plain(x))[axis]
+    n = shape_of(x)[axis]
     rest = [np.take(x, np.delete(np.arange(n), i), axis=axis) for i in range(n)]
     return np.stack([np.prod(r, axis=axis) for r in rest], axis=axis)
 
 
 def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
-    if not np.size(plain(x)):
+    if not size_of(x):
         return x
     size = np.abs(plain(y))
     # The quotient has no digits where the product underflows, and is none where it overflows or has a zero.
@@ -70,7 +71,7 @@ def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
 
 sum_ = linear(
     lambda x, axis: np.add.reduce(x, axis=axis),
-    lambda g, x, axis: cotangents.spread(_against(g, x, axis), np.shape(plain(x))), name="sum",
+    lambda g, x, axis: cotangents.spread(_against(g, x, axis), shape_of(x)), name="sum",
     counterpart=counterparts.sum_,
 )  # fmt: skip
 cumsum = linear(
@@ -126,7 +127,7 @@ def _gathered(t: Tangent, share: Any, axis: Axis, y: Value) -> Value:
     """The tangent of a maximum from the weights of its elements."""
     last = axis is None or axis in (-1, np.ndim(share) - 1)
     if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
-        return t[share].reshape(np.shape(plain(y)))[()]
+        return t[share].reshape(shape_of(y))[()]
     return np.sum(t * share, axis=axis)
 
 
@@ -155,7 +156,7 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
         initial: Value = None,
         where: Value = True,
     ) -> Value:
-        if axis is not None and not np.ndim(plain(a)):
+        if axis is not None and not ndim_of(a):
             np.sum(0.0, axis=axis)  # NumPy lets a number be reduced along an axis 0, and no other
             axis = None
         if dtype is not None:
@@ -168,10 +169,10 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
             result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
             result = primitive(a, axis=axis)
-        if dtype is not None and np.result_type(plain(result)) != dtype:  # small integers, added up in 64 bits
+        if dtype is not None and dtype_of(result) != dtype:  # small integers, added up in 64 bits
             result = result.astype(dtype)
         if initial is not None:
-            kind = np.result_type(plain(result))
+            kind = dtype_of(result)
             result = combine(result, initial.astype(kind) if isinstance(initial, Tracer) else kind.type(initial))
         return _expand(result, a, axis) if keepdims is True else result
 
@@ -190,16 +191,16 @@ def _product_over(a: Value, axes: tuple[int, ...]) -> Value:
 def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
     """How many elements went into each total; unlike a sum, a mean of a number is not along an axis 0."""
     if where is True:
-        if axis is not None and not np.ndim(plain(a)):
+        if axis is not None and not ndim_of(a):
             np.lib.array_utils.normalize_axis_tuple(axis, 0)
-        return a.size // max(np.size(plain(total)), 1)
-    count = np.sum(np.broadcast_to(plain(where), np.shape(plain(a))), axis=axis)
-    return np.reshape(count, np.shape(plain(total)))
+        return a.size // max(size_of(total), 1)
+    count = np.sum(np.broadcast_to(plain(where), shape_of(a)), axis=axis)
+    return np.reshape(count, shape_of(total))
 
 
 def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
     """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
-    kind = np.result_type(plain(total))
+    kind = dtype_of(total)
     return mean.astype(kind, copy=False) if kind.kind in "fc" or dtype is not None else mean
 
 
@@ -302,7 +303,7 @@ power_root = elementwise(
 def _cumsum(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
     if dtype is not None:
         a = a.astype(dtype)
-    return cumsum(np.ravel(a), axis=0) if axis is None or np.ndim(plain(a)) == 0 else cumsum(a, axis=axis)
+    return cumsum(np.ravel(a), axis=0) if axis is None or ndim_of(a) == 0 else cumsum(a, axis=axis)
 
 
 def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = False, return_sign: bool = False) -> Value:
@@ -311,7 +312,7 @@ def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = Fal
     An element whose weight `b` is 0 has no part in it, whatever its size, and infinite ones share the whole.
     """
     a = np.asarray(a)
-    used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(np.shape(plain(b)), a.shape))
+    used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(shape_of(b), a.shape))
     size = np.real(plain(a))
     least: dict[str, Any] = {} if np.size(size) else {"initial": -np.inf}  # of nothing, the sum is 0
     top = np.max(size if b is None else np.where(used, size, -np.inf), axis=axis, keepdims=True, **least)

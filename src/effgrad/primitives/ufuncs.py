@@ -1,11 +1,11 @@
 """Ufuncs that are written with others, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
 
+from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, as_index, evaluated, plain
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.move import scatter_add
 from effgrad.primitives.reduction import logsumexp
 from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
@@ -48,7 +48,7 @@ def _exponent(x: Value) -> Value:
 
 def _outer_of(ufunc: np.ufunc) -> Function:
     def rule(a: Value, b: Value) -> Value:
-        return ufunc(np.reshape(a, shape_of(a) + (1,) * np.ndim(plain(b))), b)
+        return ufunc(np.reshape(a, shape_of(a) + (1,) * ndim_of(b)), b)
 
     return rule
 
@@ -80,7 +80,7 @@ def _accumulate(ufunc: np.ufunc) -> Value:
 
 def _reduce(ufunc: np.ufunc) -> Value:
     def rule(a: Value, axis: Axis = 0, dtype: DTypeLike = None, keepdims: bool = False) -> Value:
-        axes = range(np.ndim(plain(a))) if axis is None else [int(i) % np.ndim(plain(a)) for i in np.atleast_1d(axis)]
+        axes = range(ndim_of(a)) if axis is None else [int(i) % ndim_of(a) for i in np.atleast_1d(axis)]
         for one in sorted(axes, reverse=True):
             a = _along(ufunc, lambda rows, axis: _fold(ufunc, rows)[-1])(a, one, dtype)
             a = np.expand_dims(a, one) if keepdims else a
@@ -104,7 +104,7 @@ def _reduceat(ufunc: np.ufunc) -> Value:
 
 def _at(ufunc: np.ufunc) -> Function:
     def rule(a: Value, indices: Index, b: Value = None) -> None:
-        numbers = np.arange(np.size(plain(a))).reshape(shape_of(a))
+        numbers = np.arange(size_of(a)).reshape(shape_of(a))
         places = np.ravel(numbers[indices])
         values = None if b is None else np.ravel(np.broadcast_to(b, np.shape(numbers[indices])))
         # An element that is named several times is operated on several times: once in each round.

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.primitives.elementwise import multiply, negative
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import sum_
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, broadcast, concatenated, is_broadcast, keeps_order, part, reshaped, transposed
-from effgrad.stage.nodes import GUARD, Node, dtype_of, shape_of
+from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.rules import Add
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives import move
-from effgrad.stage.nodes import Node, shape_of
+from effgrad.stage.nodes import Node
 
 Shape = tuple[int, ...]
 

@@ -118,16 +118,6 @@ def ancestors(node: Node) -> set[Node]:
     return found
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of a node's value, or of a constant."""
-    return value.shape if type(value) is Node else np.shape(value)
-
-
-def dtype_of(value: Any) -> np.dtype[Any]:
-    """The type of a node's value, or of a constant."""
-    return value.dtype if type(value) is Node else np.result_type(value)
-
-
 class GuardFailed(Exception):
     """The program takes another path than the recorded one, at guard number `position`."""
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.primitives.elementwise import add as plus
 from effgrad.primitives.indices import as_tuple, everything, permutation, reduced_axes
 from effgrad.stage.moves import is_broadcast, part, reshaped
-from effgrad.stage.nodes import Node, dtype_of, shape_of
+from effgrad.stage.nodes import Node
 from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
 

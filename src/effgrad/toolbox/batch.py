@@ -10,6 +10,7 @@ from effgrad import program
 from effgrad.api import vjp
 from effgrad.api.run import run_batched
 from effgrad.api.tracebacks import derivative, of_function
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, constant, plain, released
@@ -113,7 +114,7 @@ def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None
     for place, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             continue
-        shape = np.shape(plain(taken(leaf)))
+        shape = shape_of(taken(leaf))
         if not -len(shape) <= axis < len(shape):
             raise NotBatched(
                 f"leaf {place} of the arguments has shape {shape} and no axis {axis} for the members of the batch; "
@@ -144,9 +145,9 @@ def _result(batch: Batch, output: Value, axis: int | None) -> Value:
             raise NotBatched("out_axes is None for an output that differs among the members; name an axis for it")
         return value
     if not batch.owns(output):
-        value = np.broadcast_to(value, (batch.count, *np.shape(plain(value)))).copy()
-    if not -np.ndim(plain(value)) <= axis < np.ndim(plain(value)):
-        raise NotBatched(f"out_axes names axis {axis} of an output of {np.ndim(plain(value))} axes, with the batch's")
+        value = np.broadcast_to(value, (batch.count, *shape_of(value))).copy()
+    if not -ndim_of(value) <= axis < ndim_of(value):
+        raise NotBatched(f"out_axes names axis {axis} of an output of {ndim_of(value)} axes, with the batch's")
     return np.moveaxis(value, 0, axis) if axis else value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from effgrad.api import vjp as pullback
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NotDifferentiable
@@ -31,7 +32,7 @@ class Call:
 
     def __init__(self, args: tuple[Value, ...]) -> None:
         self.leaves, self.tree = flatten(args)
-        self.moving = [i for i, leaf in enumerate(self.leaves) if np.result_type(plain(leaf)).kind in "fc"]
+        self.moving = [i for i, leaf in enumerate(self.leaves) if dtype_of(leaf).kind in "fc"]
         self.result: Structure | None = None
         self.shapes: list[tuple[int, ...]] = []
 
@@ -59,13 +60,13 @@ class Call:
         """A result as one array: itself if it is a number or an array, else the vector of all elements."""
         leaves, tree = flatten(result)
         if self.result is None:
-            self.result, self.shapes = tree, [np.shape(plain(leaf)) for leaf in leaves]
+            self.result, self.shapes = tree, [shape_of(leaf) for leaf in leaves]
         return leaves[0] if len(leaves) == 1 and result is leaves[0] else joined(leaves)
 
     def unpacked(self, packed: Value) -> Value:
         """A result from its one array."""
         assert self.result is not None
-        if len(self.shapes) == 1 and np.shape(plain(packed)) == self.shapes[0]:
+        if len(self.shapes) == 1 and shape_of(packed) == self.shapes[0]:
             return self.result.unflatten([packed])
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
         parts = zip([0, *ends], ends, self.shapes, strict=False)
@@ -168,23 +169,23 @@ class BlackBox(Primitive):
         return [leaves[place] for place in self.call.moving]
 
     def _shaped(self, part: Value, leaf: Value) -> Value:
-        if np.shape(plain(part)) != np.shape(plain(leaf)):
+        if shape_of(part) != shape_of(leaf):
             raise NotDifferentiable(
-                f"the vjp of {self.title} returns a cotangent of shape {np.shape(plain(part))} for an argument of "
-                f"shape {np.shape(plain(leaf))}"
+                f"the vjp of {self.title} returns a cotangent of shape {shape_of(part)} for an argument of "
+                f"shape {shape_of(leaf)}"
             )
         return part
 
     def _check(self, given: Value, like: Value, form: str, what: str) -> None:
         (leaves, structure), (others, expected) = flatten(given), flatten(like)
-        found, wanted = ([np.shape(plain(leaf)) for leaf in some] for some in (leaves, others))
+        found, wanted = ([shape_of(leaf) for leaf in some] for some in (leaves, others))
         if found != wanted or structure.spec != expected.spec:
             raise NotDifferentiable(
                 f"the {form} of {self.title} returns {_described(given, found)}, and {what} is "
                 f"{_described(like, wanted)}"
             )
         for leaf, other in zip(leaves, others, strict=True):
-            kind = np.result_type(plain(leaf)).kind
+            kind = dtype_of(leaf).kind
             if (kind == "c" and not is_complex(other)) or (kind in "biu" and type(leaf) is not int):
                 of = "complex numbers" if kind == "c" else "integers"
                 raise NotDifferentiable(f"the {form} of {self.title} returns {of}, and {what} is of another type")

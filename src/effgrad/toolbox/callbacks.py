@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from effgrad.api import jvp, vjp
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.effects.effect import frames
@@ -253,12 +254,12 @@ class CallBack(Primitive):
         def pulled(*leaves: Value) -> Value:
             *values, g = leaves
             found, pull = vjp(self._of(moving, values), *[values[i] for i in moving])
-            self._compare((np.shape(plain(found)),), (np.shape(plain(g)),))
+            self._compare((shape_of(found),), (shape_of(g),))
             # The pullback is the adjoint, and a primitive's rule is the transpose.
             return joined(list(map(conj, pull(conj(g)))))
 
         together = self._derived(("vjp", moving), pulled)(*args, cotangents.dense(cotangent))
-        shapes = [np.shape(plain(args[i])) for i in moving]
+        shapes = [shape_of(args[i]) for i in moving]
         parts = dict(zip(moving, parted(np.reshape(together, (-1,)), shapes), strict=True))
         return [_as_real(parts[i]) if i in parts and not is_complex(args[i]) else parts.get(i) for i in wanted]
 
@@ -305,10 +306,10 @@ def _as_real(part: Value) -> Value:
 
 
 def _floating(value: Value) -> bool:
-    return np.result_type(plain(value)).kind in "fc"
+    return dtype_of(value).kind in "fc"
 
 
 def _full(tangent: Value, value: Value) -> Value:
     """A tangent in the shape of its value."""
-    shape = np.shape(plain(value))
-    return tangent if np.shape(plain(tangent)) == shape else np.broadcast_to(tangent, shape)
+    shape = shape_of(value)
+    return tangent if shape_of(tangent) == shape else np.broadcast_to(tangent, shape)

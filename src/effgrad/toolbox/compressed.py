@@ -15,8 +15,9 @@ from effgrad import forks
 from effgrad.api import directional, gradient, matrices
 from effgrad.api.run import read_outputs, run
 from effgrad.api.tracebacks import Transformed, of_function
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, Tracer, plain
+from effgrad.arrays.value import Smooth, Tracer
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.program import read
@@ -255,7 +256,7 @@ class SparseJacobian(Transformed[..., Value]):
             raise ValueError(f"argnums is {self.argnums}, but the function was called with {len(args)} arguments")
         given = list(args)
         leaves, tree = flatten(given[self.argnums])
-        shapes = [np.shape(plain(leaf)) for leaf in leaves]
+        shapes = [shape_of(leaf) for leaf in leaves]
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 
         def g(x: Value) -> Value:

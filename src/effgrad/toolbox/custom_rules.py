@@ -16,8 +16,8 @@ from _ctypes import CFuncPtr
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.errors import Detached, NoRule, NotDifferentiable
 from effgrad.primitives.primitive import Primitive, elementwise, linear
 from effgrad.toolbox.addresses import Native
@@ -230,7 +230,7 @@ def _of_shape(function: Function, name: str, form: str, place: int | None = None
 
     def called(first: Value, *args: Value) -> Value:
         result, like = function(first, *args), first if place is None else args[place]
-        found, wanted = np.shape(plain(result)), np.shape(plain(like))
+        found, wanted = shape_of(result), shape_of(like)
         # A partial may be a number for all elements.
         if found != wanted and not (place is None and found == ()):
             what = "the result" if place is None else f"argument {place}"

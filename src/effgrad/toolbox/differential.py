@@ -18,8 +18,9 @@ from typing import NamedTuple
 import scipy.integrate
 from scipy.integrate import DOP853, RK23, RK45, Radau
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import integrate
@@ -255,7 +256,7 @@ def _last_time(call: Call, result: Value, start: float, end: float) -> float:
 def _real(value: Value) -> Value:
     """Integers as floats, which SciPy makes of them."""
     value = gathered(value)
-    return value * 1.0 if np.result_type(plain(value)).kind in "biu" else value
+    return value * 1.0 if dtype_of(value).kind in "biu" else value
 
 
 def _event(event: Function, args: tuple[Value, ...]) -> Observed:

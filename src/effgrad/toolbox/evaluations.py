@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.program import read
 from effgrad.stage import compile as compiled_program
@@ -50,7 +50,7 @@ class Unknowns:
 
     def __init__(self, start: Value) -> None:
         leaves, self.tree = flatten(start)
-        leaves = [np.asarray(leaf, float) if np.result_type(plain(leaf)).kind in "iub" else leaf for leaf in leaves]
+        leaves = [np.asarray(leaf, float) if dtype_of(leaf).kind in "iub" else leaf for leaf in leaves]
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
         self.vector = np.array(raveled(leaves), float)

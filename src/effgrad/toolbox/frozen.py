@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
 from effgrad.arrays.value import Tracer, depends, listed, perform, plain
@@ -199,7 +200,7 @@ def changes(f: Function, x: Value, directions: Value) -> Value:
     with Batch(len(directions)) as batch, Forward() as forward:
         result = f(forward.variable(x, batch.variable(directions)))
         tangent = result.shadow if depends(result) else None
-        return batch.results([np.zeros(np.shape(plain(result))) if tangent is None else tangent])[0]
+        return batch.results([np.zeros(shape_of(result)) if tangent is None else tangent])[0]
 
 
 def require_floats(x: Value, name: str) -> None:

@@ -26,8 +26,9 @@ import scipy.sparse.linalg
 from effgrad import program
 from effgrad.api import grad, vjp
 from effgrad.api.tracebacks import Transformed
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends, plain
+from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.toolbox.callbacks import called_back
@@ -233,9 +234,9 @@ def _check_near(z: Value, point: Value, step: Value, name: str, near: float = NE
 
 
 def _check_sizes(value: Value, z: Value, name: str) -> None:
-    if np.shape(plain(value)) != np.shape(z):
+    if shape_of(value) != np.shape(z):
         raise NotDifferentiable(
-            f"{name}: the function returns an array of shape {np.shape(plain(value))} for {np.size(z)} unknowns of "
+            f"{name}: the function returns an array of shape {shape_of(value)} for {np.size(z)} unknowns of "
             f"shape {np.shape(z)}; a solution has a derivative where there are as many equations as unknowns"
         )
 

@@ -15,8 +15,8 @@ from scipy.optimize import NonlinearConstraint
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
 from effgrad.api.tracebacks import boundary
+from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.errors import NotDifferentiable
 from effgrad.program import read
 from effgrad.toolbox.compressed import SparseJacobian, raveled
@@ -249,7 +249,7 @@ def root(
     """
     unknowns, distributed = Unknowns(x0), isinstance(fun, Equations)
     f = unknowns.of_vector(fun.value if isinstance(fun, Equations) else _flat(fun))
-    count = np.size(plain(f(unknowns.vector, *args)))
+    count = size_of(f(unknowns.vector, *args))
     if count != unknowns.vector.size:
         raise NotDifferentiable(f"root has {unknowns.vector.size} unknowns and {count} equations; use least_squares")
     evaluations = Evaluations(f, args, progress, lambda r: float(np.linalg.norm(r)))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import dtype_of, ndim_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, depends, plain
 from effgrad.errors import NoRule
@@ -20,8 +21,8 @@ def _bincount(x: Value, /, weights: Value = None, minlength: int = 0) -> Value:
 def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weights: Value = None) -> Value:
     """The edges of bins; of a given number of bins, they go with the least and the largest element."""
     edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
-    if range is not None or np.ndim(plain(bins)) == 1 or not depends(a) or not np.size(plain(a)):
-        return np.asarray(bins) if np.ndim(plain(bins)) == 1 else edges
+    if range is not None or ndim_of(bins) == 1 or not depends(a) or not size_of(a):
+        return np.asarray(bins) if ndim_of(bins) == 1 else edges
     low, high = np.min(a), np.max(a)
     place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
     return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
@@ -37,7 +38,7 @@ def _histogram(a: Value, bins: Option = 10, range: Option = None, density: Any =
         i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
         inside = (i >= 0) & (i < len(edges) - 1)
         counts = _bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
-        counts = counts.astype(np.result_type(plain(weights)))
+        counts = counts.astype(dtype_of(weights))
     return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, plain
 from effgrad.primitives.complexes import squared
@@ -44,19 +45,19 @@ def symmetric(a: Value) -> Value:
 def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Option = 1e-15) -> Value:
     a = _hermitian(a, True) if hermitian else a
     if rcond is None:
-        machine = max(np.shape(plain(a))[-2:]) * np.finfo(np.result_type(plain(a))).eps
+        machine = max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
         rcond = machine if rtol is None else rtol
     return pinv_of(a, rcond=plain(rcond))
 
 
 def _lstsq(a: Value, b: Value, rcond: Option = None) -> Value:
-    m, n = np.shape(plain(a))
-    limit = np.finfo(np.result_type(plain(a))).eps * max(m, n) if rcond is None else rcond
+    m, n = shape_of(a)
+    limit = np.finfo(dtype_of(a)).eps * max(m, n) if rcond is None else rcond
     x = np.matmul(pinv_of(a, rcond=limit), b)
     rank = evaluated(_rank, a, limit)
     rest = b - np.matmul(a, x)
     full = m > n and rank == n
-    residuals = np.sum(squared(rest), axis=0, keepdims=np.ndim(plain(b)) == 1) if full else np.array([])
+    residuals = np.sum(squared(rest), axis=0, keepdims=ndim_of(b) == 1) if full else np.array([])
     return x, residuals, rank, np.linalg.svdvals(a)
 
 
@@ -71,7 +72,7 @@ def _matrix_power(a: Value, n: int) -> Value:
     if n < 0:
         a, n = np.linalg.inv(a), -n
     if n == 0:
-        return a * 0.0 + np.eye(np.shape(plain(a))[-1], dtype=np.result_type(plain(a)))
+        return a * 0.0 + np.eye(shape_of(a)[-1], dtype=dtype_of(a))
     half = _matrix_power(a, n // 2) if n > 1 else None
     square = a if half is None else np.matmul(half, half)
     return np.matmul(square, a) if n > 1 and n % 2 else square
@@ -79,10 +80,10 @@ def _matrix_power(a: Value, n: int) -> Value:
 
 def _multi_dot(arrays: Any, *, out: Option = None) -> Value:
     """The order of multiplication is the one with the fewest operations."""
-    first, last = np.ndim(plain(arrays[0])) == 1, np.ndim(plain(arrays[-1])) == 1
+    first, last = ndim_of(arrays[0]) == 1, ndim_of(arrays[-1]) == 1
     matrices = [np.reshape(arrays[0], (1, -1)) if first else arrays[0], *arrays[1:-1]]
     matrices.append(np.reshape(arrays[-1], (-1, 1)) if last else arrays[-1])
-    sizes = [np.shape(plain(matrix))[0] for matrix in matrices] + [np.shape(plain(matrices[-1]))[1]]
+    sizes = [shape_of(matrix)[0] for matrix in matrices] + [shape_of(matrices[-1])[1]]
     best: dict[tuple[int, int], tuple[int, int]] = {}
     for length in range(len(matrices)):
         for i in range(len(matrices) - length):
@@ -97,13 +98,13 @@ def _multi_dot(arrays: Any, *, out: Option = None) -> Value:
         return matrices[i] if i == j else np.matmul(product(i, k), product(k + 1, j))
 
     result = product(0, len(matrices) - 1)
-    shape = np.shape(plain(result))
+    shape = shape_of(result)
     return np.reshape(result, shape[first : 2 - last]) if first or last else result
 
 
 def _largest_of(sizes: Any, axis: Axis, keepdims: bool = False) -> Value:
     """The largest size; of none, 0."""
-    if not np.size(plain(sizes)):
+    if not size_of(sizes):
         sizes = np.sum(sizes, axis=axis, keepdims=True)
     return np.max(sizes, axis=axis, keepdims=keepdims)
 
@@ -147,7 +148,7 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
 
 def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
     x = np.asarray(x)
-    ndim = np.ndim(plain(x))
+    ndim = ndim_of(x)
     if axis is None and (ord is None or ndim == 1 or (ndim == 2 and ord in ("f", "fro"))):
         result = _norm_of_all(x, ord if ndim == 1 else None)
         return np.reshape(result, (1,) * ndim) if keepdims else result
@@ -184,7 +185,7 @@ def _by_numpy_if_complex(original: Any, definition: Function) -> Function:
 def _linalg_vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: Option = 2) -> Value:
     if axis is None:
         result = _vector_norm(np.ravel(x), ord, 0, False)
-        return np.reshape(result, (1,) * np.ndim(plain(x))) if keepdims else result
+        return np.reshape(result, (1,) * ndim_of(x)) if keepdims else result
     return _vector_norm(x, ord, axis, keepdims)
 
 
@@ -200,11 +201,11 @@ def _cond(x: Value, p: Value = None) -> Value:
 
 
 def _tensorsolve(a: Value, b: Value, axes: Axes = None) -> Value:
-    ndim = np.ndim(plain(a))
+    ndim = ndim_of(a)
     if axes is not None:
         kept = [i for i in range(ndim) if i not in {int(j) % ndim for j in axes}]
         a = np.transpose(a, [*kept, *axes])
-    shape = np.shape(plain(a))[np.ndim(plain(b)) :]
+    shape = shape_of(a)[ndim_of(b) :]
     size = int(np.prod(shape))
     return np.reshape(np.linalg.solve(np.reshape(a, (size, size)), np.ravel(b)), shape)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import reach
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import Function, Option, Shape, Value
@@ -14,7 +15,7 @@ from effgrad.vocabulary import Function, Option, Shape, Value
 
 def _vectorized(self: Any, *args: Value, **kwargs: Option) -> Value:
     """A vectorised function; of no elements, NumPy's empty array of the dtype that it was made for, or its error."""
-    if self.signature is None and not self.excluded and any(0 in np.shape(plain(a)) for a in (*args, *kwargs.values())):
+    if self.signature is None and not self.excluded and any(0 in shape_of(a) for a in (*args, *kwargs.values())):
         numpys: Any = np.vectorize
         return numpys._call_as_normal(self, *map(plain, args), **{key: plain(a) for key, a in kwargs.items()})
     return _by_elements(self, *args, **kwargs)
@@ -39,7 +40,7 @@ def _by_elements(self: Any, *args: Value, **kwargs: Option) -> Value:
 
 
 def _gathered(parts: Any, shape: Shape) -> Value:
-    return np.reshape(np.stack(parts), shape + np.shape(plain(parts[0])))
+    return np.reshape(np.stack(parts), shape + shape_of(parts[0]))
 
 
 def _kaiser(M: int, beta: Value) -> Value:

@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, Tracer, plain
+from effgrad.arrays.value import FUNCTIONS, Tracer
 from effgrad.errors import NoRule
 from effgrad.primitives import move
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Option, Params, Value
 
 
@@ -19,14 +19,14 @@ def _pad(
     if mode in ("constant", "empty"):
         return _pad_with(array, pad_width, constant_values)
     if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
-        numbers = np.arange(np.size(plain(array))).reshape(shape_of(array))
+        numbers = np.arange(size_of(array)).reshape(shape_of(array))
         return np.ravel(array)[np.pad(numbers, pad_width, mode)]
     options = {"reflect_type": reflect_type, "end_values": end_values, "stat_length": stat_length}
     return _PAD_BY_AXES(array, pad_width, mode, **{k: v for k, v in options.items() if k in PADS.get(mode, ())})
 
 
 def _pad_with(array: Value, pad_width: Any, value: Value) -> Value:
-    shape, dtype = shape_of(array), np.result_type(plain(array))
+    shape, dtype = shape_of(array), dtype_of(array)
     np.pad(np.empty((1,) * len(shape), bool), pad_width)  # whose errors are those of the widths
     widths = _widths(pad_width, len(shape))
     place = tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths, strict=True))
@@ -34,7 +34,7 @@ def _pad_with(array: Value, pad_width: Any, value: Value) -> Value:
     padded = move.scatter_add(array, shape=size, indices=(place,))
     if type(value) is float and value == 0 and math.copysign(1, value) > 0:
         return padded
-    if np.ndim(plain(value)):
+    if ndim_of(value):
         if isinstance(value, Tracer) or any(isinstance(v, Tracer) for v in np.ravel(value)):
             raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
         value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
@@ -64,7 +64,7 @@ def _pad_by_axes(array: Value, pad_width: Any, mode: Option, **options: Option) 
     """Along one axis after the other, as NumPy does: a linear map, or a statistic of the elements near each end."""
     if mode not in PADS:
         raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")
-    ndim, statistic = np.ndim(plain(array)), STATISTICS.get(mode)
+    ndim, statistic = ndim_of(array), STATISTICS.get(mode)
     for axis, (before, after) in enumerate(_widths(pad_width, ndim)):
         own = {name: _of_axis(value, axis, ndim) for name, value in options.items()}
         lines = np.moveaxis(array, axis, 0)
@@ -84,7 +84,7 @@ def _of_axis(value: Value, axis: int, ndim: int) -> Value:
     """The pair of an option's values for one axis; NumPy takes one number, one pair, or one for each axis."""
     if type(value) is str or value is None:
         return value if type(value) is str else (None, None)
-    return [np.reshape(value, ())] * 2 if np.ndim(plain(value)) == 0 else np.broadcast_to(value, (ndim, 2))[axis]
+    return [np.reshape(value, ())] * 2 if ndim_of(value) == 0 else np.broadcast_to(value, (ndim, 2))[axis]
 
 
 def _pad_linearly(lines: Any, width: tuple[int, int], mode: Option, options: Params) -> Value:
@@ -98,7 +98,7 @@ def _pad_linearly(lines: Any, width: tuple[int, int], mode: Option, options: Par
         for end, side in zip(ends, np.eye(2), strict=True):
             ramp = np.pad(np.zeros(1), [width], mode, end_values=[tuple(side)])
             ramp = np.concatenate([ramp[: width[0]], np.zeros(shape_of(lines)[0]), ramp[width[0] + 1 :]])
-            result = result + end * np.reshape(ramp, (-1, *(1,) * (np.ndim(plain(lines)) - 1)))
+            result = result + end * np.reshape(ramp, (-1, *(1,) * (ndim_of(lines) - 1)))
     return result
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from effgrad.arrays.layout import ndim_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, plain
 from effgrad.errors import NoRule
@@ -62,11 +63,11 @@ def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
 
 
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Value:
-    if axis is not None or np.ndim(plain(filt)) != 1:
+    if axis is not None or ndim_of(filt) != 1:
         raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
     kept = np.flatnonzero(plain(filt))
     first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
-    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else np.size(plain(filt))
+    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else size_of(filt)
     return filt[first:last] if len(kept) else filt[:0]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, getitem, plain
 from effgrad.primitives.complexes import conj, require_real
@@ -13,9 +14,9 @@ from effgrad.vocabulary import Value
 
 def _convolve(a: Value, v: Value, mode: str = "full") -> Value:
     """A product with the matrix of shifts of the shorter one."""
-    if np.size(plain(a)) < np.size(plain(v)):
+    if size_of(a) < size_of(v):
         a, v = v, a
-    n, m = np.size(plain(a)), np.size(plain(v))
+    n, m = size_of(a), size_of(v)
     offsets = np.arange(n + m - 1)[:, None] - np.arange(m)
     inside = (offsets >= 0) & (offsets < n)
     full = np.matmul(np.where(inside, np.ravel(a)[np.where(inside, offsets, 0)], 0.0), np.ravel(v))
@@ -27,7 +28,7 @@ def _convolve(a: Value, v: Value, mode: str = "full") -> Value:
 
 
 def _correlate(a: Value, v: Value, mode: str = "valid") -> Value:
-    if np.size(plain(a)) < np.size(plain(v)):
+    if size_of(a) < size_of(v):
         return np.flip(conj(_correlate(v, a, mode)))
     return _convolve(a, np.flip(conj(v)), mode)
 
@@ -64,9 +65,9 @@ def _roots(p: Value) -> Value:
     kept = np.flatnonzero(plain(p))
     if len(kept) == 0:
         return np.array([])
-    low = np.size(plain(p)) - 1 - int(kept[-1])
+    low = size_of(p) - 1 - int(kept[-1])
     p = p[int(kept[0]) : int(kept[-1]) + 1]
-    n = np.size(plain(p)) - 1
+    n = size_of(p) - 1
     if n == 0:
         return np.zeros(low)
     companion = np.concatenate([np.reshape(-p[1:] / p[0], (1, n)), np.eye(n - 1, n)])

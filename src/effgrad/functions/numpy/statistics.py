@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import any_traced, composed, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import linear
 from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Value
 
@@ -18,7 +18,7 @@ from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Value
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Value:
     middle = np.diff(np.ravel(ary))
     return np.concatenate(
-        [np.ravel(p) for p in (to_begin, middle, to_end) if p is not None], dtype=np.result_type(plain(middle))
+        [np.ravel(p) for p in (to_begin, middle, to_end) if p is not None], dtype=dtype_of(middle)
     )
 
 
@@ -30,7 +30,7 @@ def _cumprod(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
     """A product for each prefix, so that zeros are right to every order; a division where there are none."""
     if dtype is not None:
         a = a.astype(dtype)
-    if axis is None or np.ndim(plain(a)) == 0:
+    if axis is None or ndim_of(a) == 0:
         a, axis = np.ravel(a), 0
     a = np.moveaxis(a, axis, 0)
     products, total = [], None
@@ -45,7 +45,7 @@ def _average(
 ) -> Value:
     if weights is None:
         result = np.mean(a, axis=axis, keepdims=keepdims)
-        count = np.full_like(plain(result), np.size(plain(a)) / max(np.size(plain(result)), 1))
+        count = np.full_like(plain(result), size_of(a) / max(size_of(result), 1))
         return (result, count) if returned else result
     weights = _spread(weights, a, axis)
     total = np.sum(weights, axis=axis, keepdims=keepdims)
@@ -55,14 +55,14 @@ def _average(
 
 def _corrcoef(x: Value, y: Value = None, rowvar: bool = True, *, dtype: DTypeLike = None) -> Value:
     c = np.cov(x, y, rowvar, dtype=dtype)
-    if np.ndim(plain(c)) == 0:
+    if ndim_of(c) == 0:
         return c / c
     scale = np.sqrt(np.diagonal(c))
     return c / scale[:, None] / scale
 
 
 def _gradient(f: Value, *varargs: Any, axis: Axes = None, edge_order: int = 1) -> Value:
-    ndim = np.ndim(plain(f))
+    ndim = ndim_of(f)
     axes = range(ndim) if axis is None else [i % ndim for i in np.atleast_1d(axis)]
     spacings = list(varargs) or [1.0]
     spacings = spacings * len(list(axes)) if len(spacings) == 1 else spacings
@@ -70,7 +70,7 @@ def _gradient(f: Value, *varargs: Any, axis: Axes = None, edge_order: int = 1) -
     results = []
     for i, h in zip(axes, spacings, strict=True):
         g = np.moveaxis(f, i, -1)
-        if np.ndim(plain(h)) == 0:
+        if ndim_of(h) == 0:
             first, last = (g[..., 1:2] - g[..., :1]) / h, (g[..., -1:] - g[..., -2:-1]) / h
             middle = (g[..., 2:] - g[..., :-2]) / (2.0 * h)
             near, far = 2.0 * middle[..., :1] - first, 2.0 * middle[..., -1:] - last
@@ -121,7 +121,7 @@ def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1
 
 def _lines(a: Value, axis: Axis) -> tuple[Any, list[int]]:
     """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
-    ndim = np.ndim(plain(a))
+    ndim = ndim_of(a)
     axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
     rest = [i for i in range(ndim) if i not in axes]
     shape = shape_of(a)
@@ -165,14 +165,14 @@ def _quantile(
         result = np.where(nan, np.nan, result)
     if keepdims:
         result = np.reshape(result, (*np.shape(place), *kept))
-    return result[()] if np.ndim(plain(result)) == 0 else result
+    return result[()] if ndim_of(result) == 0 else result
 
 
 def _spread(weights: Value, a: Value, axis: Axes) -> Value:
     """The weights of all elements, from those along an axis or several."""
     if shape_of(weights) == shape_of(a):
         return weights
-    shape = [1] * np.ndim(plain(a))
+    shape = [1] * ndim_of(a)
     for i, n in zip(np.atleast_1d(axis), shape_of(weights), strict=True):
         shape[i] = n
     return np.broadcast_to(np.reshape(weights, shape), shape_of(a))
@@ -193,7 +193,7 @@ def _weighted_quantile(
 
 
 def _percentile(a: Value, q: Value, axis: Axis = None, *args: Value, **kwargs: Option) -> Value:
-    return np.quantile(a, q / 100 if np.ndim(plain(q)) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
+    return np.quantile(a, q / 100 if ndim_of(q) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
 
 
 # Functions that leave out NaNs: the others, where the NaNs have no weight.
@@ -224,7 +224,7 @@ def _without_nans_in_lines(function: Function, a: Value, axis: Axis, keepdims: b
 
     With weights, the function takes those of the line after it.
     """
-    if not np.size(plain(a)):
+    if not size_of(a):
         return None
     lines, kept = _lines(a, axis)
     rest, number = shape_of(lines)[:-1], ~np.isnan(plain(lines)).reshape(-1, shape_of(lines)[-1])
@@ -280,7 +280,7 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Value, *args: Value, **kwargs
     many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
     results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
     result = np.reshape(np.stack(results), shape_of(lines)[:-1] + shape_of(results[0]))
-    inner, axis = np.ndim(plain(results[0])), axis % np.ndim(plain(arr))
+    inner, axis = ndim_of(results[0]), axis % ndim_of(arr)
     return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
 
 

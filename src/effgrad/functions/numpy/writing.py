@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import Detached
@@ -14,7 +15,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Value = True)
 
 def _put(a: Value, ind: Any, v: Value, mode: str = "raise") -> None:
     places = np.ravel(plain(ind))
-    size = np.size(plain(a))
+    size = size_of(a)
     places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
     values = _repeated(v, np.arange(len(places)))
     _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
@@ -27,7 +28,7 @@ def _place(arr: Value, mask: Value, vals: Any) -> None:
 
 
 def _putmask(a: Value, mask: Value, values: Value) -> None:
-    if np.size(plain(values)) == 1 and np.shape(plain(mask)) == np.shape(plain(a)) != ():
+    if size_of(values) == 1 and shape_of(mask) == shape_of(a) != ():
         _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
         return
     places = np.flatnonzero(plain(mask))
@@ -37,11 +38,11 @@ def _putmask(a: Value, mask: Value, values: Value) -> None:
 def _repeated(values: Value, places: Any) -> Value:
     """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
     flat = np.ravel(np.asarray(values))
-    return flat[places % np.size(plain(flat))]
+    return flat[places % size_of(flat)]
 
 
 def _put_at(target: Value, places: Any, values: Value) -> None:
-    shape = np.shape(plain(target))
+    shape = shape_of(target)
     if shape:
         target[np.unravel_index(places, shape)] = values
     elif len(places):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, reals
 from effgrad.primitives.complexes import conj
@@ -24,22 +25,22 @@ def _band_places(low: int, up: int, n: int) -> Value:
 
 
 def _transposed_band(stored: Any, low: int, up: int) -> Value:
-    row, column, inside = _band_places(up, low, np.shape(plain(stored))[1])
+    row, column, inside = _band_places(up, low, shape_of(stored)[1])
     return np.where(inside, stored[np.where(inside, up + column - row, 0), row], 0.0)
 
 
 def _band_product(stored: Any, y: Value, low: int, up: int) -> Value:
     """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
     rows = _transposed_band(stored, low, up)
-    place = _band_places(up, low, np.shape(plain(stored))[1])[0]
-    return np.sum((rows if np.ndim(plain(y)) == 1 else rows[..., None]) * y[place], axis=0)
+    place = _band_places(up, low, shape_of(stored)[1])[0]
+    return np.sum((rows if ndim_of(y) == 1 else rows[..., None]) * y[place], axis=0)
 
 
 def _banded_matrix(g: Cotangent, y: Value, stored: Any, b: Value, low: int, up: int) -> Value:
     w = banded(_transposed_band(stored, low, up), g, low=up, up=low)
-    row, column, inside = _band_places(low, up, np.shape(plain(stored))[1])
+    row, column, inside = _band_places(low, up, shape_of(stored)[1])
     product = w[row] * y[column]
-    return -np.where(inside, product if np.ndim(plain(b)) == 1 else np.sum(product, axis=-1), 0.0)
+    return -np.where(inside, product if ndim_of(b) == 1 else np.sum(product, axis=-1), 0.0)
 
 
 banded: Primitive = general(
@@ -63,7 +64,7 @@ def _solve_banded(l_and_u: Any, ab: Any, b: Value) -> Value:
 
 def _whole_band(ab: Any, lower: bool) -> Value:
     """All diagonals of the symmetric matrix of which one half is stored."""
-    width = np.shape(plain(ab))[0] - 1
+    width = shape_of(ab)[0] - 1
     rest = np.zeros_like(plain(ab))[1:]
     low, up = (width, 0) if lower else (0, width)
     other = conj(_transposed_band(ab, low, up))
@@ -74,18 +75,18 @@ def _whole_band(ab: Any, lower: bool) -> Value:
 
 
 def _solveh_banded(ab: Any, b: Value, lower: bool = False) -> Value:
-    width = np.shape(plain(ab))[0] - 1
+    width = shape_of(ab)[0] - 1
     return banded(_whole_band(ab, lower), b, low=width, up=width)
 
 
 def _band(whole: Any, low: int, up: int, corners: Any) -> Value:
     """The stored diagonals of a matrix; what is stored beside them is what was there."""
-    row, column, inside = _band_places(low, up, np.shape(plain(whole))[0])
+    row, column, inside = _band_places(low, up, shape_of(whole)[0])
     return np.where(inside, whole[row, column], corners)
 
 
 def _cholesky_banded(ab: Any, lower: bool = False) -> Value:
-    n, width = np.shape(plain(ab))[1], np.shape(plain(ab))[0] - 1
+    n, width = shape_of(ab)[1], shape_of(ab)[0] - 1
     factor = np.linalg.cholesky(_band_product(_whole_band(ab, lower), np.eye(n), width, width))
     return _band(factor, width, 0, ab) if lower else _band(adjoint(factor), 0, width, ab)
 
@@ -93,7 +94,7 @@ def _cholesky_banded(ab: Any, lower: bool = False) -> Value:
 def _cho_solve_banded(cb_and_lower: Any, b: Value) -> Value:
     cb, lower = cb_and_lower
     reals("linalg.cho_solve_banded", cb)
-    width = np.shape(plain(cb))[0] - 1
+    width = shape_of(cb)[0] - 1
     low, up = (width, 0) if lower else (0, width)
     other = _transposed_band(cb, low, up)
     first, second = (cb, other) if lower else (other, cb)
@@ -101,8 +102,8 @@ def _cho_solve_banded(cb_and_lower: Any, b: Value) -> Value:
 
 
 def _eigvals_banded(a_band: Any, lower: bool = False) -> Value:
-    n = np.shape(plain(a_band))[1]
-    width = np.shape(plain(a_band))[0] - 1
+    n = shape_of(a_band)[1]
+    width = shape_of(a_band)[0] - 1
     return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
 
 

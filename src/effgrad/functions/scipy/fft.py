@@ -9,12 +9,11 @@ from typing import Any
 
 import scipy.fft
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import constant, rules_of
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.fourier import _resized
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
@@ -55,7 +54,7 @@ def _transform(kind: str, inverse: bool) -> Function:
         if norm == "ortho":
             return orthogonal(x, kind=kind, type=type, axis=axis)
         length = shape_of(x)[axis]
-        columns, rows = _ends(kind, type, length, axis, np.ndim(plain(x)))
+        columns, rows = _ends(kind, type, length, axis, ndim_of(x))
         period = 2 * (length + ({"dct": -1, "dst": 1}[kind] if type == 1 else 0))
         scale = np.sqrt(period) / (period if (norm == "forward") != inverse else 1)
         return scale * rows * orthogonal(columns * x, kind=kind, type=type, axis=axis)
@@ -68,7 +67,7 @@ def along_several(one: Value) -> Function:
 
     def rule(x: Value, type: int = 2, s: Value = None, axes: Axes = None, norm: Option = None) -> Value:
         if axes is None:
-            axes = np.arange(np.ndim(plain(x))) if s is None else np.arange(-np.size(s), 0)
+            axes = np.arange(ndim_of(x)) if s is None else np.arange(-np.size(s), 0)
         axes = [int(axis) for axis in np.atleast_1d(axes)]
         lengths = [None] * len(axes) if s is None else np.atleast_1d(s).tolist()
         for axis, n in zip(axes, lengths, strict=True):

@@ -4,11 +4,11 @@ from typing import Any
 
 import scipy.fftpack
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.fft import ONE, OPPOSITE, along_several
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
 from effgrad.primitives.fourier import _resized
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Axis, Function, Option, Shape, Value
 
 

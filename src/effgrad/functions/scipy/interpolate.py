@@ -25,12 +25,12 @@ from scipy.interpolate import (
 )
 from scipy.interpolate._interpolate import _PPolyBase
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Function, Option, Value
 
 # From SciPy 1.18 on, the public classes hand their calls to others.
@@ -102,7 +102,7 @@ def _called(owner: Any, rule: Function, public: Any) -> list[tuple[Any, str, Any
 
 def _in_place(result: Value, axis: int, ndim: int) -> Value:
     """The axes of the point in the place of the axis of interpolation."""
-    order = list(range(np.ndim(plain(result))))
+    order = list(range(ndim_of(result)))
     return np.transpose(result, order[ndim : ndim + axis] + order[:ndim] + order[ndim + axis :])
 
 
@@ -112,7 +112,7 @@ def _polynomial(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) ->
     x = np.asarray(x)
     reals("interpolate", x)
     result = splines.polynomial(_array(self, "x"), _array(self, "c"), x, nu, extrapolate)
-    return _in_place(result, self.axis, np.ndim(plain(x)))
+    return _in_place(result, self.axis, ndim_of(x))
 
 
 def _bspline(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) -> Value:
@@ -120,7 +120,7 @@ def _bspline(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) -> Va
     x = np.asarray(x)
     reals("interpolate", x)
     result = splines.de_boor(_array(self, "t"), _array(self, "c"), self.k, x, nu, extrapolate)
-    return _in_place(result, self.axis, np.ndim(plain(x)))
+    return _in_place(result, self.axis, ndim_of(x))
 
 
 def _splev(x: Value, tck: Any, der: int = 0, ext: int = 0) -> Value:
@@ -229,7 +229,7 @@ def _table(self: Any, x: Value) -> Value:
     if self._extrapolate:
         return result
     below, above = self._check_bounds(plain(x))
-    wide = (..., *(None,) * (np.ndim(plain(result)) - np.ndim(plain(x))))
+    wide = (..., *(None,) * (ndim_of(result) - ndim_of(x)))
     return np.where(above[wide], self._fill_value_above, np.where(below[wide], self._fill_value_below, result))
 
 
@@ -252,7 +252,7 @@ def _grid(self: Any, xi: Any, method: Option = None, *, nu: Value = None) -> Val
     grid, values = [np.asarray(knots) for knots in _array(self, "grid")], _array(self, "values")
     xi = np.stack(np.broadcast_arrays(*xi), axis=-1) if isinstance(xi, tuple) else np.asarray(xi)
     reals("interpolate.RegularGridInterpolator", xi)
-    xi = xi[..., None] if np.ndim(plain(xi)) == 1 and len(grid) == 1 else xi
+    xi = xi[..., None] if ndim_of(xi) == 1 and len(grid) == 1 else xi
     shape, points = shape_of(xi)[:-1], np.reshape(xi, (-1, len(grid)))
     if method in ("linear", "nearest"):
         result = _by_corners(grid, values, points, method)
@@ -264,7 +264,7 @@ def _grid(self: Any, xi: Any, method: Option = None, *, nu: Value = None) -> Val
     if self.bounds_error or self.fill_value is None:
         return result
     outside = np.any([_beyond(plain(xi[..., d]), plain(knots)) for d, knots in enumerate(grid)], axis=0)
-    return np.where(outside[(...,) + (None,) * (np.ndim(plain(values)) - len(grid))], self.fill_value, result)
+    return np.where(outside[(...,) + (None,) * (ndim_of(values) - len(grid))], self.fill_value, result)
 
 
 def _beyond(x: Value, knots: Value) -> Value:
@@ -279,7 +279,7 @@ def _by_corners(grid: Any, values: Value, points: Value, method: str) -> Value:
     ]
     if method == "nearest":
         parts = [np.where(plain(part) <= 0.5, 0.0, 1.0) for part in parts]
-    trailing = (...,) + (None,) * (np.ndim(plain(values)) - len(grid))
+    trailing = (...,) + (None,) * (ndim_of(values) - len(grid))
     total: Value = 0.0
     for corner in np.ndindex((2,) * len(grid)):
         weight: Value = 1.0
@@ -298,7 +298,7 @@ def _by_splines(grid: Any, values: Value, points: Value, k: int) -> Value:
         t = splines.interpolation_knots(knots, k, None)
         c = splines.interpolation_coefficients(knots, np.eye(shape_of(knots)[0]), t, k, None)
         weights = splines.de_boor(t, c, k, points[:, d])
-        wide = np.reshape(weights, (*shape_of(weights), *(1,) * (np.ndim(plain(result)) - 2)))
+        wide = np.reshape(weights, (*shape_of(weights), *(1,) * (ndim_of(result) - 2)))
         result = np.sum(wide * result, axis=1)
     return result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import scipy.linalg
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy import banded, matrix_functions, schur, special_matrices
@@ -59,7 +60,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Any = None, transp
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-    if symmetric and np.shape(plain(a))[-1] > 1:  # of one number SciPy reads all
+    if symmetric and shape_of(a)[-1] > 1:  # of one number SciPy reads all
         a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian(a, lower)
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))
@@ -69,7 +70,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Any = None, transp
 
 
 def _inv(a: Value, *, assume_a: Any = None, lower: bool = False) -> Value:
-    n = np.shape(plain(a))[-1]
+    n = shape_of(a)[-1]
     return np.linalg.inv(a) if assume_a is None else _solve(a, np.eye(n), lower=lower, assume_a=assume_a)
 
 
@@ -85,7 +86,7 @@ def _packed(a: Value) -> Value:
 
 
 def _lower_upper(packed: Any) -> tuple[Value, Value]:
-    return triangle(packed, True, unit=True) + np.eye(np.shape(plain(packed))[-1]), np.triu(packed)
+    return triangle(packed, True, unit=True) + np.eye(shape_of(packed)[-1]), np.triu(packed)
 
 
 def _packed_jvp(t: Tangent, y: Value, a: Value) -> Value:
@@ -113,8 +114,8 @@ def _factored(a: Value) -> tuple[Value, Value, Value]:
     """The order of the rows, and the factors of the matrix in that order, with the shape of its smaller side."""
     # `lu` says where the rows of L go: the inverse of the order of the rows.
     order = evaluated(np.argsort, evaluated(_permutation, a))
-    a, k = a[order], min(np.shape(plain(a)))
-    m, n = np.shape(plain(a))
+    a, k = a[order], min(shape_of(a))
+    m, n = shape_of(a)
     lower, upper = _lower_upper(packed_lu(a[:k, :k]))
     if m > n:
         below = triangular(upper, mT(a[k:]), lower=False, trans=1, unit=False)
@@ -130,12 +131,12 @@ def _lu(a: Value, permute_l: bool = False, p_indices: bool = False) -> Value:
     place = evaluated(np.argsort, order)
     if permute_l:
         return lower[place], upper
-    return (place if p_indices else np.eye(np.shape(plain(a))[0])[:, order], lower, upper)
+    return (place if p_indices else np.eye(shape_of(a)[0])[:, order], lower, upper)
 
 
 def _lu_factor(a: Value) -> Value:
     _, lower, upper = _factored(a)
-    m, n = np.shape(plain(a))
+    m, n = shape_of(a)
     rest = np.zeros((max(m - n, 0), n))
     wide = np.zeros((m, max(n - m, 0)))
     packed = np.concatenate([np.tril(lower, -1), wide], axis=1) + np.concatenate([upper, rest], axis=0)
@@ -166,7 +167,7 @@ def _lu_solve(lu_and_piv: Any, b: Value, trans: int = 0) -> Value:
 
 def _discrete_lyapunov(a: Value, q: Value, method: Option = None) -> Value:
     """The system for all elements of x = a x a' + q together."""
-    n = np.shape(plain(a))[0]
+    n = shape_of(a)[0]
     return np.reshape(np.linalg.solve(np.eye(n * n) - np.kron(a, conj(a)), np.ravel(q)), (n, n))
 
 
@@ -247,14 +248,14 @@ def _order_of_columns(a: Value) -> Value:
 def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
     order = evaluated(_order_of_columns, a) if pivoting else None
     a = a if order is None else a[..., order]
-    m, n = np.shape(plain(a))[-2:]
+    m, n = shape_of(a)[-2:]
     if mode == "raw":
         reflectors, tau = np.linalg.qr(a, mode="raw")
         parts: tuple[Value, ...] = ((mT(reflectors), tau), np.triu(mT(reflectors)[..., : min(m, n), :]))
     elif mode == "r":
         # Of the full shape, like SciPy's.
         r = np.linalg.qr(a, mode="r")
-        rest = np.zeros((*np.shape(plain(a))[:-2], max(m - n, 0), n))
+        rest = np.zeros((*shape_of(a)[:-2], max(m - n, 0), n))
         parts = (np.concatenate([r, rest], axis=-2),)
     else:
         parts = tuple(np.linalg.qr(a, mode="complete" if mode == "full" else "reduced"))
@@ -263,12 +264,12 @@ def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
 
 def _lstsq(a: Value, b: Value, cond: Value = None) -> Value:
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=cond)
-    return x, residuals[0] if np.ndim(plain(b)) == 1 and np.size(plain(residuals)) else residuals, rank, s
+    return x, residuals[0] if ndim_of(b) == 1 and size_of(residuals) else residuals, rank, s
 
 
 def _pinv(a: Value, *, rtol: Option = None, return_rank: bool = False) -> Value:
-    shape = np.shape(plain(a))
-    rtol = max(shape[-2:]) * np.finfo(np.result_type(plain(a))).eps if rtol is None else rtol
+    shape = shape_of(a)
+    rtol = max(shape[-2:]) * np.finfo(dtype_of(a)).eps if rtol is None else rtol
     inverse = np.linalg.pinv(a, rcond=rtol)
     return (inverse, None) if return_rank else inverse
 
@@ -279,7 +280,7 @@ def _polar(a: Value, side: str = "right") -> Value:
 
 
 def _norm(a: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
-    if ord not in (None, 2) or axis is not None or keepdims or np.ndim(plain(a)) != 1:
+    if ord not in (None, 2) or axis is not None or keepdims or ndim_of(a) != 1:
         return np.linalg.norm(a, ord, axis, keepdims)
     # BLAS has the norm of a vector without underflow or overflow; so has it, and its derivative, a vector near 1.
     top = np.max(np.abs(plain(a)), initial=0.0)

@@ -15,6 +15,7 @@ from typing import Any
 
 import scipy.linalg
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
@@ -63,7 +64,7 @@ def _factor_change(t: Value, y: Value, a: Value) -> Value:
     size, turn = np.matmul(adjoint(y), a), np.matmul(adjoint(y), t)
     change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)))
     beside = t - np.matmul(y, turn)
-    return change if np.shape(plain(a))[-2] == np.shape(plain(a))[-1] else change + _over(beside, size)
+    return change if shape_of(a)[-2] == shape_of(a)[-1] else change + _over(beside, size)
 
 
 def _factor_pull(g: Cotangent, y: Value, a: Value) -> Value:
@@ -85,7 +86,7 @@ _tall_factor = general(_unitary_value, jvp=_factor_change, vjp=_factor_pull, nam
 
 def unitary_factor(a: Value) -> Value:
     """The factor of the polar decomposition, also where singular values are equal, but for 0."""
-    wide = np.shape(plain(a))[-2] < np.shape(plain(a))[-1]
+    wide = shape_of(a)[-2] < shape_of(a)[-1]
     return adjoint(_tall_factor(adjoint(a))) if wide else _tall_factor(a)
 
 
@@ -96,9 +97,9 @@ def _frechet(function: Primitive, a: Value, direction: Any) -> Value:
     """The derivative of a function of matrices along a direction, whose size is taken out before."""
     size = np.max(np.abs(plain(direction)), initial=0.0)
     size = np.where(size == 0, 1.0, size)
-    n = np.shape(plain(a))[-1]
+    n = shape_of(a)[-1]
     top = np.concatenate([a, direction / size], axis=-1)
-    bottom = np.concatenate([np.zeros(np.shape(plain(a))), a], axis=-1)
+    bottom = np.concatenate([np.zeros(shape_of(a)), a], axis=-1)
     return size * function(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
 
 
@@ -155,7 +156,7 @@ def _log_frechet(a: Value, direction: Any, transposed: bool) -> Value:
         a = sqrtm(a)
         root = mT(a) if transposed else a
         direction = sylvester(root, root, direction)
-    identity = np.eye(np.shape(plain(a))[-1])
+    identity = np.eye(shape_of(a)[-1])
     rest = (mT(a) if transposed else a) - identity
     total: Value = 0.0
     for point, weight in zip(0.5 + POINTS, WEIGHTS, strict=True):

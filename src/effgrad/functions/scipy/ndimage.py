@@ -10,13 +10,13 @@ from typing import Any
 
 import scipy.ndimage
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.ranks import RULES as OF_RANKS
 from effgrad.functions.scipy.ranks import continued, each
 from effgrad.functions.scipy.signal import _mode, convolve
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, seen
 from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
@@ -31,7 +31,7 @@ def _correlate(
     reals("ndimage.correlate", weights)
     if 0 in shape_of(x):
         return x * 1.0
-    ndim = np.ndim(plain(x))
+    ndim = ndim_of(x)
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     shape = [1] * ndim
     around = [(0, 0)] * ndim
@@ -86,7 +86,7 @@ def _along_axes(one: Value) -> Function:
     def rule(
         input: Value, amount: Any, *parameters: Any, axes: Axes = None, mode: Option = "reflect", **options: Option
     ) -> Value:
-        ndim = np.ndim(plain(input))
+        ndim = ndim_of(input)
         axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
         for place, axis in enumerate(axes):
             own = {key: each(value, len(axes))[place] for key, value in options.items()}
@@ -137,7 +137,7 @@ def _edges(across: list[float]) -> Function:
     def rule(
         input: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0
     ) -> Value:
-        ndim = np.ndim(plain(input))
+        ndim = ndim_of(input)
         modes = each(mode, ndim)
         result = _correlate1d(input, [-1, 0, 1], axis, output, modes[axis], cval)
         for other in range(ndim):
@@ -151,7 +151,7 @@ def _edges(across: list[float]) -> Function:
 def _laplace(
     input: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None
 ) -> Value:
-    ndim = np.ndim(plain(input))
+    ndim = ndim_of(input)
     chosen = range(ndim) if axes is None else np.atleast_1d(axes)
     parts = [_correlate1d(input, [1, -2, 1], int(axis), output, way, cval)
              for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
@@ -159,7 +159,7 @@ def _laplace(
 
 
 def _second_parts(input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option) -> list[Value]:
-    ndim = np.ndim(plain(input))
+    ndim = ndim_of(input)
     return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], None, mode, cval, **options)
             for axis in range(ndim)]  # fmt: skip
 
@@ -189,7 +189,7 @@ def _spline_filter1d(
 
 
 def _spline_filter(input: Value, order: int = 3, output: Option = np.float64, mode: str = "mirror") -> Value:
-    for axis in range(np.ndim(plain(input)) if order > 1 else 0):
+    for axis in range(ndim_of(input) if order > 1 else 0):
         input = _spline_filter1d(input, order, axis, output, mode)
     return input
 
@@ -269,8 +269,8 @@ def _affine_transform(
     mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
     input, matrix = np.asarray(input), np.asarray(matrix)
-    ndim = np.ndim(plain(input))
-    if np.ndim(plain(matrix)) == 1:
+    ndim = ndim_of(input)
+    if ndim_of(matrix) == 1:
         matrix = np.diag(matrix)
     if shape_of(matrix)[1] == ndim + 1:
         matrix, offset = matrix[:ndim, :ndim], matrix[:ndim, ndim]
@@ -284,7 +284,7 @@ def _shift(
     input: Value, shift: Value, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True,
 ) -> Value:  # fmt: skip
-    ndim = np.ndim(plain(input))
+    ndim = ndim_of(input)
     offset = -np.broadcast_to(np.asarray(shift), (ndim,))
     return _affine_transform(input, np.eye(ndim), offset, None, output, order, mode, cval, prefilter)
 
@@ -306,7 +306,7 @@ def _rotate(
     input: Value, angle: Value, axes: Axes = (1, 0), reshape: bool = True, output: Option = None, order: int = 3,
     mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
-    ndim = np.ndim(plain(input))
+    ndim = ndim_of(input)
     first, second = sorted(axis % ndim for axis in axes)
     image = np.moveaxis(np.asarray(input), (first, second), (-2, -1))
     c, s = np.cos(angle * np.pi / 180), np.sin(angle * np.pi / 180)

@@ -8,10 +8,9 @@ from typing import Any
 import scipy.ndimage
 import scipy.signal
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require, rules_of
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Axis, Function, Option, Value
 
 # NumPy's names of SciPy's ways to continue an image.
@@ -23,7 +22,7 @@ BEYOND: dict[str, Any] = {
 
 def each(value: Value, count: int) -> list[Value]:
     """A parameter for each axis."""
-    return [value] * count if isinstance(value, str) or np.ndim(plain(value)) == 0 else list(value)
+    return [value] * count if isinstance(value, str) or ndim_of(value) == 0 else list(value)
 
 
 def continued(x: Value, around: Any, mode: str, cval: Option) -> Value:
@@ -39,7 +38,7 @@ def _windows(
     """The elements around each place that are under the footprint."""
     require(output is None and axes is None, "ndimage", "filters over all axes, with output=None")
     x = np.asarray(input)
-    ndim = np.ndim(plain(x))
+    ndim = ndim_of(x)
     footprint = np.ones(each(size, ndim), bool) if footprint is None else np.asarray(footprint, bool)
     if 0 in shape_of(x):
         return np.zeros((*shape_of(x), np.count_nonzero(footprint))) * np.sum(x)
@@ -63,7 +62,7 @@ def _along_one(function: Function) -> Function:
         input: Value, size: int, axis: int = -1, output: Option = None, mode: str = "reflect", cval: Option = 0.0,
         origin: int = 0,
     ) -> Value:  # fmt: skip
-        ndim = np.ndim(plain(input))
+        ndim = ndim_of(input)
         sizes, origins = [1] * ndim, [0] * ndim
         sizes[axis], origins[axis] = size, origin
         return function(input, sizes, None, output, mode, cval, origins)
@@ -98,7 +97,7 @@ def _grey(dilates: bool) -> Function:
         input: Value, size: Value = None, footprint: Any = None, structure: Any = None, output: Option = None,
         mode: Option = "reflect", cval: Option = 0.0, origin: Option = 0, *, axes: Axis = None,
     ) -> Value:  # fmt: skip
-        ndim = np.ndim(plain(input))
+        ndim = ndim_of(input)
         if footprint is None:
             footprint = np.ones(each(size, ndim) if structure is None else shape_of(structure), bool)
         footprint = np.asarray(footprint, bool)

@@ -12,11 +12,11 @@ from typing import Any
 
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain, plain_tree
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.primitives.given import as_computed, outside
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, seen
 from effgrad.vocabulary import Function, Option, Value
 
@@ -124,9 +124,9 @@ def _linear(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
     first, last = points[corners[:, :-1]], points[corners[:, -1]]
     parts = np.linalg.solve(np.swapaxes(first - last[:, None], -1, -2), (flat - last)[..., None])[..., 0]
     weights = np.concatenate([parts, 1 - np.sum(parts, axis=1, keepdims=True)], axis=1)
-    wide = np.reshape(weights, (*shape_of(weights), *(1,) * (np.ndim(plain(values)) - 1)))
+    wide = np.reshape(weights, (*shape_of(weights), *(1,) * (ndim_of(values) - 1)))
     result = np.sum(wide * values[corners], axis=1)
-    beyond = np.reshape(where < 0, (-1, *(1,) * (np.ndim(plain(result)) - 1)))
+    beyond = np.reshape(where < 0, (-1, *(1,) * (ndim_of(result) - 1)))
     return np.reshape(np.where(beyond, self.fill_value, result), shape_of(x)[:-1] + shape_of(values)[1:])
 
 
@@ -136,7 +136,7 @@ def _nearest(self: Any, *args: Value, **options: Option) -> Value:
     place = _plain_nearest(twin, *plain_tree(args), **options)
     known = np.isfinite(place)
     found = values[np.where(known, place, 0).astype(int)]
-    return np.where(np.reshape(known, (*known.shape, *(1,) * (np.ndim(plain(values)) - 1))), found, np.nan)
+    return np.where(np.reshape(known, (*known.shape, *(1,) * (ndim_of(values) - 1))), found, np.nan)
 
 
 _plain_nearest = NearestNDInterpolator.__call__

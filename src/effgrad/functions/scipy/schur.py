@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
@@ -23,7 +24,7 @@ def _value(a: Value, output: str) -> Value:
 
 def _system(t: Value) -> Value:
     """The matrix of X -> X T - T X on the elements below the diagonal."""
-    n = np.shape(plain(t))[-1]
+    n = shape_of(t)[-1]
     rows, columns = np.tril_indices(n, -1)
     same_row, same_column = rows[:, None] == rows, columns[:, None] == columns
     return same_row * t[columns[None, :], columns[:, None]] - same_column * t[rows[:, None], rows[None, :]]
@@ -37,7 +38,7 @@ def _below(elements: Value, n: int) -> Value:
 
 
 def _jvp(change: Any, y: Value, a: Value, output: str) -> Value:
-    n = np.shape(plain(a))[0]
+    n = shape_of(a)[0]
     t, z = y[:n], y[n:]
     m = np.matmul(np.matmul(adjoint(z), change), z)
     lower = _below(np.linalg.solve(_system(t), m[np.tril_indices(n, -1)]), n)
@@ -46,7 +47,7 @@ def _jvp(change: Any, y: Value, a: Value, output: str) -> Value:
 
 
 def _vjp(g: Cotangent, y: Value, a: Value, output: str) -> Value:
-    n, g = np.shape(plain(a))[0], conj(g)
+    n, g = shape_of(a)[0], conj(g)
     t, z, gt, gz = y[:n], y[n:], np.triu(g[:n]), g[n:]
     of_x = np.matmul(adjoint(z), gz) - np.matmul(gt, adjoint(t)) + np.matmul(adjoint(t), gt)
     of_lower = (of_x - adjoint(of_x))[np.tril_indices(n, -1)]
@@ -64,7 +65,7 @@ def _is_triangular(t: Value) -> bool:
 def _schur(a: Value, output: str = "real") -> Value:
     complex_form = output in ("complex", "c")
     y = packed(a.astype(np.result_type(plain(a), 1j)) if complex_form else a, output=output)
-    n = np.shape(plain(a))[0]
+    n = shape_of(a)[0]
     whole = complex_form or is_complex(a) or evaluated(_is_triangular, y[:n])
     require(whole, "linalg.schur", "output='complex' where a real matrix has complex eigenvalues")
     return y[:n], y[n:]

@@ -9,6 +9,7 @@ from typing import Any
 
 import scipy.signal
 
+from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
@@ -16,7 +17,6 @@ from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.primitive import Primitive, general, linear
 from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Value
 
@@ -25,7 +25,7 @@ from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Value
 
 def _window(x: Value, axes: Axes, first: Value, size: Value) -> Value:
     """A part of an array: along each of the axes from an element on, so many elements."""
-    index = [slice(None)] * np.ndim(plain(x))
+    index = [slice(None)] * ndim_of(x)
     for axis, start, count in zip(axes, first, size, strict=True):
         index[axis] = slice(start, start + count)
     return x[tuple(index)]
@@ -65,18 +65,18 @@ def _mode(full: Any, a: Value, b: Value, mode: str, axes: Axes) -> Value:
 
 def _convolve(in1: Value, in2: Value, mode: str = "full", method: str = "auto") -> Value:
     in1, in2 = np.asarray(in1), np.asarray(in2)
-    axes = tuple(range(np.ndim(plain(in1))))
+    axes = tuple(range(ndim_of(in1)))
     if not axes:
         return in1 * in2
-    if 0 in (np.size(plain(in1)), np.size(plain(in2))):
+    if 0 in (size_of(in1), size_of(in2)):
         raise NoRule("scipy.signal.convolve and correlate of an empty array have no derivative rule: leave it out")
     return _mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
 
 
 def _fftconvolve(in1: Value, in2: Value, mode: str = "full", axes: Axis = None) -> Value:
     in1, in2 = np.asarray(in1), np.asarray(in2)
-    ndim = np.ndim(plain(in1))
-    if 0 in (np.size(plain(in1)), np.size(plain(in2))):
+    ndim = ndim_of(in1)
+    if 0 in (size_of(in1), size_of(in2)):
         return np.zeros(0)
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
     return _mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
@@ -231,7 +231,7 @@ def _sosfiltfilt(sos: Any, x: Value, axis: int = -1, padtype: Option = "odd", pa
     taps -= min((sections[:, 2] == 0).sum(), (sections[:, 5] == 0).sum())
 
     def once(x: Value) -> Value:
-        state = np.reshape(start, (len(sections), *(1,) * (np.ndim(plain(x)) - 1), 2))
+        state = np.reshape(start, (len(sections), *(1,) * (ndim_of(x) - 1), 2))
         return _sosfilt(sos, x, -1, state * x[..., :1])[0]
 
     return _forward_backward(x, axis, padtype, padlen, 3 * int(taps), once)
@@ -258,7 +258,7 @@ def _hilbert(x: Value, N: Any = None, axis: int = -1) -> Value:
     if n % 2 == 0:
         weight[n // 2] = 1.0
     spectrum = np.fft.fft(np.asarray(x), n, axis)
-    shape = [1] * np.ndim(plain(x))
+    shape = [1] * ndim_of(x)
     shape[axis] = n
     return np.fft.ifft(spectrum * weight.reshape(shape), axis=axis)
 

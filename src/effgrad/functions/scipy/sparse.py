@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from scipy import sparse
 
+from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import REASONS, Tracer, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
@@ -27,10 +28,10 @@ def _made(kind: Value, arg1: Value, shape: Value, options: dict[str, Value]) -> 
         return matrix._moved(kind(matrix.places, **options))  # type: ignore[no-any-return]
     if type(arg1) is not tuple:
         values = np.asarray(arg1)
-        numbers = np.arange(1, values.size + 1).reshape(np.shape(plain(values)))
+        numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
         return moved(kind(numbers, shape, **options), np.ravel(values))  # type: ignore[no-any-return]
     values, *places = (np.asarray(arg1[0]), *(_constant_places(part) for part in arg1[1:]))
-    numbers = np.arange(1, values.size + 1).reshape(np.shape(plain(values)))
+    numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
     if len(places) == 2 or issubclass(kind, sparse._dia._dia_base):
         return TracedSparse(kind((numbers, *map(np.asarray, places)), shape, **options), np.ravel(values))
     made = TracedSparse(sparse.coo_array((numbers, *places), shape), np.ravel(values))
@@ -91,9 +92,9 @@ def _moving(function: Value, *arguments: int) -> Value:
                 values.append(matrix.values)
             else:
                 part = np.asarray(part)
-                result = start + 1 + np.arange(part.size).reshape(np.shape(plain(part)))
+                result = start + 1 + np.arange(part.size).reshape(shape_of(part))
                 values.append(np.ravel(part))
-            start += np.size(plain(values[-1]))
+            start += size_of(values[-1])
             return result
 
         given = [numbers(arg) if place in arguments else arg for place, arg in enumerate(args)]
@@ -151,7 +152,7 @@ def _operation(name: str) -> Value:
 
 def _refuse_number(x: Value) -> bool:
     """Refuse a traced number where SciPy would add it: one that happens to be 0 would be forgotten."""
-    if np.ndim(plain(x)) == 0 and not sparse.issparse(x):
+    if ndim_of(x) == 0 and not sparse.issparse(x):
         raise NoRule("an operation of a sparse matrix and a traced number has no derivative rule: write A.tocsr() * x")
     return False
 

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import scipy.sparse.linalg
 from scipy import sparse
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
 from effgrad.functions.scipy.tables import Calling, reals, traced_inside
@@ -152,8 +153,8 @@ def solved(
 ) -> Value:
     """The solution of a system of a sparse matrix, of which some parts are traced."""
     n, m = matrix.shape
-    if n != m or np.shape(plain(b))[0] != n:
-        raise ValueError(f"a matrix of shape {(n, m)} and a right-hand side of shape {np.shape(plain(b))} do not fit")
+    if n != m or shape_of(b)[0] != n:
+        raise ValueError(f"a matrix of shape {(n, m)} and a right-hand side of shape {shape_of(b)} do not fit")
     data, rows, columns = parts(matrix)
     system = System(rows, columns, n, solve)
     if follow is not None:
@@ -169,7 +170,7 @@ def _dense(b: Value) -> Value:
 
 def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
     b = _dense(b)
-    column = np.ndim(plain(b)) == 2 and np.shape(plain(b))[1] == 1
+    column = ndim_of(b) == 2 and shape_of(b)[1] == 1
     return solved(A, b[:, 0] if column else b, lambda a, b: scipy.sparse.linalg.spsolve(a, b, *args, **kwargs))
 
 
@@ -240,7 +241,7 @@ def _iterative(name: str) -> Value:
 
 
 def _as_sparse(matrix: Matrix, name: str) -> Matrix:
-    if not isinstance(matrix, np.ndarray) or np.ndim(plain(matrix)) != 2:
+    if not isinstance(matrix, np.ndarray) or ndim_of(matrix) != 2:
         raise NoRule(
             f"scipy.sparse.linalg.{name} with a {type(matrix).__name__} has no derivative rule: assemble the matrix, "
             "or use effgrad.implicit.root for the equation that it solves"
@@ -249,9 +250,9 @@ def _as_sparse(matrix: Matrix, name: str) -> Matrix:
 
 
 def _traced_dense(matrix: Value) -> TracedSparse:
-    rows, columns = np.indices(np.shape(plain(matrix))).reshape(2, -1)
+    rows, columns = np.indices(shape_of(matrix)).reshape(2, -1)
     numbers = np.arange(1, rows.size + 1)
-    return TracedSparse(sparse.coo_array((numbers, (rows, columns)), np.shape(plain(matrix))), np.ravel(matrix))
+    return TracedSparse(sparse.coo_array((numbers, (rows, columns)), shape_of(matrix)), np.ravel(matrix))
 
 
 # Eigenvalues of symmetric matrices.

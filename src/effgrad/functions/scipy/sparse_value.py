@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from scipy import sparse
 
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.vocabulary import Shape
@@ -29,7 +30,7 @@ def _product_value(x: Value, data: Value, rows: Value, columns: Value, size: Val
 def by_data(g: Value, x: Value, rows: Value, columns: Value) -> Value:
     """The cotangents of the elements of a matrix from that of its product with `x`."""
     products = g[rows] * x[columns]
-    return products if np.ndim(plain(x)) == 1 else np.sum(products, axis=-1)
+    return products if ndim_of(x) == 1 else np.sum(products, axis=-1)
 
 
 product: Primitive = linear(
@@ -52,7 +53,7 @@ def gathered(numbers: Value, values: Value) -> Value:
     numbers = np.asarray(numbers)
     if numbers.size and numbers.min() > 0:
         return values[numbers - 1]
-    return np.concatenate([np.zeros(1, np.result_type(plain(values))), values])[numbers]
+    return np.concatenate([np.zeros(1, dtype_of(values)), values])[numbers]
 
 
 class TracedSparse:
@@ -66,7 +67,7 @@ class TracedSparse:
         # Values are kept in pieces, so that a matrix that is filled element by element takes linear time; the numbers
         # of a piece begin after its start.
         self.places, self._pieces, self._starts = places, [values], [0]
-        self._count = np.size(plain(values))
+        self._count = size_of(values)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -87,7 +88,7 @@ class TracedSparse:
     nnz = property(lambda self: self.places.nnz)
     size = property(lambda self: self.places.size)
     format = property(lambda self: self.places.format)
-    dtype = property(lambda self: np.result_type(*{np.result_type(plain(piece)) for piece in self._pieces}))
+    dtype = property(lambda self: np.result_type(*{dtype_of(piece) for piece in self._pieces}))
     T = property(lambda self: self.transpose())
     data = property(lambda self: gathered(self.places.data, self.values))
     real = property(lambda self: self._with(np.real(self.values)))
@@ -168,8 +169,8 @@ class TracedSparse:
 
     def _append(self, values: Value) -> Value:
         """The numbers of further values, in their shape."""
-        shape = np.shape(plain(values))
-        numbers = self._count + 1 + np.arange(np.size(plain(values))).reshape(shape)
+        shape = shape_of(values)
+        numbers = self._count + 1 + np.arange(size_of(values)).reshape(shape)
         self._pieces.append(values)
         self._starts.append(self._count)
         self._count += numbers.size
@@ -267,8 +268,8 @@ class TracedSparse:
         if sparse.issparse(other):
             return self._like(_sparse_product(self, lifted(other)))
         other = other if isinstance(other, Tracer) else np.asarray(other)
-        if np.ndim(plain(other)) not in (1, 2) or np.shape(plain(other))[0] != self.shape[1]:
-            raise ValueError(f"matmul: dimension mismatch: {self.shape} and {np.shape(plain(other))}")
+        if ndim_of(other) not in (1, 2) or shape_of(other)[0] != self.shape[1]:
+            raise ValueError(f"matmul: dimension mismatch: {self.shape} and {shape_of(other)}")
         values, rows, columns = self.entries()
         return product(other, values, rows=rows, columns=columns, size=self.shape)
 
@@ -324,7 +325,7 @@ UNARY: dict[str, Callable[[Value], Value]] = {
 
 
 def is_number(x: Value) -> bool:
-    return not sparse.issparse(x) and np.ndim(plain(x)) == 0
+    return not sparse.issparse(x) and ndim_of(x) == 0
 
 
 def _as_matrix(places: Matrix) -> Matrix:
@@ -343,7 +344,7 @@ def moved(numbers: Value, values: Value) -> Value:
     kept = numbers.data[stored]
     places.data = np.zeros(numbers.data.shape, int)
     places.data[stored] = np.arange(1, len(kept) + 1)
-    same = len(kept) == np.size(plain(values)) and bool((kept == np.arange(1, len(kept) + 1)).all())
+    same = len(kept) == size_of(values) and bool((kept == np.arange(1, len(kept) + 1)).all())
     return TracedSparse(places, values if same else values[kept - 1])
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from scipy.spatial import distance
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
-from effgrad.primitives.joining import shape_of
 from effgrad.primitives.reduction import root, root_of, seen
 from effgrad.vocabulary import Function, Option, Value
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.complexes import conj
 from effgrad.vocabulary import Value
@@ -11,7 +11,7 @@ from effgrad.vocabulary import Value
 
 def _vector(x: Value, name: str) -> Value:
     x = x if hasattr(x, "shape") else np.asarray(x)
-    require(np.ndim(plain(x)) <= 1, f"linalg.{name}", "vectors, one at a time")
+    require(ndim_of(x) <= 1, f"linalg.{name}", "vectors, one at a time")
     return np.ravel(x)
 
 
@@ -58,10 +58,10 @@ def _toeplitz_of(c_or_cr: Any) -> Value:
 
 def _block_diag(*arrays: Value) -> Value:
     blocks = [np.atleast_2d(a) for a in arrays]
-    widths = [np.shape(plain(b))[1] for b in blocks]
+    widths = [shape_of(b)[1] for b in blocks]
     rows, before = [], 0
     for block, width in zip(blocks, widths, strict=True):
-        height = np.shape(plain(block))[0]
+        height = shape_of(block)[0]
         sides = np.zeros((height, before)), np.zeros((height, sum(widths) - before - width))
         rows.append(np.concatenate([sides[0], block, sides[1]], axis=1))
         before += width

@@ -7,11 +7,11 @@ cubic splines, chapter IV; B-splines, chapters IX and X.
 import math
 from typing import Any
 
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.banded import banded
 from effgrad.functions.scipy.tables import require
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Option, Value
 
 
@@ -27,7 +27,7 @@ def inside(x: Value, low: Value, high: Value, extrapolate: Option, result: Value
     if extrapolate not in (False, None):
         return result
     outside = (plain(x) < plain(low)) | (plain(x) > plain(high))
-    wide = shape_of(x) + (1,) * (np.ndim(plain(result)) - np.ndim(outside))
+    wide = shape_of(x) + (1,) * (ndim_of(result) - np.ndim(outside))
     return np.where(np.reshape(outside, wide), np.nan, result)
 
 
@@ -39,7 +39,7 @@ def polynomial(knots: Value, c: Value, x: Value, nu: int, extrapolate: Option) -
     """The `nu`th derivative of the piecewise polynomial with coefficients c[power, piece, ...], highest power first."""
     x = periodic(x, knots[0], knots[-1], extrapolate)
     piece = piece_of(x, knots)
-    along = np.reshape(x - getitem(knots, piece), shape_of(x) + (1,) * (np.ndim(plain(c)) - 2))
+    along = np.reshape(x - getitem(knots, piece), shape_of(x) + (1,) * (ndim_of(c) - 2))
     result: Value = 0.0
     degree = shape_of(c)[0] - 1
     for power in range(degree, nu - 1, -1):
@@ -55,7 +55,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
     n = shape_of(t)[0] - k - 1
     low, high = t[k], t[n]
     x, c = periodic(x, low, high, extrapolate), c[:n]
-    wide = shape_of(x) + (1,) * (np.ndim(plain(c)) - 1)
+    wide = shape_of(x) + (1,) * (ndim_of(c) - 1)
     if nu > k:
         zero = np.reshape(0.0 * x, wide) * np.sum(c, axis=0)
         return inside(x, low, high, extrapolate, zero)
@@ -63,7 +63,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
         span = t[degree + 1 : -1] - t[1 : -degree - 1]
         empty = plain(span) == 0
         rate = np.where(empty, 0.0, degree / np.where(empty, 1.0, span))
-        c = np.reshape(rate, (-1,) + (1,) * (np.ndim(plain(c)) - 1)) * (c[1:] - c[:-1])
+        c = np.reshape(rate, (-1,) + (1,) * (ndim_of(c) - 1)) * (c[1:] - c[:-1])
         t = t[1:-1]
     k -= nu
     piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
@@ -81,7 +81,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
 
 def hermite(x: Value, y: Value, slopes: Any) -> Value:
     """The coefficients of the cubic pieces through values with slopes."""
-    dx = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    dx = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     slope = (y[1:] - y[:-1]) / dx
     t = (slopes[:-1] + slopes[1:] - 2 * slope) / dx
     return np.stack([t / dx, (slope - slopes[:-1]) / dx - t, slopes[:-1], y[:-1]])
@@ -89,7 +89,7 @@ def hermite(x: Value, y: Value, slopes: Any) -> Value:
 
 def pchip_slopes(x: Value, y: Value) -> Value:
     """Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants (1984)."""
-    h = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    h = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     m = (y[1:] - y[:-1]) / h
     if shape_of(y)[0] == 2:
         return np.concatenate([m, m])
@@ -111,7 +111,7 @@ def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Value:
 
 def akima_slopes(x: Value, y: Value, method: str) -> Value:
     """Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970)."""
-    m = (y[1:] - y[:-1]) / np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (np.ndim(plain(y)) - 1))
+    m = (y[1:] - y[:-1]) / np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     if shape_of(y)[0] == 2:
         return np.concatenate([m, m])
     first, last = 2 * m[0] - m[1], 2 * m[-1] - m[-2]

@@ -14,6 +14,7 @@ from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
 from scipy.stats import _continuous_distns, _kde, _multivariate
 
+from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import UFUNCS, evaluated, plain
 from effgrad.errors import NoRule
@@ -166,7 +167,7 @@ def _covariance(
     allow_singular: bool = True,
 ) -> None:  # fmt: skip
     """A positive definite covariance, by its Cholesky factor: eigenvectors have no derivative where values meet."""
-    n = np.shape(plain(M))[0]
+    n = shape_of(M)[0]
     factor = np.linalg.cholesky(M)
     self._M, self._pinv = M, None
     self.eps, self.V, self.rank = 1e-7, np.zeros((n, 0)), n
@@ -192,14 +193,14 @@ def _pearsonr(
     x, y = (z / np.max(np.abs(plain(z)), axis, keepdims=True) for z in (x, y))
     x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
     r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
-    half = np.shape(plain(x))[axis] / 2 - 1
+    half = shape_of(x)[axis] / 2 - 1
     return Correlation(r, 2 * sp.betainc(half, half, (1 - np.abs(r)) / 2))
 
 
 def _f_oneway(*samples: Any, axis: int = 0, equal_var: bool = True, **options: Option) -> Value:
     require(equal_var and not options, "stats.f_oneway", "equal variances and no options")
     samples = tuple(map(np.asarray, samples))
-    sizes = [np.shape(plain(s))[axis] for s in samples]
+    sizes = [shape_of(s)[axis] for s in samples]
     means = [np.mean(s, axis, keepdims=True) for s in samples]
     inside = sum(np.sum((s - m) ** 2, axis) for s, m in zip(samples, means, strict=True))
     whole = sum(n * m for n, m in zip(sizes, means, strict=True)) / sum(sizes)
@@ -224,7 +225,7 @@ def _boxcox_llf(
     require(not keepdims and nan_policy == "propagate", "stats.boxcox_llf", "keepdims=False, nan_policy='propagate'")
     reals("stats.boxcox_llf", lmb, data)
     data = np.asarray(data)
-    count = np.shape(plain(data))[axis] if axis is not None else np.size(plain(data))
+    count = shape_of(data)[axis] if axis is not None else size_of(data)
     return (lmb - 1) * np.sum(np.log(data), axis) - count / 2 * np.log(np.var(sp.boxcox(data, lmb), axis))
 
 
@@ -238,7 +239,7 @@ def _exponents(points: Value, xi: Any, factor: Any) -> Value:
     """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
     inverse = np.linalg.inv(factor).T
     apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
-    size = np.sum(np.log(np.diagonal(factor))) + np.shape(plain(factor))[0] / 2 * np.log(2 * np.pi)
+    size = np.sum(np.log(np.diagonal(factor))) + shape_of(factor)[0] / 2 * np.log(2 * np.pi)
     return -np.sum(apart * apart, axis=-1) / 2 - size
 
 

@@ -4,13 +4,13 @@ import functools
 import inspect
 from typing import Any, NamedTuple
 
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.joining import shape_of
 from effgrad.vocabulary import Function, Option, Value
 
 
@@ -50,7 +50,7 @@ def along(matrix: Value, x: Value, axis: int) -> Value:
 
 def by_matrix(function: Function, x: Value, axis: int) -> Value:
     """A function that is linear in the rows of a matrix, applied along an axis: a product with its own matrix."""
-    kind = np.result_type(plain(x))
+    kind = dtype_of(x)
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
 
 

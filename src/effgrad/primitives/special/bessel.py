@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex
@@ -325,7 +326,7 @@ def _sph_harm_y(n: Value, m: Value, theta: Value, phi: Value, *, diff_n: int = 0
 
 
 def _sph_harm_y_all(n: int, m: int, theta: Value, phi: Value, *, diff_n: int = 0) -> Value:
-    ndim = max(np.ndim(plain(theta)), np.ndim(plain(phi)))
+    ndim = max(ndim_of(theta), ndim_of(phi))
     degrees = np.reshape(np.arange(n + 1), (-1, 1) + (1,) * ndim)
     orders = np.reshape(np.concatenate([np.arange(m + 1), np.arange(-m, 0)]), (-1,) + (1,) * ndim)
     inside = np.abs(orders) <= degrees
@@ -342,7 +343,7 @@ def _legendre_p(n: Value, z: Value, *, diff_n: int = 0) -> Value:
 
 
 def _legendre_p_all(n: int, z: Value, *, diff_n: int = 0) -> Value:
-    return _legendre_p(np.reshape(np.arange(n + 1), (-1,) + (1,) * np.ndim(plain(z))), z, diff_n=diff_n)
+    return _legendre_p(np.reshape(np.arange(n + 1), (-1,) + (1,) * ndim_of(z)), z, diff_n=diff_n)
 
 
 RULES: dict[str, Any] = {

@@ -9,10 +9,9 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import optree
 
-from effgrad.arrays.value import plain
+from effgrad.arrays.layout import shape_of
 from effgrad.program import control
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.evaluator import Evaluator
@@ -60,7 +59,7 @@ def flat(value: Value) -> tuple[list[Value], Value]:
 
 def common_length(rows: Sequence[Value], length: int | None) -> int:
     """The number of rows of arrays, which is `length` if that is given."""
-    return one_length({np.shape(plain(row))[0] for row in rows}, length)
+    return one_length({shape_of(row)[0] for row in rows}, length)
 
 
 def one_length(lengths: set[int], length: int | None) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api import stop_gradient
-from effgrad.arrays.value import plain
+from effgrad.arrays.layout import dtype_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
@@ -210,7 +210,7 @@ def _pull(wanted: list[int], g: Any, args: list[Any], params: dict[str, Any]) ->
     """The cotangents of the arguments."""
     program: Program = params["program"]
     inputs, g = program.region.inputs, cotangents.dense(g)
-    if np.result_type(plain(g)).kind == "c":  # of a complex array that two planes were made to
+    if dtype_of(g).kind == "c":  # of a complex array that two planes were made to
         g = np.real(g)
     smooth = tuple(i for i in wanted if inputs[i].smooth)
     if not smooth:

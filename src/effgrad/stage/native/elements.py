@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.product import matmul
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
-from effgrad.stage.nodes import Node, shape_of
+from effgrad.stage.nodes import Node
 
 _REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
 

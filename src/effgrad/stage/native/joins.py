@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives.indices import as_tuple, basic, opened
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, contiguous, keeps_order, offset_of
@@ -14,7 +15,7 @@ from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable
-from effgrad.stage.nodes import Node, shape_of
+from effgrad.stage.nodes import Node
 
 
 class Joins:

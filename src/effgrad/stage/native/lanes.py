@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.indices import as_tuple, everything, expanded, reduced_axes
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
@@ -29,7 +30,7 @@ from effgrad.stage.moves import (
 )
 from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
-from effgrad.stage.nodes import Node, Slot, shape_of
+from effgrad.stage.nodes import Node, Slot
 from effgrad.stage.passes import RULES, dead, repeated, simplified
 
 # The longest axis that comes apart, and the fewest rows for which the longer program pays.

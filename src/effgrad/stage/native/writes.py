@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import shape_of
 from effgrad.primitives import move
 from effgrad.primitives.overwrite import overwrite
 from effgrad.stage.graph import Graph
@@ -18,7 +19,7 @@ from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage, numbered, viewable
 from effgrad.stage.native.strided import disjoint, gaps, strided
-from effgrad.stage.nodes import Node, shape_of
+from effgrad.stage.nodes import Node
 
 
 class Writes:
