@@ -15,31 +15,41 @@ from effgrad.primitives import machine_code
 from effgrad.primitives.elementwise import ARITHMETIC, BINARY, UNARY
 from effgrad.primitives.machine_code import Types, comparison, intrinsic, inversion, logical
 from effgrad.primitives.primitive import Primitive, constant
+from effgrad.vocabulary import Function
 
 RELATIONS = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+    "lt": ("less", "<"), "le": ("less_equal", "<="), "gt": ("greater", ">"), "ge": ("greater_equal", ">="),
+    "eq": ("equal", "=="), "ne": ("not_equal", "!="),
 }  # fmt: skip
-INSTRUCTIONS = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+# Python's operator, its sign, the truth value that leaves another as it is, and the one that decides alone.
+INSTRUCTIONS: dict[str, tuple[Function, str, bool, bool | None]] = {
+    "and": (operator.and_, "&", True, False), "or": (operator.or_, "|", False, True),
+    "xor": (operator.xor, "^", False, None),
+}  # fmt: skip
 
 
 def _relations() -> Iterator[Primitive]:
     """Comparisons: NumPy's, and Python's operators."""
-    for short, name in RELATIONS.items():
+    for short, (name, sign) in RELATIONS.items():
+        neutral = (False, False) if short == "ne" else ()  # a truth value that is not zero is itself
         for function in (getattr(np, name), getattr(operator, short)):
-            yield constant(function, code=comparison(short), counterpart=any_type(name))
+            yield constant(function, text=f"({{0}} {sign} {{1}})", neutral=neutral, code=comparison(short),
+                           counterpart=any_type(name))  # fmt: skip
 
 
 def _bits() -> Iterator[Primitive]:
     """Functions of the bits of integers, which for truth values are those of logic: NumPy's, and Python's operators."""
-    for name, of_python in INSTRUCTIONS.items():
+    for name, (of_python, sign, neutral, absorbing) in INSTRUCTIONS.items():
         for function in (getattr(np, f"bitwise_{name}"), of_python):
-            yield constant(function, code=logical(name, Types.BITS), counterpart=any_type(f"bitwise_{name}"))
+            yield constant(function, text=f"({{0}} {sign} {{1}})", neutral=(neutral, neutral), absorbing=absorbing,
+                           code=logical(name, Types.BITS), counterpart=any_type(f"bitwise_{name}"))  # fmt: skip
 
 
 CONSTANTS = {primitive.function: primitive for primitive in (
     *_relations(),
-    *(constant(f, code=machine_code.FLOOR_DIVIDE, counterpart=any_type("floor_divide"))
-      for f in (np.floor_divide, operator.floordiv)),
+    constant(float, text="float({0})", code=machine_code.SAME),
+    *(constant(f, text=text, code=machine_code.FLOOR_DIVIDE, counterpart=any_type("floor_divide"))
+      for f, text in ((np.floor_divide, None), (operator.floordiv, "({0} // {1})"))),
     *(constant(getattr(np, name), code=intrinsic(name), counterpart=any_type(name))
       for name in ("floor", "ceil", "trunc")),
     constant(np.rint, code=intrinsic("rint"), counterpart=any_type("round")),
@@ -48,8 +58,9 @@ CONSTANTS = {primitive.function: primitive for primitive in (
     constant(np.isnan, code=machine_code.ISNAN, counterpart=any_type("isnan")),
     constant(np.isinf, code=machine_code.ISINF, counterpart=any_type("isinf")),
     constant(np.isfinite, code=machine_code.ISFINITE, counterpart=any_type("isfinite")),
-    *(constant(getattr(np, f"logical_{name}"), code=logical(name), counterpart=counterparts.logical(f"logical_{name}"))
-      for name in INSTRUCTIONS),
+    *(constant(getattr(np, f"logical_{name}"), neutral=(neutral, neutral), absorbing=absorbing, code=logical(name),
+               counterpart=counterparts.logical(f"logical_{name}"))
+      for name, (_, _, neutral, absorbing) in INSTRUCTIONS.items()),
     constant(np.logical_not, code=inversion(), counterpart=counterparts.logical("logical_not")),
 )}  # fmt: skip
 BITS = {primitive.function: primitive for primitive in (

@@ -140,29 +140,33 @@ def _size_series(x: Laurent) -> Laurent:
 
 
 add = elementwise(
-    operator.add, 1, 1, name="add", series=laurent.add,
+    operator.add, 1, 1, name="add", series=laurent.add, text="({0} + {1})", neutral=(0, 0),
     code=machine_code.ADD, counterpart=counterparts.operator(operator.add),
 )  # fmt: skip
 subtract = elementwise(
-    operator.sub, 1, -1, name="subtract", series=laurent.subtract,
+    operator.sub, 1, -1, name="subtract", series=laurent.subtract, text="({0} - {1})", neutral=(None, 0),
     code=machine_code.SUBTRACT, counterpart=counterparts.operator(operator.sub),
 )  # fmt: skip
 multiply = elementwise(
     operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply,
+    text="({0} * {1})", neutral=(1, 1),
     code=machine_code.MULTIPLY, counterpart=counterparts.operator(operator.mul),
 )  # fmt: skip
 divide = elementwise(
     operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: _minus_over(y, b), name="divide",
     series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
+    text="({0} / {1})", neutral=(None, 1),
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
 power = elementwise(
     operator.pow, _power_base, _power_exponent, name="power", series=_power_series,
-    code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
+    text="({0} ** {1})", neutral=(None, 1), code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
 )  # fmt: skip
-negative = elementwise(operator.neg, -1, name="negative", code=machine_code.NEGATIVE, counterpart=any_type("negative"))
+negative = elementwise(
+    operator.neg, -1, name="negative", text="(-{0})", code=machine_code.NEGATIVE, counterpart=any_type("negative")
+)
 absolute = elementwise(
-    operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series,
+    operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series, text="abs({0})",
     code=intrinsic("fabs"), counterpart=any_type("abs"),
 )  # fmt: skip
 
@@ -173,8 +177,9 @@ def _minus_quotient(y: Value, a: Value, b: Value) -> Value:
 
 
 mod = elementwise(
-    operator.mod, 1, _minus_quotient, name="mod", code=machine_code.MOD, counterpart=any_type("remainder")
-)
+    operator.mod, 1, _minus_quotient, name="mod", text="({0} % {1})",
+    code=machine_code.MOD, counterpart=any_type("remainder"),
+)  # fmt: skip
 fmod = elementwise(np.fmod, 1, _minus_quotient, counterpart=counterparts.fmod)
 
 maximum = elementwise(
@@ -216,6 +221,7 @@ where = elementwise(
     lambda y, c, a, b: plain(c) == 0,
     name="where",
     selects=True,
+    text="np.where({0}, {1}, {2}){scalar}",
     series=lambda c, a, b: laurent.choose(c.plain() != 0, a, b),
     code=machine_code.WHERE,
     counterpart=counterparts.where,

@@ -11,19 +11,19 @@ rows say more, where numbers would take time or memory:
 import itertools
 import math
 from collections.abc import Iterable
+from typing import Unpack
 
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
 from effgrad.primitives import cotangents
-from effgrad.primitives.primitive import Primitive, linear, zeros_like
+from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
 
 
 def move(
-    function: Function, *transposes: Function, name: str = "", view: Function | None = None,
-    batch: Function | None = None, counterpart: Function | None = None,
-) -> Primitive:  # fmt: skip
+    function: Function, *transposes: Function, name: str = "", view: Function | None = None, **facts: Unpack[Facts]
+) -> Primitive:
     """A primitive that only moves elements: each element of its result is an element of an argument, or zero.
 
     The index map is `function` itself: applied to the numbers of the elements (`numbered`), it says which element goes
@@ -32,7 +32,7 @@ def move(
     With `view(x, **params)`, the map is affine wherever that is an array in the memory of `x`: an offset, and a stride
     for each axis. It raises ValueError where NumPy would copy; it never is a number, so it reads nothing.
     """
-    primitive = linear(function, *transposes, name=name, moves=True, batch=batch, counterpart=counterpart)
+    primitive = linear(function, *transposes, name=name, moves=True, **facts)
     primitive.view = view
     return primitive
 
@@ -52,9 +52,7 @@ def broadcast_numbers(shape: Shape, into: Shape) -> Value:
     return np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), into).ravel()
 
 
-def join(
-    places: Function, function: Function, name: str, counterpart: Function | None = None, *, adds: bool = False
-) -> Primitive:
+def join(places: Function, function: Function, name: str, *, adds: bool = False, **facts: Unpack[Facts]) -> Primitive:
     """A move that puts each of its arguments to a place in its result, which only with `adds` may meet: they add up.
 
     `places(shapes, **params)` gives the shape of the result, and for each argument the index of its place; the rest is
@@ -65,18 +63,18 @@ def join(
         indices = places([shape_of(a) for a in args], **params)[1]
         return [g[indices[i]] for i in wanted]
 
-    primitive = moving(function, transpose, name, counterpart)
+    primitive = moving(function, transpose, name, **facts)
     primitive.places, primitive.moves = places, not adds
     return primitive
 
 
-def moving(function: Function, transpose: Function, name: str, counterpart: Function | None = None) -> Primitive:
+def moving(function: Function, transpose: Function, name: str, **facts: Unpack[Facts]) -> Primitive:
     """A move of any number of arguments.
 
     `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
     once: an array made of n numbers has its derivative in time proportional to n.
     """
-    primitive = Primitive(name, function, "linear", None, None)
+    primitive = Primitive(name, function, "linear", **facts)
 
     def push(tangents: list[Value], args: list[Value], params: Params) -> Tangent:
         return primitive(*[zeros_like(a) if t is None else t for t, a in zip(tangents, args, strict=True)], **params)
@@ -93,5 +91,4 @@ def moving(function: Function, transpose: Function, name: str, counterpart: Func
         ]
 
     primitive.push_jointly, primitive.pull_jointly, primitive.moves = push, pull, True
-    primitive.counterpart = counterpart
     return primitive

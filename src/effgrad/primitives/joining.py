@@ -123,6 +123,18 @@ def _extract(condition: Value, arr: Value) -> Value:
     return np.ravel(arr)[np.flatnonzero(plain(condition))]
 
 
+def _diag(v: Any, k: int = 0) -> Any:
+    if ndim_of(v) == 2:
+        return np.diagonal(v, k)
+    n = v.shape[0]
+    rows = np.arange(n) + max(-k, 0)
+    return move.setitem(np.zeros((n + abs(k),) * 2, dtype_of(v)), v, index=(rows, rows + k))
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
 def _diagflat(v: Value, k: int = 0) -> Value:
     return np.diag(np.ravel(v), k)
 
@@ -168,7 +180,7 @@ FUNCTIONS.update({
     np.append: _append, np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
     np.resize: _resize, np.compress: _compress, np.extract: _extract,
-    np.diagflat: _diagflat, np.vander: _VANDER,
+    np.diag: _diag, np.trace: _trace, np.diagflat: _diagflat, np.vander: _VANDER,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.linspace: as_computed(np.linspace, _linspace),
     np.geomspace: as_computed(np.geomspace, _geomspace),

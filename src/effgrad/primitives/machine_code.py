@@ -50,6 +50,7 @@ class Types(Enum):
     LOGICAL = "truth values of the operands"
     BITS = "truth values; of integers the same name means another function"
     CHOOSING = "the type of the result, but for the first operand, a truth value"
+    CONVERTING = "the type of the result, to which the operand is converted; parameters say nothing of numbers"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -193,6 +194,8 @@ def _size_and_infinity(body: Writer, kind: str, x: str) -> tuple[str, str]:
 ADD, SUBTRACT, MULTIPLY = operation("fadd", "add"), operation("fsub", "sub"), operation("fmul", "mul")
 NEGATIVE = Code(Types.ARITHMETIC, 1, _negative)
 POSITIVE = Code(Types.ARITHMETIC, 1, lambda body, kind, x: x)
+# The number as it is, but for its type.
+SAME = Code(Types.CONVERTING, 1, lambda body, kind, x: x)
 DIVIDE = floating(2, lambda body, kind, a, b: body.do(f"fdiv {kind} {a}, {b}"))
 MOD, FLOOR_DIVIDE = floating(2, _mod, integers=_integer_mod), Code(Types.FLOATING, 2, None, _integer_quotient)
 SQUARE = floating(1, lambda body, kind, x: body.do(f"fmul {kind} {x}, {x}"))

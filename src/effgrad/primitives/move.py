@@ -16,6 +16,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.index_map import join, move
 from effgrad.primitives.indices import distinct, lists_places, part, winners
+from effgrad.primitives.machine_code import SAME
 
 PLAIN = frozenset((float, np.float64, np.ndarray))
 
@@ -63,35 +64,38 @@ def _at(g: Any, shape: Any, index: Any) -> Any:
     return cotangents.Scattered(shape, [(index, g)])
 
 
-laid_out = move(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, name="laid_out")
+laid_out = move(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, name="laid_out", code=SAME)
 reshape = move(
     np.reshape, lambda g, x, shape: np.reshape(g, shape_of(x)),
-    view=lambda x, shape: np.reshape(x, shape, copy=False), counterpart=counterparts.reshape,
+    view=lambda x, shape: np.reshape(x, shape, copy=False), text="np.reshape({0}, {shape})",
+    counterpart=counterparts.reshape,
 )  # fmt: skip
 transpose = move(
     np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)),
-    view=np.transpose, counterpart=counterparts.transpose,
+    view=np.transpose, text="np.transpose({0}, {axes})", counterpart=counterparts.transpose,
 )  # fmt: skip
 broadcast_to = move(
     lambda x, shape: np.broadcast_to(x, shape), lambda g, x, shape: cotangents.unbroadcast(g, x),
-    name="broadcast_to", view=np.broadcast_to, counterpart=counterparts.broadcast_to,
+    name="broadcast_to", view=np.broadcast_to, text="np.broadcast_to({0}, {shape})", code=SAME,
+    counterpart=counterparts.broadcast_to,
 )  # fmt: skip
 astype = move(
     lambda x, dtype: np.asarray(x).astype(dtype)[()], lambda g, x, dtype: _cast_back(g, dtype_of(x)),
-    name="astype", counterpart=counterparts.astype,
+    name="astype", text="np.asarray({0}).astype({dtype})[()]", code=SAME, counterpart=counterparts.astype,
 )  # fmt: skip
 getitem = move(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
     lambda g, x, index: _at(g, shape_of(x), index),
-    name="getitem", view=part, counterpart=counterparts.getitem,
+    name="getitem", view=part, text="{0}[{index}]", counterpart=counterparts.getitem,
 )  # fmt: skip
 setitem: Any = move(
     _set, lambda g, array, value, index: setitem(g, 0.0, index=index), _set_value,
-    name="setitem", counterpart=counterparts.setitem,
+    name="setitem", text="_set({0}, {1}, np.s_[{index}])", counterpart=counterparts.setitem,
 )  # fmt: skip
 scatter_add = join(
-    lambda shapes, shape, indices: (shape, indices), _scatter_add, "scatter_add", counterparts.scatter_add, adds=True
-)
+    lambda shapes, shape, indices: (shape, indices), _scatter_add, "scatter_add", adds=True,
+    text="_scatter_add({shape}, {indices}, [{args}])", counterpart=counterparts.scatter_add,
+)  # fmt: skip
 
 
 def _beside(shapes: list[tuple[int, ...]], axis: int) -> Any:
@@ -115,9 +119,13 @@ def _layers(shapes: list[tuple[int, ...]], axis: int) -> Any:
 
 
 concatenate = join(
-    _beside, lambda *arrays, axis: np.concatenate(arrays, axis), "concatenate", counterparts.joining("concat")
-)
-stack = join(_layers, lambda *arrays, axis: np.stack(arrays, axis), "stack", counterparts.joining("stack"))
+    _beside, lambda *arrays, axis: np.concatenate(arrays, axis), "concatenate",
+    text="np.concatenate([{args}], {axis})", counterpart=counterparts.joining("concat"),
+)  # fmt: skip
+stack = join(
+    _layers, lambda *arrays, axis: np.stack(arrays, axis), "stack",
+    text="np.stack([{args}], {axis})", counterpart=counterparts.joining("stack"),
+)  # fmt: skip
 
 
 def _rows(m: Any) -> Any:
@@ -133,8 +141,10 @@ def _triangle(name: str) -> Any:
     def transpose(g: Any, x: Any, k: int) -> Any:
         return cotangents.Masked(part(g, k), part(ones(shape_of(g), bool), k))
 
-    counterpart = counterparts.triangle(name)
-    return move(lambda x, k: part(x, k), transpose, name=name, batch=stacked, counterpart=counterpart)
+    return move(
+        lambda x, k: part(x, k), transpose, name=name, text=f"np.{name}({{0}}, {{k}})", batch=stacked,
+        counterpart=counterparts.triangle(name),
+    )  # fmt: skip
 
 
 tril, triu = _triangle("tril"), _triangle("triu")
@@ -337,18 +347,6 @@ def _along(stacked: int, axis: int) -> Any:
     return rule
 
 
-def _diag(v: Any, k: int = 0) -> Any:
-    if ndim_of(v) == 2:
-        return np.diagonal(v, k)
-    n = v.shape[0]
-    rows = np.arange(n) + max(-k, 0)
-    return setitem(np.zeros((n + abs(k),) * 2, dtype_of(v)), v, index=(rows, rows + k))
-
-
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
-
-
 def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = shape_of(a) if shape is None else shape
     if is_lazy(a):
@@ -367,7 +365,7 @@ FUNCTIONS.update({
         *[np.reshape(a, (-1, 1)) if ndim_of(a) < 2 else a for a in arrays], axis=1),
     np.hstack: lambda arrays, **options: _concatenate(
         [np.atleast_1d(a) for a in arrays], 0 if ndim_of(arrays[0]) <= 1 else 1, **options),
-    np.diag: _diag, np.trace: _trace, np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
+    np.zeros_like: lambda a, dtype=None, **k: _filled_like(a, 0, dtype, **k),
     np.empty_like: lambda prototype, dtype=None, **k: _filled_like(prototype, 0, dtype, **k),
     np.ones_like: lambda a, dtype=None, **k: _filled_like(a, 1, dtype, **k), np.full_like: _filled_like,
     np.take: _take, np.take_along_axis: _take_along_axis,

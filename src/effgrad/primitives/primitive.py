@@ -15,7 +15,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -31,6 +31,28 @@ Rule = Callable[..., Value] | None
 Rules: TypeAlias = Any
 
 
+class Facts(TypedDict, total=False):
+    """Facts of a row that kinds of primitives do not differ in."""
+
+    # The result's Laurent series from those of the arguments (`effgrad.arrays.laurent`), if singular points have one.
+    series: Function | None
+    # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
+    batch: Function | None
+    # The machine code, of numbers.
+    code: Code | None
+    # The function over another library's arrays, `counterpart(library, *args, **params)`.
+    counterpart: Function | None
+    # The operation in the source of a program: a template, or a function, of the texts of arguments and parameters. In
+    # a template, `args` are all arguments, and `scalar` makes a number of an array without axes.
+    text: "str | Callable[..., str] | None"
+    # For each argument the number that leaves the other one as it is, or None.
+    neutral: tuple[Any, ...]
+    # The number that decides the result, whatever the other argument is, where two equal arguments are the result too.
+    absorbing: Any
+    # The elementwise primitive of two arguments by which a reduction takes the elements together.
+    folds: "Primitive | None"
+
+
 class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
@@ -42,10 +64,12 @@ class Primitive:
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
         "view", "places", "push_jointly", "pull_jointly", "kept_of", "series", "batch", "code", "counterpart",
-        "native",
+        "text", "neutral", "absorbing", "folds", "native",
     )  # fmt: skip
 
-    def __init__(self, name: str, function: Function, kind: str, pushes: Rules, pulls: Rules) -> None:
+    def __init__(
+        self, name: str, function: Function, kind: str, pushes: Rules = (), pulls: Rules = (), **facts: Unpack[Facts]
+    ) -> None:
         self.name, self.function, self.kind = name, function, kind
         self.pushes, self.pulls = pushes, pulls
         self.number_pulls = self.array_pulls = pulls
@@ -58,14 +82,10 @@ class Primitive:
         self.places: Any = None
         self.push_jointly: Callable[[list[Tangent], Any, Params], Tangent] | None = None
         self.pull_jointly: Callable[[list[int], Cotangent, Any, Params], list[Cotangent]] | None = None
-        # The result's Laurent series from those of the arguments; None where no singular point has one.
-        self.series: Function | None = None
-        # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
-        self.batch: Function | None = None
-        # Its machine code, of numbers.
-        self.code: Code | None = None
-        # Its function over another library's arrays, `counterpart(library, *args, **params)`.
-        self.counterpart: Function | None = None
+        self.series, self.batch = facts.get("series"), facts.get("batch")
+        self.code, self.counterpart = facts.get("code"), facts.get("counterpart")
+        self.text, self.neutral, self.folds = facts.get("text"), facts.get("neutral", ()), facts.get("folds")
+        self.absorbing = facts.get("absorbing")
         # The user's machine code for it, of numbers (`effgrad.toolbox.addresses`).
         self.native: Any = None
         # What `kept` has answered.
@@ -159,17 +179,14 @@ class Primitive:
 
 
 def elementwise(
-    function: Function, *partials: Partial, name: str = "", selects: bool = False, series: Function | None = None,
-    code: Code | None = None, counterpart: Function | None = None,
-) -> Primitive:  # fmt: skip
+    function: Function, *partials: Partial, name: str = "", selects: bool = False, **facts: Unpack[Facts]
+) -> Primitive:
     """A primitive that acts element by element with broadcasting, from its partials.
 
     A partial is a function ``(y, *args)``, a number, or None. With `selects`, partials are weights that choose among
     the arguments (`where`, `maximum`): a weight of zero excludes its argument strongly, infinities and NaNs included.
-    `series` is the rule for Laurent series (`effgrad.arrays.laurent`), for a function with singular points, `code` its
-    machine code, and `counterpart` its function over the arrays of another library (`effgrad.arrays.counterparts`).
     """
-    primitive = Primitive(name or function.__name__, function, "elementwise", None, None)
+    primitive = Primitive(name or function.__name__, function, "elementwise", **facts)
 
     make = _selecting if selects else _weighing
     rules = [make(index, partial) for index, partial in enumerate(partials)]
@@ -178,8 +195,7 @@ def elementwise(
     if not selects:
         primitive.number_pulls = tuple(map(_number_pull, partials))
         primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
-    primitive.partials, primitive.selects, primitive.series = partials, selects, series
-    primitive.code, primitive.counterpart = code, counterpart
+    primitive.partials, primitive.selects = partials, selects
     return primitive
 
 
@@ -292,19 +308,14 @@ class _Each:
         return self.rule(index)
 
 
-def constant(
-    function: Function, name: str = "", code: Code | None = None, counterpart: Function | None = None
-) -> Primitive:
+def constant(function: Function, name: str = "", **facts: Unpack[Facts]) -> Primitive:
     """A primitive with no derivative: a comparison, a rounding, a position."""
-    primitive = Primitive(name or function.__name__, function, "constant", (), ())
-    primitive.code, primitive.counterpart = code, counterpart
-    return primitive
+    return Primitive(name or function.__name__, function, "constant", **facts)
 
 
 def linear(
     function: Function, *transposes: Rule, name: str = "", moves: bool = False,
-    each: Callable[[int], Function] | None = None, batch: Function | None = None,
-    counterpart: Function | None = None,
+    each: Callable[[int], Function] | None = None, **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
     """A primitive linear in each argument separately, from its transposes.
 
@@ -312,7 +323,7 @@ def linear(
     With `moves` the function only moves or copies elements: it is linear in all its arguments together, and places
     known to be zero stay known through its transpose.
     """
-    primitive = Primitive(name or function.__name__, function, "linear", None, None)
+    primitive = Primitive(name or function.__name__, function, "linear", **facts)
 
     def make_push(index: int) -> Function:
         def push(t: Tangent, y: Value, *args: Value, **params: Option) -> Tangent:
@@ -331,7 +342,7 @@ def linear(
     def make_array_pull(transpose: Function) -> Function:
         return lambda g, y, *args, **params: transpose(g, *args, **params)
 
-    primitive.moves, primitive.batch, primitive.counterpart = moves, batch, counterpart
+    primitive.moves = moves
     if each is not None:
         primitive.pushes, primitive.pulls = _Each(make_push), _Each(lambda index: make_pull(each(index)))
         primitive.number_pulls = primitive.array_pulls = primitive.pulls
@@ -349,8 +360,7 @@ def zeros_like(value: Value) -> Value:
 
 def general(
     function: Function, jvp: Rule | tuple[Rule, ...], vjp: Rule | tuple[Rule, ...], name: str = "",
-    series: Function | None = None, batch: Function | None = None,
-    counterpart: Function | None = None,
+    **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
     """A primitive from its jvp and vjp: functions, or tuples of one function for each argument."""
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
@@ -360,6 +370,4 @@ def general(
         return rule and (lambda g, y, *args, **params: rule(cotangents.dense(g), y, *args, **params))
 
     pulls = tuple(make_pull(rule) for rule in vjps)
-    primitive = Primitive(name or function.__name__, function, "general", jvps, pulls)
-    primitive.series, primitive.batch, primitive.counterpart = series, batch, counterpart
-    return primitive
+    return Primitive(name or function.__name__, function, "general", jvps, pulls, **facts)

@@ -62,6 +62,9 @@ def _einsum_transpose(index: int) -> Function:
 einsum = linear(
     lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
     name="einsum",
+    text=lambda *operands, subscripts, **_: (
+        f"np.einsum({subscripts}, {', '.join(operands)}{', optimize=True' if len(operands) > 2 else ''})"
+    ),
     each=_einsum_transpose,
     batch=lambda primitive, batch, params: _einsum_of_batch(batch, **params),
     counterpart=library_matrices.einsum,
@@ -206,8 +209,9 @@ def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> 
 
 
 matmul = linear(
-    np.matmul, _matmul_left, _matmul_right, batch=_matmul_of_batch, counterpart=library_matrices.matmul
-)
+    np.matmul, _matmul_left, _matmul_right, text="({0} @ {1})", batch=_matmul_of_batch,
+    counterpart=library_matrices.matmul,
+)  # fmt: skip
 
 
 def _dot(a: Value, b: Value) -> Value:
@@ -298,6 +302,7 @@ logabsdet = general(
     jvp=lambda t, y, x: np.real(_log_change(t, x)),
     vjp=lambda g, y, x: _against_inverse(np.real(g), x),
     name="logabsdet",
+    text="np.linalg.slogdet({0})[1]",
     batch=stacked,
     counterpart=BY_NUMPY,
 )
@@ -373,12 +378,8 @@ solve = general(
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 
 
-def _sign_of_det(a: Value) -> Value:
-    return np.linalg.slogdet(a)[0]
-
-
 def _slogdet(a: Value) -> Value:
-    return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(_sign_of_det, a), logabsdet(a))
+    return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(np.linalg.slogdet, a)[0], logabsdet(a))
 
 
 UFUNCS[np.matmul] = matmul

@@ -8,10 +8,11 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
 from effgrad.primitives import cotangents, machine_code
+from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
 from effgrad.primitives.move import PLAIN, reshape
-from effgrad.primitives.primitive import elementwise, general, linear
+from effgrad.primitives.primitive import Primitive, elementwise, general, linear
 from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tangent, Value
 
 
@@ -72,26 +73,28 @@ def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
 sum_ = linear(
     lambda x, axis: np.add.reduce(x, axis=axis),
     lambda g, x, axis: cotangents.spread(_against(g, x, axis), shape_of(x)), name="sum",
-    counterpart=counterparts.sum_,
+    text="np.sum({0}, axis={axis})", folds=add, counterpart=counterparts.sum_,
 )  # fmt: skip
 cumsum = linear(
     lambda x, axis: np.cumsum(x, axis=axis), lambda g, x, axis: np.flip(np.cumsum(np.flip(g, axis), axis), axis),
-    name="cumsum", counterpart=counterparts.along("cumulative_sum"),
+    name="cumsum", text="np.cumsum({0}, axis={axis})", counterpart=counterparts.along("cumulative_sum"),
 )  # fmt: skip
 prod = general(
     lambda x, axis: np.prod(x, axis=axis),
     jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
     vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
-    series=lambda x, axis: _prod_series(x, axis), counterpart=counterparts.prod,
+    series=lambda x, axis: _prod_series(x, axis), text="np.prod({0}, axis={axis})", counterpart=counterparts.prod,
 )  # fmt: skip
 
 
-def _extremum(function: Function, name: str) -> Value:
+def _extremum(function: Function, name: str, folds: Primitive) -> Value:
     return general(
         lambda x, axis: function(x, axis=axis),
         jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
         vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
         name=name,
+        text=f"np.{name}({{0}}, axis={{axis}})",
+        folds=folds,
         series=lambda x, axis: _extremum_series(x, axis, -1 if name == "min" else 1),
         counterpart=counterparts.reduction(name),
     )
@@ -143,7 +146,7 @@ def _placed(g: Cotangent, share: Any) -> Value:
     return result
 
 
-maximum_of, minimum_of = _extremum(np.max, "max"), _extremum(np.min, "min")
+maximum_of, minimum_of = _extremum(np.max, "max", maximum), _extremum(np.min, "min", minimum)
 
 
 def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:

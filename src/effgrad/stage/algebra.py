@@ -7,16 +7,40 @@ from typing import Any
 import numpy as np
 
 from effgrad.primitives.elementwise import add as plus
-from effgrad.primitives.elementwise import multiply, negative, subtract, where
+from effgrad.primitives.elementwise import multiply, negative, power, subtract, where
+from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.reduction import unseen
 from effgrad.stage.nodes import Node
 from effgrad.stage.rules import Add, Rule, fitting, weak
 
 
 def algebra(node: Node, add: Add) -> Any:
     """Ones, zeros, signs, small powers and decided selections."""
-    simpler = ALGEBRA.get(node.primitive.name)
-    value = None if simpler is None else simpler(node, add)
+    value = _decided(node) if node.primitive.neutral else None
+    if value is None and node.primitive in REWRITTEN:
+        value = REWRITTEN[node.primitive](node, add)
     return node if value is None else fitting(node, value)
+
+
+def concerns(node: Node) -> bool:
+    """Whether algebra knows anything of an operation."""
+    return bool(node.primitive.neutral) or node.primitive in REWRITTEN
+
+
+def _decided(node: Node) -> Any:
+    """The one of two arguments that is the result, because the other is neutral, or the one decides alone."""
+    a, b = node.args
+    neutral, absorbing = node.primitive.neutral, node.primitive.absorbing
+    if type(neutral[1]) is bool and node.dtype.kind != "b":  # bits of integers
+        return None
+    if absorbing is not None:
+        if a is b or _is(a, absorbing):
+            return a
+        if _is(b, absorbing):
+            return b
+    if neutral[1] is not None and _is(b, neutral[1]):
+        return a
+    return b if neutral[0] is not None and _is(a, neutral[0]) else None
 
 
 def _is(value: Any, number: float) -> bool:
@@ -31,10 +55,7 @@ def _is(value: Any, number: float) -> bool:
 
 def _add(node: Node, add: Add) -> Any:
     for one, other in (node.args, node.args[::-1]):
-        if type(other) is not Node:
-            if _is(other, 0):
-                return one
-        elif other.primitive is negative:
+        if type(other) is Node and other.primitive is negative:
             return node.changed(primitive=subtract, args=(one, other.args[0]))
     return _doubled(node, add) if node.args[0] is node.args[1] else None
 
@@ -57,15 +78,13 @@ def _subtract(node: Node, add: Add) -> Any:
     a, b = node.args
     if type(b) is Node and b.primitive is negative:
         return node.changed(primitive=plus, args=(a, b.args[0]))
-    return a if _is(b, 0) else None
+    return None
 
 
 def _multiply(node: Node, add: Add) -> Any:
     for one, other in (node.args, node.args[::-1]):
         if type(one) is Node:
             continue
-        if _is(one, 1):
-            return other
         if _is(one, -1) and type(other) is Node and other.shape == node.shape:
             return node.changed(primitive=negative, args=(other,))
         if type(one) is float and other.primitive is negative:
@@ -73,16 +92,10 @@ def _multiply(node: Node, add: Add) -> Any:
     return None
 
 
-def _divide(node: Node, add: Add) -> Any:
-    return node.args[0] if _is(node.args[1], 1) else None
-
-
 def _power(node: Node, add: Add) -> Any:
     base, exponent = node.args
     if type(exponent) is Node or np.ndim(exponent) or type(base) is not Node:
         return None
-    if exponent == 1:
-        return base
     if exponent in (2, 3, 4) and base.dtype == node.dtype and base.dtype.kind == "f":
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:
@@ -126,39 +139,12 @@ def _chosen_again(node: Node, add: Add) -> Any:
     return node.changed(args=(condition, add(yes.changed(args=args)), no))
 
 
-def _both(node: Node, add: Add) -> Any:
-    return _decided(node, neutral=True)
-
-
-def _either(node: Node, add: Add) -> Any:
-    return _decided(node, neutral=False)
-
-
-def _decided(node: Node, neutral: bool) -> Any:
-    """Return the one of two truth values that decides, if it is constant or they are one."""
-    a, b = node.args
-    for one, other in ((a, b), (b, a)):
-        if node.dtype.kind == "b" and (one is other or _is(one, neutral)):
-            return other
-        if node.dtype.kind == "b" and _is(one, not neutral):
-            return one
-    return None
-
-
-def _unequal(node: Node, add: Add) -> Any:
-    """A truth value that is not zero is itself."""
-    a, b = node.args
-    return a if type(a) is Node and a.dtype.kind == "b" and _is(b, 0) else None
-
-
 def _unseen(node: Node, add: Add) -> Any:
     """A total is what it is, once its derivative has been taken."""
     return node.args[0]
 
 
-ALGEBRA: dict[str, Rule] = {
-    "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power,
-    "negative": _negative, "where": _where, "unseen": _unseen, "ne": _unequal,
-    "and_": _both, "bitwise_and": _both, "logical_and": _both,
-    "or_": _either, "bitwise_or": _either, "logical_or": _either,
+REWRITTEN: dict[Primitive, Rule] = {
+    plus: _add, subtract: _subtract, multiply: _multiply, power: _power, negative: _negative, where: _where,
+    unseen: _unseen,
 }  # fmt: skip

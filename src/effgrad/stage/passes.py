@@ -11,7 +11,7 @@ import numpy as np
 
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum
-from effgrad.stage.algebra import ALGEBRA, algebra
+from effgrad.stage.algebra import algebra, concerns
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, INPUT, Node, Slot, fill, same
@@ -77,8 +77,8 @@ RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 # primitive tells, and whether it is an array.
 _CONCERNS: dict[Rule, Callable[[Node], bool]] = {
     constants: lambda node: False,
-    algebra: lambda node: node.primitive.name in ALGEBRA,
-    shapes: lambda node: node.primitive.name in SHAPES or bool(node.shape) and node.primitive.kind == "elementwise",
+    algebra: concerns,
+    shapes: lambda node: node.primitive in SHAPES or bool(node.shape) and node.primitive.kind == "elementwise",
     products: lambda node: node.primitive is einsum,
 }
 

@@ -1,7 +1,7 @@
 """A graph as NumPy source: readable, and runs by itself.
 
-Every primitive has a form: a function from the texts of its arguments to the text of the expression. Primitives whose
-implementation is a function of NumPy or SciPy need none. An expression used once, and short, stands where it is used.
+Rows say how an operation is written. Primitives whose implementation is a function of NumPy or SciPy need not say it.
+An expression used once, and short, stands where it is used.
 """
 
 import base64
@@ -19,51 +19,6 @@ from effgrad.errors import NoRule
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Part, Recorded, Slot, check_shape
 
 WIDTH = 96
-
-_INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "mod": "%", "matmul": "@",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "less": "<", "less_equal": "<=",
-    "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "floordiv": "//", "and_": "&", "or_": "|",
-    "xor": "^", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-}  # fmt: skip
-
-# Forms that put their arguments next to an operator.
-_OPERANDS = {"negative", "getitem"}
-
-Form = Callable[..., str]
-
-
-def _listed(items: tuple[str, ...]) -> str:
-    return f"[{', '.join(items)}]"
-
-
-_FORMS: dict[str, Form] = {
-    "float": lambda x: f"float({x})",
-    "where": lambda condition, yes, no: f"np.where({condition}, {yes}, {no})",
-    "negative": lambda x: f"(-{x})",
-    "absolute": lambda x: f"abs({x})",
-    "reshape": lambda x, shape: f"np.reshape({x}, {shape})",
-    "transpose": lambda x, axes: f"np.transpose({x}, {axes})",
-    "broadcast_to": lambda x, shape: f"np.broadcast_to({x}, {shape})",
-    "astype": lambda x, dtype: f"np.asarray({x}).astype({dtype})[()]",
-    "getitem": lambda x, index: f"{x}[{index}]",
-    "setitem": lambda x, value, index: f"_set({x}, {value}, np.s_[{index}])",
-    "scatter_add": lambda *pieces, shape, indices: f"_scatter_add({shape}, {indices}, {_listed(pieces)})",
-    "concatenate": lambda *arrays, axis: f"np.concatenate({_listed(arrays)}, {axis})",
-    "stack": lambda *arrays, axis: f"np.stack({_listed(arrays)}, {axis})",
-    "tril": lambda x, k: f"np.tril({x}, {k})",
-    "triu": lambda x, k: f"np.triu({x}, {k})",
-    "sum": lambda x, axis: f"np.sum({x}, axis={axis})",
-    "cumsum": lambda x, axis: f"np.cumsum({x}, axis={axis})",
-    "prod": lambda x, axis: f"np.prod({x}, axis={axis})",
-    "max": lambda x, axis: f"np.max({x}, axis={axis})",
-    "min": lambda x, axis: f"np.min({x}, axis={axis})",
-    "einsum": lambda *operands, subscripts: (
-        f"np.einsum({subscripts}, {', '.join(operands)}{', optimize=True' if len(operands) > 2 else ''})"
-    ),
-    "logabsdet": lambda x: f"np.linalg.slogdet({x})[1]",
-    "_sign_of_det": lambda x: f"np.linalg.slogdet({x})[0]",
-}
 
 _HELPERS = {
     "_set": """
@@ -137,7 +92,7 @@ class Printer:
         if type(value) is tuple:
             return f"({''.join(self.text(item) + ', ' for item in value).rstrip(' ' if len(value) == 1 else ', ')})"
         if type(value) is list:
-            return _listed(tuple(map(self.text, value)))
+            return f"[{', '.join(map(self.text, value))}]"
         return _scalar(value)
 
     def index(self, index: Any) -> str:
@@ -175,17 +130,14 @@ class Printer:
 
     def expression(self, node: Node) -> str:
         """Return the expression that a node computes."""
-        name, args = node.primitive.name, tuple(self.text(a) for a in node.args)
-        if name in _INFIX:
-            left, right = (f"({a})" if a.startswith("-") else a for a in args)
-            return f"({left} {_INFIX[name]} {right})"
-        if name not in _OPERANDS:
-            args = tuple(map(_bare, args))
+        form, args = node.primitive.text, [self.text(a) for a in node.args]
+        operates = isinstance(form, str) and form[0] in "({"  # its arguments stand next to an operator
+        args = [f"({a})" if a.startswith("-") else a for a in args] if operates else list(map(_bare, args))
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
-        if name in _FORMS:
-            text = _FORMS[name](*args, **params)
-            return f"{text}[()]" if name == "where" and not node.shape else text
+        if form is not None:
+            given = {**params, "args": ", ".join(args), "scalar": "" if node.shape else "[()]"}
+            return form.format(*args, **given) if isinstance(form, str) else form(*args, **given)
         listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
         called = f"{self.callable(node)}({listed})"
         parts, function = "", node.primitive.function

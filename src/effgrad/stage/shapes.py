@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.primitives import move, reduction
 from effgrad.primitives.elementwise import add as plus
 from effgrad.primitives.indices import as_tuple, everything, permutation, reduced_axes
+from effgrad.primitives.primitive import Primitive
 from effgrad.stage.moves import is_broadcast, part, reshaped
 from effgrad.stage.nodes import Node
 from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
@@ -15,7 +17,7 @@ from effgrad.stage.rules import Add, Rule, fitting, key_of, weak
 
 def shapes(node: Node, add: Add) -> Any:
     """Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
-    simpler = SHAPES.get(node.primitive.name)
+    simpler = SHAPES.get(node.primitive)
     if simpler is not None:
         return fitting(node, simpler(node, add))
     if node.shape and node.primitive.kind == "elementwise":
@@ -99,9 +101,9 @@ def _gathered(node: Node, add: Add) -> Any:
     return node.changed(args=pieces, params={**node.params, "indices": kept})
 
 
-SHAPES: dict[str, Rule] = {
-    "reshape": _shaped, "transpose": _transpose, "broadcast_to": _shaped, "sum": _sum,
-    "scatter_add": _scatter_add,
+SHAPES: dict[Primitive, Rule] = {
+    move.reshape: _shaped, move.transpose: _transpose, move.broadcast_to: _shaped, reduction.sum_: _sum,
+    move.scatter_add: _scatter_add,
 }  # fmt: skip
 
 

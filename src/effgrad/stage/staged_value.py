@@ -43,7 +43,9 @@ def constant_primitive(function: Any) -> Primitive:
     if function in CONSTANTS or function in BITS:
         return CONSTANTS.get(function) or BITS[function]
     row = ROWS.get(function)
-    return constant(function, code=row.code if row else None, counterpart=row.counterpart if row else None)
+    if row is None:
+        return constant(function)
+    return constant(function, text=row.text, neutral=row.neutral, code=row.code, counterpart=row.counterpart)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ matrix is a constant: an element that happens to be 0 stays in it.
 
 import bisect
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from scipy import sparse
 
@@ -114,8 +114,7 @@ class TracedSparse:
             return self
         coo = self.places.tocoo()
         result = from_entries(coo.row, coo.col, gathered(coo.data, self.values), self.shape)
-        settled: TracedSparse = result._moved(result.places.asformat(self.format))
-        return settled
+        return cast(TracedSparse, result._moved(result.places.asformat(self.format)))
 
     def _with(self, values: Value) -> "TracedSparse":
         return TracedSparse(self.places, values)

@@ -9,12 +9,10 @@ import numpy as np
 from effgrad.arrays.layout import shape_of
 from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.indices import reduced_axes
+from effgrad.primitives.machine_code import ADD
 from effgrad.primitives.product import matmul
-from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal, supported
 from effgrad.stage.nodes import Node
-
-_REDUCING = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 Values = list[str]
 
@@ -37,16 +35,16 @@ class Elements:
         """The elements of a node."""
         if node.slots or any(dtype_of(a) not in TYPES for a in node.args):
             raise Unsuited
-        kind, name = TYPES[node.dtype], node.primitive.name
-        if node.primitive.moves and name not in MOVES:
+        kind = TYPES[node.dtype]
+        if node.primitive.moves and node.primitive.code is None:
             return self.moved(node, args, kind)
         if node.primitive.places:
             return self.scattered(node, args, kind)
-        if name in _REDUCING:
-            return self.reduced(node, args[0], kind)
+        if node.primitive.folds:
+            return self.reduced(node, args[0], kind, node.primitive.folds.code)
         if node.primitive is matmul:
             return self.product(node, args, kind)
-        if not (supported(node) or name in MOVES):
+        if not supported(node):
             raise Unsuited
         pairs = zip(node.args, args, strict=True)
         places = [(arg, part, broadcast_numbers(shape_of(arg), node.shape)) for arg, part in pairs]
@@ -57,7 +55,7 @@ class Elements:
             def operand(arg: Any, target: str, known: dict[int, Any] = known) -> str:
                 return self.typed(known[id(arg)], arg, target)
 
-            result.append(operand(node.args[0], kind) if name in MOVES else emit(self.body, node, operand))
+            result.append(emit(self.body, node, operand))
         return result
 
     def moved(self, node: Node, args: list[Any], kind: str) -> Values:
@@ -67,10 +65,9 @@ class Elements:
         numbers = numbered(map(shape_of, node.args))
         return [elements[i] for i in np.ravel(node.primitive.function(*numbers, **node.params))]
 
-    def combined(self, name: str, kind: str, a: str, b: str) -> str:
-        if name == "add":
-            return self.body.do(f"{'add' if kind in INTEGERS else 'fadd'} {kind} {a}, {b}")
-        return self.body.intrinsic(name, kind, a, b)
+    def combined(self, code: Any, kind: str, a: str, b: str) -> str:
+        """One number of two, by the machine code of a row."""
+        return str(code.emit(self.body, kind, a, b))
 
     def scattered(self, node: Node, args: list[Any], kind: str) -> Values:
         total = [literal(0, kind)] * node.size
@@ -79,18 +76,18 @@ class Elements:
             places = np.arange(node.size).reshape(node.shape)[index]
             given = broadcast_numbers(shape_of(arg), np.shape(places))
             for place, number in zip(np.ravel(places), given, strict=True):
-                total[place] = self.combined("add", kind, total[place], self.typed(part[number], arg, kind))
+                total[place] = self.combined(ADD, kind, total[place], self.typed(part[number], arg, kind))
         return total
 
-    def reduced(self, node: Node, elements: list[Any], kind: str) -> Values:
+    def reduced(self, node: Node, elements: list[Any], kind: str, code: Any) -> Values:
         (arg,) = node.args
         rank = len(shape_of(arg))
         axes = reduced_axes(node.params["axis"], rank)
         kept = [i for i in range(rank) if i not in axes]
         numbers = np.transpose(_numbered(arg), (*kept, *axes)).reshape(node.size, -1)
-        if not numbers.shape[1] or kind == "i1" or (kind in INTEGERS and node.primitive.name != "sum"):
+        if not numbers.shape[1] or kind == "i1" or (kind in INTEGERS and code is not ADD):
             raise Unsuited
-        combine = functools.partial(self.combined, _REDUCING[node.primitive.name], kind)
+        combine = functools.partial(self.combined, code, kind)
         return [functools.reduce(combine, [self.typed(elements[i], arg, kind) for i in row]) for row in numbers]
 
     def product(self, node: Node, args: list[Any], kind: str) -> Values:
@@ -112,7 +109,7 @@ class Elements:
             ]  # fmt: skip
             if not terms:
                 raise Unsuited
-            result.append(functools.reduce(functools.partial(self.combined, "add", kind), terms))
+            result.append(functools.reduce(functools.partial(self.combined, ADD, kind), terms))
         return result
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.machine_code import SAME
+from effgrad.primitives.primitive import constant
 from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, contiguous
@@ -19,7 +20,7 @@ from effgrad.stage.native.steps import Fused, Step
 from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.nodes import Node
 
-COPY = Primitive("copy", np.copy, "constant", (), ())
+COPY = constant(np.copy, code=SAME)
 
 # A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
 # operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.

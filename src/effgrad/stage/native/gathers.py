@@ -46,9 +46,9 @@ def _write_outside(body: Writer, kind: str, index: str, size: str) -> str:
     return body.select(_counted(body, kind, index, size)[1], kind, "0", "1")
 
 
-WRAPPED = constant(_wrapped, "wrapped", Code(Types.COUNTING, 2, _write_wrapped))
+WRAPPED = constant(_wrapped, "wrapped", code=Code(Types.COUNTING, 2, _write_wrapped))
 OUTSIDE = constant(
-    lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "outside", Code(Types.COUNTING, 2, _write_outside)
+    lambda i, n: ((i < -n) | (i >= n)).astype(np.int64), "outside", code=Code(Types.COUNTING, 2, _write_outside)
 )
 CHECK = constant(_check, "check")
 

@@ -20,9 +20,6 @@ BLOCK = 1024
 # long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
 WIDE = '"prefer-vector-width"="512"'
 
-# Operations that leave the value as it is, but for its type and shape.
-MOVES = {"copy", "laid_out", "astype", "float", "broadcast_to"}
-
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
 _ADDING = ("sum", "accumulate", "scatter")
@@ -351,8 +348,6 @@ class _Writer:
                 source, places = kernel.gathers[node]
                 place = self.address(whole[id(source)], values[id(places)], node.dtype)
                 values[id(node)] = self.load(place, node.dtype)
-            elif node.primitive.name in MOVES:
-                values[id(node)] = operand_in(node.args[0], TYPES[node.dtype])
             else:
                 values[id(node)] = emit(body, node, operand_in)
             if node in kernel.expected:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
-from effgrad.primitives.elementwise import add, maximum, minimum
+from effgrad.primitives.elementwise import add
 from effgrad.primitives.indices import as_tuple, everything, expanded, reduced_axes
-from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import (
     broadcast,
@@ -28,7 +27,6 @@ from effgrad.stage.moves import (
     reshaped,
     stacked,
 )
-from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.scalars import TYPES, dtype_of, supported
 from effgrad.stage.nodes import Node, Slot
 from effgrad.stage.passes import RULES, dead, repeated, simplified
@@ -90,7 +88,7 @@ def _mixes(node: Node) -> bool:
     if keeps_order(node) or (node.primitive.view and node.slots):
         return False
     lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
-    if node.primitive in _REDUCTIONS:
+    if node.primitive.folds:
         rank = len(node.args[0].shape)
         return rank - 1 in reduced_axes(node.params["axis"], rank)
     return len(lengths) > 1
@@ -176,9 +174,9 @@ Rule = Callable[[_Splitter, Node], Any]
 def _rule(node: Node) -> Rule | None:
     """How an operation is done on lanes, which must be known where the graph is only looked at."""
     rule = _of_kind(node)
-    if rule is None and node.shape and (supported(node) or node.primitive.name in MOVES):
+    if rule is None and node.shape and supported(node):
         return _elementwise if _short(node) else None
-    if rule is _reduction and (node.dtype.kind != "f" and node.primitive is not sum_ or not _short(node.args[0])):
+    if rule is _reduction and (node.dtype.kind != "f" and node.primitive.folds is not add or not _short(node.args[0])):
         return None
     return rule if node.dtype in TYPES else None
 
@@ -190,7 +188,7 @@ def _of_kind(node: Node) -> Rule | None:
         return _broadcast_to
     if node.primitive.view:
         return _getitem if "index" in node.params else _reshape if keeps_order(node) else None
-    return _reduction if node.primitive in _REDUCTIONS else None
+    return _reduction if node.primitive.folds else None
 
 
 def _elementwise(split: _Splitter, node: Node) -> Any:
@@ -297,9 +295,6 @@ def _join_rows(split: _Splitter, node: Node) -> Any:
     return [split.make(node, node.primitive, lanes, shape, axis=axis) for lanes in pieces]
 
 
-_REDUCTIONS = {sum_: add, maximum_of: maximum, minimum_of: minimum}
-
-
 def _reduction(split: _Splitter, node: Node) -> Any:
     (source,) = node.args
     axes, last = reduced_axes(node.params["axis"], len(source.shape)), len(source.shape) - 1
@@ -307,7 +302,7 @@ def _reduction(split: _Splitter, node: Node) -> Any:
     others = tuple(i for i in axes if i != last)
     if last not in axes:
         return [split.make(node, node.primitive, [lane], node.shape[:-1], axis=others) for lane in lanes]
-    combine = functools.partial(split.make, node, _REDUCTIONS[node.primitive])
+    combine = functools.partial(split.make, node, node.primitive.folds)
     total = functools.reduce(lambda a, b: combine([a, b], source.shape[:-1]), lanes)
     return split.make(node, node.primitive, [total], node.shape, axis=others) if others else total
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.primitives.indices import reduced_axes
+from effgrad.primitives.machine_code import ADD
 from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, contiguous, view_of
@@ -17,16 +18,13 @@ from effgrad.stage.native import products
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.gathers import Gathers
 from effgrad.stage.native.joins import Joins
-from effgrad.stage.native.kernels import MOVES, operand
+from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import TYPES, supported, typed
 from effgrad.stage.native.scatters import scatter
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Storage
 from effgrad.stage.native.writes import Writes, strided_gather
 from effgrad.stage.nodes import GUARD, Node
-
-# The types that machine code reduces.
-_REDUCED = {"sum": "fi", "max": "f", "min": "f"}
 
 
 class Placement(Fusion):
@@ -75,19 +73,20 @@ class Placement(Fusion):
 
     def compute(self, node: Node) -> bool:
         """Each element from those of the arguments, in a kernel."""
-        fits = 0 not in node.shape and (supported(node) or (node.primitive.name in MOVES and typed(node, *node.args)))
+        fits = 0 not in node.shape and supported(node)
         if fits:
             self.fuse(node)
         return fits
 
     def reduce(self, node: Node) -> bool:
         """The sum, the maximum or the minimum of what a kernel computes."""
-        if node.primitive.name not in _REDUCED:
+        folds = node.primitive.folds
+        if folds is None:
             return False
         (source,) = node.args
         if type(source) is not Node or not source.size or not typed(source, node):
             return False
-        if node.dtype.kind not in _REDUCED[node.primitive.name]:
+        if node.dtype.kind not in ("fi" if folds.code is ADD else "f"):
             return False
         rank = len(source.shape)
         axes = reduced_axes(node.params["axis"], rank)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.primitives.machine_code import SAME
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.ir import Apply, Block, Map, Region, Repeat, parts, topological, walk
 from effgrad.stage.loop.program import ranges_of
 from effgrad.stage.native import Native
-from effgrad.stage.native.kernels import MOVES
 from effgrad.stage.native.steps import Call, Fused, Product, Step
 
 _ROWS = 12
@@ -77,7 +77,7 @@ def _best(f: Callable[[], Any]) -> float:
 def _flops(step: Step) -> int:
     if isinstance(step, Fused):
         kernel = step.kernel
-        counted = sum(node.primitive.name not in MOVES for node in kernel.nodes)
+        counted = sum(node.primitive.code is not SAME for node in kernel.nodes)
         return (counted + sum(bool(o.reduction) for _, o in kernel.writes)) * math.prod(kernel.shape)
     if isinstance(step, Product):
         return 2 * step.node.size * int(step.operands[0].view.shape[-1])
@@ -95,7 +95,7 @@ def _bytes(program: Native, step: Step) -> int:
 def _name(step: Step) -> str:
     if isinstance(step, Fused):
         reductions = [o.reduction for _, o in step.kernel.writes if o.reduction]
-        names = [n.primitive.name for n in step.kernel.nodes if n.primitive.name not in MOVES]
+        names = [n.primitive.name for n in step.kernel.nodes if n.primitive.code is not SAME]
         return f"{list(step.kernel.shape)} {' '.join([*names, *reductions])}"
     library = "BLAS" if isinstance(step, Product) else "NumPy" if _region(step) is None else "loop"
     called = ", ".join(dict.fromkeys(s.name for s in _applied(step)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.primitives.machine_code import Types
+from effgrad.primitives.machine_code import SAME, Types
 from effgrad.stage.nodes import Node
 
 TYPES = {np.dtype(float): "double", np.dtype(np.float32): "float", np.dtype(np.int64): "i64",
@@ -153,7 +153,7 @@ def supported(node: Node) -> bool:
                 break
         else:
             return True  # what long programs consist of, decided without asking further
-    if node.params or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
+    if node.params and code is not SAME or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
     if node.primitive.native is not None:
         return dtype is _DOUBLE and all(map(_takes, node.primitive.native.arguments, node.args))

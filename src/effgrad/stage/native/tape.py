@@ -15,18 +15,19 @@ import numpy as np
 
 from effgrad.primitives.constants import ROWS
 from effgrad.primitives.elementwise import clip, where
-from effgrad.primitives.machine_code import ADD, MULTIPLY, SUBTRACT, Code, Types
+from effgrad.primitives.machine_code import ADD, MULTIPLY, SAME, SUBTRACT, Code, Types
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.primitives.special.table import SPECIAL
 from effgrad.stage.moves import address_of
-from effgrad.stage.native.kernels import MOVES, Kernel
+from effgrad.stage.native.kernels import Kernel
 from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit
 from effgrad.stage.nodes import INPUT, Node
 
 _FLOAT, _BOOL = np.dtype(float), np.dtype(bool)
 _ROWS: Mapping[Any, Primitive] = {**ROWS, **SPECIAL, where.function: where, clip.function: clip}
 # The operations on doubles and truth values, by their codes: each is one case of the interpreter.
-OPERATIONS = tuple(dict.fromkeys(row.code for row in _ROWS.values() if row.code is not None and row.code.emit))
+_CODES = {row.code: None for row in _ROWS.values()}
+OPERATIONS = tuple(code for code in _CODES if code is not None and code is not SAME and code.emit)
 OPCODES: dict[Code | None, int] = {code: number for number, code in enumerate(OPERATIONS)}
 COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(OPERATIONS), len(OPERATIONS) + 7)
 PAIRS = tuple(itertools.product((MULTIPLY,), (ADD, SUBTRACT), (0, 1)))
@@ -51,7 +52,7 @@ def _operation(body: Body, code: Code, *operands: str) -> str:
     """Write one operation on doubles; the result, as a double."""
     kind = _BOOL if code.types in _TRUTH else _FLOAT
     args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in operands)
-    node = Node(constant(lambda: None, "tape", code), args, {}, (), 0.0).changed(dtype=kind)
+    node = Node(constant(lambda: None, "tape", code=code), args, {}, (), 0.0).changed(dtype=kind)
     values = {id(arg): operand for arg, operand in zip(args, operands, strict=True)}
     result = emit(body, node, lambda arg, target: body.convert(values[id(arg)], "double", target))
     return body.convert(result, TYPES[kind], "double")
@@ -153,7 +154,7 @@ def suits(kernel: Kernel) -> bool:
         return False
     values = [v for v, _ in (*kernel.reads, *kernel.writes)] + list(kernel.nodes)
     return all(dtype_of(v) in (_FLOAT, _BOOL) for v in values) and all(
-        n.primitive.code in OPCODES or (n.primitive.name in MOVES and not (n.dtype == _BOOL != dtype_of(n.args[0])))
+        n.primitive.code in OPCODES or (n.primitive.code is SAME and not (n.dtype == _BOOL != dtype_of(n.args[0])))
         for n in kernel.nodes
     )
 
