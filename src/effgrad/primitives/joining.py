@@ -13,12 +13,6 @@ from effgrad.vocabulary import DTypeLike, Option, Value
 # Joining and placing.
 
 
-def _append(arr: Value, values: Value, axis: int | None = None) -> Value:
-    if axis is None:
-        return np.concatenate([np.ravel(arr), np.ravel(values)])
-    return np.concatenate([arr, values], axis=axis)
-
-
 def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
     """NumPy places the numbers of the elements, and the elements follow them."""
     if axis is None:
@@ -177,7 +171,7 @@ def _geomspace(
 
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.update({
-    np.append: _append, np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
+    np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
     np.resize: _resize, np.compress: _compress, np.extract: _extract,
     np.diag: _diag, np.trace: _trace, np.diagflat: _diagflat, np.vander: _VANDER,

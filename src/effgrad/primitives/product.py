@@ -389,6 +389,5 @@ FUNCTIONS.update({
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
     np.linalg.inv: lambda a: inv(a), np.linalg.det: lambda a: det(a), np.linalg.solve: lambda a, b: solve(a, b),
     np.linalg.slogdet: _slogdet,
-    np.linalg.outer: lambda x1, x2, /: np.outer(x1, x2),
     np.linalg.vecdot: as_computed(np.linalg.vecdot, lambda x1, x2, /, *, axis=-1: np.sum(conj(x1) * x2, axis=axis)),
 })  # fmt: skip

@@ -58,10 +58,6 @@ def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
     return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
 
 
-def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
-    return np.sort(np.concatenate([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]))
-
-
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Value:
     if axis is not None or ndim_of(filt) != 1:
         raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
@@ -72,7 +68,7 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Value:
 
 
 composed(all_as_computed({
-    np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d, np.setxor1d: _setxor1d,
+    np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
     np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
     np.unique_inverse: _unique_inverse, np.trim_zeros: _trim_zeros,
 }))  # fmt: skip

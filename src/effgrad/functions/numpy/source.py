@@ -14,13 +14,13 @@ from effgrad.vocabulary import Value
 # Functions that give views, write to an argument, or call one function that has a rule.
 MOVING: tuple[Value, ...] = (
     np.split, np.hsplit, np.vsplit, np.dsplit, np.dstack, np.unstack, np.fliplr, np.flipud, np.rollaxis,
-    np.matrix_transpose, np.put_along_axis, np.fill_diagonal, np.logspace,
+    np.matrix_transpose, np.put_along_axis, np.fill_diagonal, np.logspace, np.append,
     np.linalg.trace, np.linalg.diagonal, np.linalg.matrix_transpose, np.linalg.matmul, np.linalg.tensordot,
-    np.linalg.tensorinv,
+    np.linalg.tensorinv, np.linalg.outer,
 )  # fmt: skip
 # Functions that a staged program calls where no derivative looks.
 COMPUTING: tuple[Value, ...] = (
     np.diff, np.trapezoid, np.linalg.cross, np.cov, np.cumulative_sum, np.cumulative_prod, np.median,
     np.apply_over_axes, np.union1d, np.sort_complex, np.polyval, np.polyadd, np.polysub, np.polyder, np.polyint,
-    np.polyfit, np.polydiv, np.poly, np.fft.hfft,
+    np.polyfit, np.polydiv, np.poly, np.fft.hfft, np.linalg.matrix_power, np.setxor1d,
 )  # fmt: skip
