@@ -26,7 +26,7 @@ _GENERATED = ("<operators of", "<effgrad", "<frozen", "<__array_function__", "<s
 
 LIBRARIES = (
     "numpy", "scipy", "optree", "sklearn", "pandas", "xarray", "jax", "torch", "cupy", "array_api_strict",
-    "array_api_compat", "dask", "distributed",
+    "array_api_compat", "dask", "distributed", "statsmodels",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def library_asks() -> str | None:
 
 
 def _of_scipy(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn")
+    return frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn", "statsmodels")
 
 
 def _public(module: str) -> str:

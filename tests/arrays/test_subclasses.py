@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from effgrad import compile, grad, hvp, jvp
+from effgrad.errors import NotDifferentiable
 
 
 class Field(np.ndarray):
@@ -40,3 +41,103 @@ def test_derivatives(name):
     np.testing.assert_allclose(compile(grad(f))(x), slopes, rtol=1e-7)
     second = (grad(f)(x + step) - grad(f)(x - step)) / (2 * step)
     np.testing.assert_allclose(hvp(f, x, np.ones(3)), second, rtol=1e-6, atol=1e-8)
+
+
+class Signal(Field):
+    """Rows by their names, as python-control's signals have them."""
+
+    def __getitem__(self, key):
+        return super().__getitem__("xyz".index(key) if isinstance(key, str) else key)
+
+    def energy(self):
+        return np.sum(self**2)
+
+
+class Matrix(np.ndarray):
+    """A class whose `*` is the product of matrices, and whose other results are arrays of NumPy."""
+
+    def __mul__(self, other):
+        return np.matmul(self, other)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return np.array(array)
+
+
+class Twice(np.ndarray):
+    """A class whose functions give other numbers than those of its elements."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return 2 * getattr(ufunc, method)(*map(np.asarray, inputs), **kwargs)
+
+
+def named(p):
+    signal = Signal(p * p, "s")
+    result = 2 * signal + np.sin(signal) - (-signal)
+    assert type(result) is Signal and result.name == "s" and isinstance(result.T[:2], Signal)
+    return result["y"] * result.energy()
+
+
+def written_through_both(p):
+    whole = np.outer(p, p)
+    part = whole[1:, ::2]
+    signal = part.view(Signal)
+    whole[1, 0], signal[1, 1] = p[1] * p[2], p[0] ** 3
+    return np.sum(whole * whole) + np.sum(signal**3)
+
+
+def by_methods(p):
+    signal = Signal(p * p)
+    chosen = signal[[0, 2]].sum() + signal[signal > 0.5].sum() + np.concatenate([signal, signal]).max()
+    return signal.sum() * signal.mean() + signal.T @ signal + signal.reshape(3, 1).sum() + sum(signal) + chosen
+
+
+def in_place(p):
+    signal = Signal(p * 1.0, "s")
+    signal += p
+    signal *= 2.0
+    signal[1:] -= np.exp(p[0])
+    assert type(signal) is Signal and signal.name == "s"
+    return signal.energy()
+
+
+def of_elements(p):
+    signal = Signal(p * p)
+    first, *rest = signal
+    return first * rest[1] + float(signal[1]) + len(signal) + (0.25 in signal) + np.asarray(signal) @ signal
+
+
+def by_matrices(p):
+    matrix = np.outer(p, p).view(Matrix)
+    other = matrix + 1.0
+    assert type(other) is np.ndarray
+    return np.sum(matrix * p) + np.sum(other * other)
+
+
+@pytest.mark.parametrize("f", [named, written_through_both, by_methods, in_place, of_elements, by_matrices])
+def test_arrays_of_a_class_that_hold_traced_values(f):
+    """Their class, attributes and views are NumPy's own: the memory is real, and holds the traced values."""
+    x, step = np.array([0.5, 1.5, 0.8]), 1e-6
+    slopes = [(float(f(x + e)) - float(f(x - e))) / (2 * step) for e in step * np.eye(3)]
+    np.testing.assert_allclose(grad(f)(x), slopes, rtol=1e-7)
+    np.testing.assert_allclose(jvp(f, (x,), (np.ones(3),))[1], np.sum(slopes), rtol=1e-7)
+    np.testing.assert_allclose(compile(grad(f))(x), slopes, rtol=1e-7)
+    second = (grad(f)(x + step) - grad(f)(x - step)) / (2 * step)
+    np.testing.assert_allclose(hvp(f, x, np.ones(3)), second, rtol=1e-5, atol=1e-7)
+
+
+def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
+    kept = []
+
+    def f(p):
+        kept.append(Signal(p * p, "s"))
+        return kept[-1].energy()
+
+    grad(f)(np.array([1.0, 2.0, 3.0]))
+    assert type(kept[0]) is Signal and kept[0].name == "s"
+    np.testing.assert_array_equal(kept[0], [1.0, 4.0, 9.0])
+
+
+@pytest.mark.parametrize("kind", [Twice, np.matrix, np.ma.MaskedArray])
+def test_a_class_with_other_numbers_than_its_elements_is_refused(kind):
+    with pytest.raises(NotDifferentiable, match=f"a {kind.__name__} .* has other operations than arrays"):
+        grad(lambda p: np.sum(np.asarray(np.sin(p.view(kind)))))(np.ones(3))

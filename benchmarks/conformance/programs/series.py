@@ -22,8 +22,11 @@ def autoregression(_: None) -> tuple[Any, ...]:
 @program("statsmodels", "`SARIMAX.loglike`: a state space model, filtered in Cython")
 def state_space(_: None) -> tuple[Any, ...]:
     module = importlib.import_module("statsmodels.tsa.statespace.sarimax")
-    model = module.SARIMAX(SIGNAL, order=(1, 0, 1))
-    return model.loglike, np.array([0.5, 0.2, 1.3])
+
+    def loglike(params: Any) -> Any:
+        return module.SARIMAX(SIGNAL, order=(1, 0, 1)).loglike(params)  # the model keeps its parameters
+
+    return loglike, np.array([0.5, 0.2, 1.3])
 
 
 @program("statsmodels", "`arma_impulse_response`, `arma2ar`: of an ARMA process by its coefficients")

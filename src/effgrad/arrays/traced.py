@@ -253,7 +253,7 @@ def alias(result: Value, source: Any, step: Callable[[Value], Value]) -> Value:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
-    handle = _handle(source)
+    handle = handle_of(source)
     half = step if type(step) is Half else handle.half
     if not isinstance(result, Tracer):  # all that the array holds now is plain
         view: Any = Mutable(None, None, None)
@@ -264,7 +264,7 @@ def alias(result: Value, source: Any, step: Callable[[Value], Value]) -> Value:
     return result
 
 
-def _handle(array: Value) -> Handle:
+def handle_of(array: Value) -> Handle:
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
         handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
@@ -293,7 +293,7 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     if type(value) in (list, tuple):
         value = np.array(value)
-    handle = _handle(array)
+    handle = handle_of(array)
     index = plain_tree(index)
     if staging((index,)) is not None and (whole := _written(array, index, value)) is not None:
         handle.write(handle.located(), whole)

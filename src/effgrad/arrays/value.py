@@ -59,6 +59,8 @@ class Operations:
     laid_out: Function
     # `torch_function(function, args, kwargs)` is a function of PyTorch of traced values.
     torch_function: Function
+    # `view_as(value, kind)` is `value.view(kind)` for a class of arrays of the program's.
+    view_as: Function
     # `adopt(array)` is an array of another library as the value that stands for it.
     adopt: Function
     # `counterparts()` is the table of what operations mean over the arrays of another library.
@@ -396,5 +398,7 @@ def released(value: Value) -> Value:
 
 def refusal(name: str) -> str:
     """Return the error message for a library's function that has no derivative rule."""
-    unwritten = "no rule has been written for it; CONTRIBUTING.md says how to add one in a few lines"
+    unwritten = "it runs compiled code; give it a rule by effgrad.rule, or write it with functions of NumPy"
+    if name.startswith(("scipy", "numpy")):
+        unwritten = "no rule has been written for it; CONTRIBUTING.md says how to add one in a few lines"
     return f"{name} has no derivative rule: {REASONS.get(name) or unwritten}"

@@ -56,8 +56,20 @@ class Held(dict[int, "Memory"]):
         with _opening:
             if not memories:
                 Tracer.direct.update(HOLDERS - LISTS)
+        self.__class__ = Ended  # type: ignore[assignment]
 
     __del__ = end  # an interrupt may come where nobody else can end it
+
+
+class Ended(dict[int, "Memory"]):
+    """The memories of a session that has ended: the collector runs no code, in which an interrupt would be lost."""
+
+    def end(self) -> None:
+        """Do nothing: all has been done."""
+
+    def __setitem__(self, key: int, memory: "Memory") -> None:
+        self.__class__ = Held  # type: ignore[assignment]  # a part of the program runs again
+        self[key] = memory
 
 
 class Session:
@@ -129,6 +141,11 @@ class resumed:  # noqa: N801 (a context)
                 memories.pop(id(owner), None)
 
 
+def running() -> Session | None:
+    """The session of the derivative that runs here."""
+    return _session.get()
+
+
 def logs_all() -> bool:
     """Whether all writes are logged: after a checkpoint, as its part of the program may run again."""
     session = _session.get()
@@ -138,7 +155,7 @@ def logs_all() -> bool:
 class Memory:
     """The numbers of one dtype in the memory of an owner: a flat array of all its places, and the log of writes."""
 
-    def __init__(self, owner: Array, dtype: DType, session: Session) -> None:
+    def __init__(self, owner: Array, dtype: DType, session: Session, storage: Storage | None = None) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
         self.start, self.dtype, self.token = low, dtype, session.held.token
         key, held = id(owner), session.held
@@ -146,9 +163,10 @@ class Memory:
         self.dropped = weakref.ref(owner, forgetting(held, key))
         # It refers to the owner's memory and does not keep it: it is used while the owner lives.
         self.flat = _at(low, (high - low) // dtype.itemsize, dtype)
-        self.storage = Storage(self.flat.copy(), PARTS.get())
+        self.storage = Storage(self.flat.copy(), PARTS.get()) if storage is None else storage
         self.storage.raw = self
-        self.places = self.storage.locate(())
+        self.kept = None if storage is None else owner  # whom else the storage belongs to may write later
+        self.places = self.storage.locate(()) if storage is None else np.arange(self.flat.size)
         self.mark = mark(dtype)
         self.marked = np.zeros(self.flat.size, bool)
         self.views: dict[int, tuple[Any, Place]] = {}
@@ -217,12 +235,13 @@ class Memory:
         if self.owner() is None or not self.marked.any():
             return
         storage, (at,) = self.storage, np.nonzero(self.marked)
-        numbers = np.array(np.broadcast_to(numbers_of(storage.base), self.flat.shape)).reshape(-1)[at]
+        base = numbers_of(storage.base).reshape(-1)
+        numbers = np.array(np.broadcast_to(base, self.flat.shape))[at]
         if storage.writes:
             writers, elements = storage.writer[at], storage.element[at]
             for k in np.unique(writers[writers >= 0]):
                 chosen, value = writers == k, numbers_of(storage.writes[k])
-                numbers[chosen] = value if value.size == 1 else value.reshape(-1)[elements[chosen]]
+                numbers[chosen] = value.reshape(-1)[0 if value.size == 1 else elements[chosen]]
         self.flat[at] = numbers
         self.marked[at] = False
 
@@ -298,7 +317,7 @@ def item_of(memory: Memory, array: Array, key: Index) -> Value:
     """An item of an array that holds traced values: a view is NumPy's own, anything else what is there now."""
     key = plain_tree(key)
     result = array[key]
-    if type(result) is np.ndarray and np.may_share_memory(result, array):
+    if isinstance(result, np.ndarray) and np.may_share_memory(result, array):
         return result
     if result.dtype.names is not None:
         return result

@@ -8,6 +8,8 @@ Reference, 3.3.2 and the Descriptor Guide).
 import functools
 from types import ClassMethodDescriptorType, FunctionType, ModuleType
 
+from effgrad.arrays.marks import marking
+from effgrad.program.handed import from_compiled, is_compiled
 from effgrad.program.resolve import call
 from effgrad.vocabulary import Value
 
@@ -51,7 +53,8 @@ def get(owner: Value, name: str) -> Value:
     """`owner.name` of an object of the program's."""
     special = special_of(type(owner))
     if not special:
-        return _of_super(owner, name) if type(owner) is super else getattr(owner, name)
+        result = _of_super(owner, name) if type(owner) is super else getattr(owner, name)
+        return from_compiled(result, name, type(owner)) if marking and is_compiled(type(owner)) else result
     if "__getattribute__" not in special:
         return _found(owner, name, special)
     try:

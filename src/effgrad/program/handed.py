@@ -1,11 +1,12 @@
-"""Hand results of the user's functions to code that is not rewritten: what their arrays hold, once and for all."""
+"""Hand results of the user's functions to code that is not rewritten, and take results of compiled code."""
 
 from typing import Any
 
 import numpy as np
 
 from effgrad.arrays.marks import refuse_marked
-from effgrad.arrays.value import example
+from effgrad.arrays.value import Tracer, example
+from effgrad.arrays.written import memory_of
 from effgrad.arrays.written import read as now
 from effgrad.trees import flatten
 
@@ -23,3 +24,20 @@ def outside(result: Any) -> Any:
     for leaf in leaves:
         refuse_marked(example(leaf), "the function's result")
     return tree.unflatten(leaves)
+
+
+# Python's flag of classes that are made while a program runs; compiled code has others.
+_MADE = 1 << 9
+
+
+def is_compiled(kind: type) -> bool:
+    return not kind.__flags__ & _MADE
+
+
+def from_compiled(result: Any, name: str, of: type) -> Any:
+    """What compiled code has computed, refused if it has read memory that holds traced values."""
+    if isinstance(result, float | complex | np.ndarray | memoryview) or hasattr(result, "memview"):
+        known = isinstance(result, Tracer) or (isinstance(result, np.ndarray) and memory_of(result) is not None)
+        if not known:
+            refuse_marked(np.asarray(result), f"{of.__module__}.{of.__qualname__}.{name}")
+    return result

@@ -11,9 +11,10 @@ import numpy as np
 
 from effgrad.arrays.ndarray import answers
 from effgrad.arrays.value import Tracer
-from effgrad.arrays.written import memories, read
+from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, gathered, is_builtin
 from effgrad.program.managers import method_of
+from effgrad.program.subclasses import perform_any, read_arrays
 
 COMPARED = {
     operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!=",
@@ -61,7 +62,7 @@ def _binary(name: str, other_way: str = "") -> Any:
 
     def carefully(a: Any, b: Any) -> Any:
         if memories:
-            a, b = read(a), read(b)
+            a, b = read_arrays(a), read_arrays(b)
         if is_builtin(a) and is_builtin(b):
             return operate(beside(b, a), beside(a, b))
         return by_methods(operate, a, b, method, reflected)
@@ -89,7 +90,7 @@ def by_methods(operate: Any, a: Any, b: Any, method: str, reflected: str) -> Any
         if result is not NotImplemented:
             return result
     known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # methods of ours may be asked twice
-    return operate(a, b) if known else unanswered(operate, a, b)
+    return perform_any(operate, a, b) if known else unanswered(operate, a, b)
 
 
 def asked(operate: Any, a: Any, b: Any, method: str, reflected: str) -> list[tuple[Any, Any, str]]:
@@ -123,9 +124,9 @@ def _unary(name: str) -> Any:
 
     def operation(a: Any) -> Any:
         if memories:
-            a = read(a)
+            a = read_arrays(a)
         found = None if is_builtin(a) else method_of(type(a), method)
-        return operate(a) if found is None else found(a)
+        return perform_any(operate, a) if found is None else found(a)
 
     return operation
 

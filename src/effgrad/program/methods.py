@@ -1,5 +1,6 @@
 """Methods of plain arrays, of what the array and the arguments hold."""
 
+import functools
 import operator
 from typing import Any
 
@@ -7,10 +8,10 @@ import numpy as np
 
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
-from effgrad.arrays.written import handle, memories, memory_of
-from effgrad.arrays.written import read as now
+from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import laid_as
+from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
 
 # Methods of plain arrays that write to it, and those that give a view, NumPy's own.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
@@ -23,11 +24,12 @@ VIEWING = frozenset((
 def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     """A method of a plain array, of what it and the arguments hold."""
     if f.__name__ == "__setitem__" and len(args) == 2:
-        return vars(SOURCES.operations)["setitem"](args[1], array, args[0])
+        return vars(SOURCES.operations)["write_item"](args[1], array, args[0])
     memory = None
     if memories:
         memory = memory_of(array)
-        args, kwargs = tuple(map(now, args)), {key: now(value) for key, value in kwargs.items()}
+        args = tuple(map(read_arrays, args))
+        kwargs = {key: read_arrays(value) for key, value in kwargs.items()}
     if memory is None and not (traced_inside(args) or traced_inside(kwargs)):
         if f.__name__ in WRITING:
             preserve(array)
@@ -35,11 +37,20 @@ def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     name = f.__name__
     if name in WRITING:
         return getattr(handle(array), name)(*args, **kwargs)
-    if memory is None:
-        return getattr(operator if name.startswith("__") else np, name)(array, *args, **kwargs)
-    if name in VIEWING:
+    if memory is not None and name in VIEWING:
         result = f(*args, **kwargs)
         if np.may_share_memory(result, array):
             return result
-        return laid_as(result, getattr(memory.value(array), name)(*args, **kwargs))
-    return getattr(memory.value(array), name)(*args, **kwargs)
+        if type(result) is np.ndarray:
+            return laid_as(result, getattr(memory.value(array), name)(*args, **kwargs))
+    if memory is None:
+        rule = getattr(operator if name.startswith("__") else np, name)
+    else:
+        rule = functools.partial(_method, name)
+    if is_subclass(array) or has_subclass(args):
+        return perform(getattr(np.ndarray, name), rule, (array, *args), kwargs)
+    return rule(read(array), *args, **kwargs)
+
+
+def _method(name: str, array: Any, *args: Any, **kwargs: Any) -> Any:
+    return getattr(array, name)(*args, **kwargs)

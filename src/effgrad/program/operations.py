@@ -53,6 +53,7 @@ from effgrad.program.managers import awaited, context, context_async, iterate_as
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
+from effgrad.program.subclasses import is_held, is_subclass, perform
 
 __all__ = [
     "DIRECT", "OPERANDS", "add", "and_", "awaited", "call", "call_inside", "class_of", "context", "context_async", "eq",
@@ -87,7 +88,10 @@ def item(a: Any, key: Any) -> Any:
         if isinstance(a, np.ndarray) and not isinstance(a, Tracer):
             memory = memory_of(a)
             if memory is not None:
-                return item_of(memory, a, key)
+                result = item_of(memory, a, key)
+                if not isinstance(result, Tracer) or not result.ndim or not is_subclass(a):
+                    return result
+                return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {})
     if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
     return a[key]
@@ -146,13 +150,7 @@ def has_computed_place(array: Any, key: Any) -> bool:
 def setitem(value: Any, holder: Any, key: Any) -> None:
     kind = type(holder)
     if kind is np.ndarray:
-        if memories:
-            value, key = read(value), read_key(key)
-        if takes(holder, value) or has_computed_place(holder, key):
-            write(holder, key, value)
-        else:
-            preserve(holder)
-            holder[key] = value
+        write_item(value, holder, key)
         return
     if memories and isinstance(holder, Tracer):
         value, key = read(value), read_key(key)
@@ -161,8 +159,21 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
     found = None if is_builtin(holder) else method_of(kind, "__setitem__")
     if found is not None:
         found(holder, key, value)
+    elif is_subclass(holder):
+        write_item(value, holder, key)
     else:
         holder[key] = value
+
+
+def write_item(value: Any, array: Any, key: Any) -> None:
+    """`array[key] = value` of a plain array."""
+    if memories:
+        value, key = read(value), read_key(key)
+    if takes(array, value) or has_computed_place(array, key):
+        write(array, key, value)
+    else:
+        preserve(array)
+        array[key] = value
 
 
 def delitem(holder: Any, key: Any) -> None:
@@ -208,7 +219,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
         if memories:
             b = read(b)
         b = beside(a, b)
-        if type(a) is np.ndarray:
+        if type(a) is np.ndarray or (is_subclass(a) and method_of(type(a), method) is None and takes(a, b)):
             if not takes(a, b):
                 preserve(a)
                 return operate(a, b)
@@ -252,6 +263,8 @@ def attribute(owner: Any, name: str) -> Any:
     if kind is np.ndarray:
         memory = memory_of(owner) if memories else None
         return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
+    if name == "flat" and is_held(owner):
+        return attribute_of(memory_of(owner), owner, name)
     return getattr(owner, name) if is_builtin(owner) or not is_object(owner) else get(owner, name)
 
 
@@ -312,7 +325,7 @@ def contains(value: Any, holder: Any) -> bool:
         if found is not None:
             return bool(truth(found(holder, value)))
         if hasattr(type(holder), "__contains__"):
-            return value in holder
+            return value in (read(holder) if is_held(holder) else holder)
     if type(holder) in (np.ndarray, dict, set, str, range) or isinstance(holder, Tracer):
         return read(value) in read(holder)
     return any(item is value or truth(eq(item, value)) for item in iterate(holder))
@@ -330,7 +343,9 @@ def iterate(values: Any) -> Any:
         return values
     found = method_of(kind, "__iter__")
     if found is None:
-        found = method_of(kind, "__getitem__") if not hasattr(kind, "__iter__") else None
+        found = method_of(kind, "__getitem__") if not hasattr(kind, "__iter__") or is_held(values) else None
+        if found is None and is_held(values):
+            return each_item(values)
         return values if found is None else by_items(found, values)
     result = found(values)
     following = None if is_builtin(result) else method_of(type(result), "__next__")

@@ -176,7 +176,7 @@ def builtin(f: Any) -> Any:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
-        if f in policy.AT_FRAMES:
+        if f in policy.AT_FRAMES or f in policy.LOOKING:
             return KNOWN.keep(f, f)
         return KNOWN.keep(f, passing(f) if f in policy.PASSING else compiled(f))
     if isinstance(owner, np.ufunc):
@@ -294,7 +294,7 @@ def a_class(c: Any) -> Any:
     elif c in policy.PASSING:
         rule = passing(c)
     elif rule is not None:
-        rule = reading_callbacks(rule)
+        rule = rule if c in policy.LOOKING else reading_callbacks(rule)
     else:
         python = any(_has_target(getattr(c, name)) for name in ("__init__", "__new__"))
         if type(type(c).__call__) is FunctionType:
@@ -347,7 +347,9 @@ def same(f: Any) -> Any:
     owner = getattr(f, "__self__", None)
     if isinstance(owner, type) and f.__name__ == "__call__":  # of a metaclass, by super()
         return functools.partial(construct, owner)
-    return functools.partial(array_method, f.__self__, f) if type(getattr(f, "__self__", None)) is np.ndarray else f
+    if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
+        return functools.partial(array_method, owner, f)
+    return f
 
 
 def vectorized(f: Any) -> Any:

@@ -25,6 +25,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.classes import gathered
+from effgrad.program.subclasses import has_subclass, is_held, perform
 
 FIRST: list[tuple[Any, str, Any]] = [
     *makers.RULES,
@@ -215,6 +216,8 @@ def with_lists(f: Any, target: Any) -> Any:
 
     def given(*args: Any, **kwargs: Any) -> Any:
         if memories:
+            if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
+                return perform(f, given, args, kwargs)
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         for arg in args:
             if type(arg) in LISTS:
@@ -282,7 +285,7 @@ def holds_traced(tree: Any) -> bool:
         return any(map(holds_traced, tree))
     if type(tree) is dict:
         return any(map(holds_traced, tree.values()))
-    return isinstance(tree, np.ndarray) and not isinstance(tree, Tracer) and memory_of(tree) is not None
+    return is_held(tree)
 
 
 def viewing(f: Any, target: Any) -> Any:
@@ -291,7 +294,7 @@ def viewing(f: Any, target: Any) -> Any:
 
     def given(*args: Any, **kwargs: Any) -> Any:
         seen = args[place] if len(args) > place and not (place and len(args) > 2) else None  # an einsum of one array
-        if memories and type(seen) is np.ndarray and memory_of(seen) is not None:
+        if is_held(seen):
             result = f(*args, **kwargs)
             parts = result if type(result) in (list, tuple) else [result]
             if all(np.may_share_memory(part, seen) for part in parts):

@@ -1,0 +1,47 @@
+"""Traced values as real arrays of a class of the program's own: `x.view(cls)`.
+
+The array is NumPy's, of memory that holds the traced values (`effgrad.arrays.written`), so the class's constructor,
+`__array_finalize__`, attributes and views are what they are outside. A later write into one is seen by the other.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.traced import handle_of
+from effgrad.arrays.value import Tracer, is_lazy, no_subclass, operations
+from effgrad.arrays.written import Memory, enter, running
+
+Array = np.ndarray[Any, Any]
+# Classes with other operators than arrays, and elements that count for nothing.
+REFUSED = (np.matrix, np.ma.MaskedArray)
+
+
+def view_as(value: Tracer, kind: type) -> Array:
+    """A traced value as an array of a class, in memory that both share from now on."""
+    session = running()
+    if session is None or issubclass(kind, REFUSED) or is_lazy(value) or value.dtype.kind not in "fc":
+        raise no_subclass(kind)
+    link = handle_of(value)
+    storage, addresses = link.storage, link.located()
+    if storage.raw is None:
+        owner = np.empty(storage.addresses.size, storage.dtype)
+        memory = session.held[id(owner)] = Memory(owner, storage.dtype, session, storage)
+        enter(id(owner), memory)
+        memory.wrote(memory.places, storage.read(storage.addresses))
+    owner = storage.raw.owner()
+    if owner is None or link.half is not None:
+        raise no_subclass(kind)
+    return _seen(owner, addresses).view(kind)
+
+
+def _seen(owner: Array, addresses: Array) -> Array:
+    """The view of flat memory that has the elements at some addresses, which basic indices have chosen."""
+    if not addresses.size:
+        return np.empty(addresses.shape, owner.dtype)
+    first, size, shape = int(addresses.flat[0]), owner.itemsize, addresses.shape
+    seconds = [int(addresses.take(n > 1, axis).flat[0]) for axis, n in enumerate(shape)]
+    return np.ndarray(shape, owner.dtype, owner, first * size, [(second - first) * size for second in seconds])
+
+
+operations.view_as = view_as

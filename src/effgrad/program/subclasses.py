@@ -1,0 +1,113 @@
+"""Arrays of the program's own classes: subclasses of `np.ndarray`, with attributes or methods of their own.
+
+`x.view(cls)` of a traced value is a real array of that class, whose memory holds the traced values (`effgrad.arrays.
+written`), so that its constructor, `__array_finalize__`, attributes and views are the class's and NumPy's own. An
+operation on such arrays is performed on what they hold; which class its result has, and with which attributes, NumPy
+says itself: the operation is done once more on plain numbers in arrays of these classes, and the traced result takes
+the place of the numbers. If a class computes other numbers than an array would, there is no rule for what it does.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.subarrays import REFUSED
+from effgrad.arrays.value import Tracer, depends, no_subclass
+from effgrad.arrays.written import handle, memories, memory_of, numbers_of, read
+
+Params = dict[str, Any]
+
+
+def is_subclass(value: Any) -> bool:
+    """Whether a value is an array of a class derived from NumPy's."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
+
+
+def is_held(value: Any) -> bool:
+    """Whether a value is an array, of whichever class, whose memory holds traced values."""
+    held = bool(memories) and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
+    return held and memory_of(value) is not None
+
+
+def has_subclass(tree: Any) -> bool:
+    """Whether an array of a subclass is in an argument, or in lists and tuples."""
+    return any(map(has_subclass, tree)) if type(tree) in (list, tuple) else is_subclass(tree)
+
+
+def read_arrays(value: Any) -> Any:
+    """A value as it is now; an array of a subclass stays one, as its class may define what is done with it."""
+    return value if is_subclass(value) else read(value)
+
+
+def perform_any(operate: Callable[..., Any], *operands: Any) -> Any:
+    """An operator, of arrays of subclasses too if traced values are among the operands."""
+    plainly = not any(map(is_subclass, operands)) or not any(isinstance(a, Tracer) or is_held(a) for a in operands)
+    return operate(*operands) if plainly else perform(operate, operate, operands, {})
+
+
+def each(tree: Any, what: Callable[[Any], Any]) -> Any:
+    """What is made of each leaf of nested lists, tuples and dictionaries."""
+    if type(tree) in (list, tuple):
+        return type(tree)(each(item, what) for item in tree)
+    return {key: each(item, what) for key, item in tree.items()} if type(tree) is dict else what(tree)
+
+
+def perform(f: Callable[..., Any], rule: Callable[..., Any], args: tuple[Any, ...], kwargs: Params) -> Any:
+    """A function of NumPy by its rule, with the class and the attributes that NumPy gives its result."""
+    kinds = subclasses((*args, *kwargs.values()))
+    if any(issubclass(kind, REFUSED) for kind in kinds):
+        raise no_subclass(kinds[0])
+    value = rule(*each(args, as_array), **each(kwargs, as_array))
+    shown = f(*each(args, as_numbers), **each(kwargs, as_numbers))
+    return dressed(shown, value, kinds[0])
+
+
+def as_array(value: Any) -> Any:
+    """What an array holds now, without its class."""
+    value = read(value)
+    return value.view(np.ndarray) if is_subclass(value) else value
+
+
+def as_numbers(value: Any) -> Any:
+    """The plain numbers of an array, in one of its class and with its attributes."""
+    if isinstance(value, Tracer):
+        return numbers_of(value)[()]
+    if type(value) is np.ndarray:
+        return numbers_of(read(value)) if memories else value
+    if not is_subclass(value) or memory_of(value) is None:
+        return value
+    made = np.ndarray.copy(value, "K")
+    made.view(np.ndarray)[...] = numbers_of(read(value))
+    return made
+
+
+def subclasses(tree: Any) -> list[type]:
+    """The classes of the arrays of subclasses in nested lists and tuples."""
+    if type(tree) in (list, tuple):
+        return [kind for item in tree for kind in subclasses(item)]
+    return [type(tree)] if is_subclass(tree) else []
+
+
+def dressed(shown: Any, value: Any, kind: type) -> Any:
+    """A traced result in an array as NumPy shows it: of its class, with its attributes."""
+    if type(shown) in (list, tuple) and type(value) in (list, tuple) and len(shown) == len(value):
+        return type(shown)(dressed(one, other, kind) for one, other in zip(shown, value, strict=True))
+    if not has_same_numbers(shown, value):
+        raise no_subclass(kind)
+    if not is_subclass(shown) or not depends(value):
+        return shown if is_subclass(shown) else value
+    if shown.dtype.kind not in "fc":  # a condition that a compiled program computes
+        return value
+    handle(shown)[...] = value
+    return shown
+
+
+def has_same_numbers(shown: Any, value: Any) -> bool:
+    """Whether a class has computed the numbers that the elements of its arrays give."""
+    if not isinstance(shown, np.ndarray | np.generic | float | int | complex):
+        return shown is value
+    one, other = np.asarray(shown), np.asarray(numbers_of(value) if depends(value) else value)
+    if one.shape != np.shape(value) or one.shape != other.shape or one.dtype.kind not in "biufc":
+        return False
+    return bool(np.allclose(one, other, rtol=1e-9, atol=0, equal_nan=True))
