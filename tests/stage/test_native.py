@@ -135,6 +135,47 @@ def test_a_cache_home_that_is_no_absolute_path_is_ignored(monkeypatch, home):
     assert cache.folder() == pathlib.Path.home() / ".cache" / "effgrad"
 
 
+def test_a_user_without_a_home_is_one_warning(fresh, monkeypatch):
+    """`Path.home` raises no error of the operating system, which came out of the compiled function."""
+    for name in ("EFFGRAD_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pathlib.Path, "home", lambda: pathlib.Path("~nobody-of-this-name").expanduser())
+    with pytest.warns(UserWarning, match="EFFGRAD_CACHE may name") as warned:
+        np.testing.assert_allclose(run(), np.sin(1) + 1)
+    assert len(warned) == 1
+
+
+def test_a_secret_that_was_not_written_whole_is_made_again(fresh, monkeypatch):
+    run()
+    (fresh / "secret").write_bytes(b"")
+    assert compiled_again(monkeypatch) == 2
+    assert len((fresh / "secret").read_bytes()) == 32
+    assert compiled_again(monkeypatch) == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_interrupted_write_leaves_no_file(fresh, monkeypatch, error):
+    def interrupt(*_):
+        raise error
+
+    store = cache.Cache()
+    store.put("0", b"code")
+    monkeypatch.setattr(cache.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt) if error is KeyboardInterrupt else pytest.warns(UserWarning):
+        store.put("1", b"code")
+    assert {path.name for path in fresh.iterdir()} == {"secret", "0.o"}
+
+
+def test_files_of_killed_processes_are_removed(fresh):
+    store = cache.Cache()
+    store.put("0", b"code")
+    (fresh / "begun.old").write_bytes(b"half")
+    (fresh / "begun.now").write_bytes(b"half")
+    os.utime(fresh / "begun.old", (1, 1))
+    cache.Cache().put("1", b"code")
+    assert {path.name for path in fresh.iterdir()} == {"secret", "0.o", "1.o", "begun.now"}
+
+
 def test_a_folder_that_cannot_be_written_is_one_warning(fresh, monkeypatch):
     fresh.write_text("a file where the folder should be")
     with pytest.warns(UserWarning, match="not kept"):

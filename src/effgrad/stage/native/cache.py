@@ -13,16 +13,21 @@ import pathlib
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 
 from effgrad.errors import StagingWarning, warn
 
 _MAGIC = b"effgrad object 2\n"
+_BEGUN = "begun."
 _SIGNED = len(_MAGIC) + 32
+_SECRET = 32
 # The bytes that the files may take; the ones that were not used for the longest time go first.
 LIMIT = 512 * 2**20
 # How many files are written between two counts of the bytes.
 _BETWEEN_COUNTS = 64
+# Begun files of this age, in seconds, have been left behind by processes that were killed.
+_LEFT = 3600
 
 
 class Refused(OSError):
@@ -35,7 +40,10 @@ def folder() -> pathlib.Path:
     if named:
         return pathlib.Path(named)
     base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored, says its standard
-    return (base if base.is_absolute() else pathlib.Path.home() / ".cache") / "effgrad"
+    try:
+        return (base if base.is_absolute() else pathlib.Path.home() / ".cache") / "effgrad"
+    except RuntimeError as error:  # a user of a container, without a name and HOME
+        raise OSError(str(error)) from None
 
 
 class Cache:
@@ -79,7 +87,7 @@ class Cache:
     def _warn(self, error: OSError) -> None:
         if not self.warned:
             self.warned = True
-            warn(f"compiled programs are not kept in {folder()}: {error}", StagingWarning)
+            warn(f"compiled programs are not kept on disk (EFFGRAD_CACHE may name a folder): {error}", StagingWarning)
 
 
 def _signature(secret: bytes, key: str, code: bytes) -> bytes:
@@ -89,15 +97,16 @@ def _signature(secret: bytes, key: str, code: bytes) -> bytes:
 def _secret(place: pathlib.Path) -> bytes:
     """The user's secret in a folder that is only theirs; made when it is first asked for."""
     _check(os.stat(place), place, stat.S_ISDIR)
-    try:
-        return _read(place / "secret")
-    except FileNotFoundError:
-        pass
-    made = place / f"secret.{secrets.token_hex(8)}"
+    with contextlib.suppress(FileNotFoundError):
+        secret = _read(place / "secret")
+        if len(secret) == _SECRET:
+            return secret
+        os.unlink(place / "secret")  # the machine stopped before it was written
+    made = place / f"{_BEGUN}{secrets.token_hex(8)}"
     try:
         descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(32))
+            file.write(secrets.token_bytes(_SECRET))
         with contextlib.suppress(FileExistsError):  # another process was first
             os.link(made, place / "secret")
     finally:
@@ -123,12 +132,12 @@ def _read(path: pathlib.Path) -> bytes:
 
 def _write(path: pathlib.Path, data: bytes) -> None:
     """Write the whole file under another name first: another process sees all of it or nothing."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_BEGUN, delete=False) as file:
         try:
             file.write(data)
             file.flush()
             os.replace(file.name, path)
-        except OSError:
+        except BaseException:
             os.unlink(file.name)
             raise
 
@@ -138,9 +147,11 @@ def _evict(place: pathlib.Path) -> None:
     found = []
     for entry in os.scandir(place):
         with contextlib.suppress(OSError):  # another process removes files too
+            status = entry.stat(follow_symlinks=False)
             if entry.name.endswith(".o"):
-                status = entry.stat(follow_symlinks=False)
                 found.append((status.st_mtime, status.st_size, entry.path))
+            elif entry.name.startswith(_BEGUN) and status.st_mtime < time.time() - _LEFT:
+                os.unlink(entry.path)
     total = sum(size for _, size, _ in found)
     if total <= LIMIT:
         return
