@@ -139,5 +139,5 @@ def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
 
 @pytest.mark.parametrize("kind", [Twice, np.matrix, np.ma.MaskedArray])
 def test_a_class_with_other_numbers_than_its_elements_is_refused(kind):
-    with pytest.raises(NotDifferentiable, match=f"a {kind.__name__} .* has other operations than arrays"):
+    with pytest.raises(NotDifferentiable, match=f"a {kind.__name__} has other operations than arrays"):
         grad(lambda p: np.sum(np.asarray(np.sin(p.view(kind)))))(np.ones(3))

@@ -1,4 +1,4 @@
-"""Traced values as real arrays of a class of the program's own: `x.view(cls)`.
+"""Traced values as real arrays: of a class of the program's own (`x.view(cls)`), or seen by other strides.
 
 The array is NumPy's, of memory that holds the traced values (`effgrad.arrays.written`), so the class's constructor,
 `__array_finalize__`, attributes and views are what they are outside. A later write into one is seen by the other.
@@ -18,10 +18,18 @@ REFUSED = (np.matrix, np.ma.MaskedArray)
 
 
 def view_as(value: Tracer, kind: type) -> Array:
-    """A traced value as an array of a class, in memory that both share from now on."""
-    session = running()
-    if session is None or issubclass(kind, REFUSED) or is_lazy(value) or value.dtype.kind not in "fc":
+    """A traced value as an array of a class."""
+    array = None if issubclass(kind, REFUSED) else real(value)
+    if array is None:
         raise no_subclass(kind)
+    return array.view(kind)
+
+
+def real(value: Tracer) -> Array | None:
+    """A traced value as an array of NumPy's, in memory that both share from now on; None where it can have none."""
+    session = running()
+    if session is None or is_lazy(value) or value.dtype.kind not in "fc":
+        return None
     link = handle_of(value)
     storage, addresses = link.storage, link.located()
     if storage.raw is None:
@@ -30,9 +38,7 @@ def view_as(value: Tracer, kind: type) -> Array:
         enter(id(owner), memory)
         memory.wrote(memory.places, storage.read(storage.addresses))
     owner = storage.raw.owner()
-    if owner is None or link.half is not None:
-        raise no_subclass(kind)
-    return _seen(owner, addresses).view(kind)
+    return None if owner is None or link.half is not None else _seen(owner, addresses)
 
 
 def _seen(owner: Array, addresses: Array) -> Array:

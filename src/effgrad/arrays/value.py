@@ -59,8 +59,7 @@ class Operations:
     laid_out: Function
     # `torch_function(function, args, kwargs)` is a function of PyTorch of traced values.
     torch_function: Function
-    # `view_as(value, kind)` is `value.view(kind)` for a class of arrays of the program's.
-    view_as: Function
+    view_as: Function  # `value.view(kind)` for a class of arrays of the program's
     # `adopt(array)` is an array of another library as the value that stands for it.
     adopt: Function
     # `counterparts()` is the table of what operations mean over the arrays of another library.
@@ -68,8 +67,7 @@ class Operations:
 
 
 operations = Operations()
-# The classes of plain arguments that operations meet most.
-PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))
+PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))  # the commonest classes of plain arguments
 # Classes of what may hold traced numbers in its memory, and whose operators no program defines.
 LISTS: frozenset[type] = frozenset((list, tuple))  # beside an array, they are arrays
 HOLDERS: frozenset[type] = LISTS.union((np.ndarray, dict, set, range, type(None)))
@@ -250,9 +248,7 @@ def no_subclass(kind: type) -> NotDifferentiable:
         else "plain numbers inside, q.to_value(unit) before and value * unit after" if kind.__module__[:7] == "astropy"
         else "np.asarray(x)"
     )  # fmt: skip
-    return NotDifferentiable(
-        f"a {kind.__name__} of NumPy has other operations than arrays, and no derivative rules: write {instead}"
-    )
+    return NotDifferentiable(f"a {kind.__name__} has other operations than arrays, and no rules: write {instead}")
 
 
 def getitem(value: Value, index: Index) -> Value:
@@ -398,7 +394,7 @@ def released(value: Value) -> Value:
 
 def refusal(name: str) -> str:
     """Return the error message for a library's function that has no derivative rule."""
-    unwritten = "it runs compiled code; give it a rule by effgrad.rule, or write it with functions of NumPy"
-    if name.startswith(("scipy", "numpy")):
-        unwritten = "no rule has been written for it; CONTRIBUTING.md says how to add one in a few lines"
-    return f"{name} has no derivative rule: {REASONS.get(name) or unwritten}"
+    unwritten = "no rule has been written for it; CONTRIBUTING.md says how to add one in a few lines"
+    compiled = "it runs compiled code; give it a rule by effgrad.rule, or write it with functions of NumPy"
+    reason = REASONS.get(name) or (unwritten if name.startswith(("scipy", "numpy")) else compiled)
+    return f"{name} has no derivative rule: {reason}"

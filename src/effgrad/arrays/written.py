@@ -27,6 +27,8 @@ from effgrad.errors import Detached
 from effgrad.vocabulary import DType, Index, Value
 
 Array = np.ndarray[Any, Any]
+# The class between a view by other strides and its array.
+HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
 Place = tuple[Any, Half | None]
 NUMBERS = frozenset((float, np.float64))
 # The steps from the elements of complex memory to what an array of their real or imaginary parts sees.
@@ -276,7 +278,9 @@ def _at(address: int, count: int, dtype: DType) -> Array:
 def owner_of(array: Array) -> Array:
     """The array that has the memory which an array sees."""
     while array.base is not None:
-        base = array.base.obj if isinstance(array.base, memoryview) else array.base
+        base: Any = array.base.obj if isinstance(array.base, memoryview) else array.base
+        if type(base) is HOLDER:
+            base = base.base
         if not isinstance(base, np.ndarray):
             break
         array = base

@@ -35,7 +35,7 @@ def is_compiled(kind: type) -> bool:
 
 
 def from_compiled(result: Any, name: str, of: type) -> Any:
-    """What compiled code has computed, refused if it has read memory that holds traced values."""
+    """Return what compiled code has computed; refuse it if it has read memory that holds traced values."""
     if isinstance(result, float | complex | np.ndarray | memoryview) or hasattr(result, "memview"):
         known = isinstance(result, Tracer) or (isinstance(result, np.ndarray) and memory_of(result) is not None)
         if not known:

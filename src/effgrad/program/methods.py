@@ -37,12 +37,16 @@ def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     name = f.__name__
     if name in WRITING:
         return getattr(handle(array), name)(*args, **kwargs)
-    if memory is not None and name in VIEWING:
-        result = f(*args, **kwargs)
-        if np.may_share_memory(result, array):
-            return result
-        if type(result) is np.ndarray:
-            return laid_as(result, getattr(memory.value(array), name)(*args, **kwargs))
+    shown = f(*args, **kwargs) if memory is not None and name in VIEWING else None
+    if shown is not None and np.may_share_memory(shown, array):
+        return shown
+    return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def _by_value(name: str, shown: Any, memory: Any, array: Any, args: Any, kwargs: Any) -> Any:
+    """A method of an array, of what it holds; `shown` is a copy that NumPy made of its memory, if it makes one."""
+    if type(shown) is np.ndarray:
+        return laid_as(shown, getattr(memory.value(array), name)(*args, **kwargs))
     if memory is None:
         rule = getattr(operator if name.startswith("__") else np, name)
     else:

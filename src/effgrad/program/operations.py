@@ -85,16 +85,19 @@ def item(a: Any, key: Any) -> Any:
         a = with_items(a) if callable(a) and not isinstance(a, type) else a
     if memories:
         key = read_key(key)
-        if isinstance(a, np.ndarray) and not isinstance(a, Tracer):
-            memory = memory_of(a)
-            if memory is not None:
-                result = item_of(memory, a, key)
-                if not isinstance(result, Tracer) or not result.ndim or not is_subclass(a):
-                    return result
-                return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {})
+        if is_held(a):
+            return held_item(a, key)
     if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
     return a[key]
+
+
+def held_item(a: Any, key: Any) -> Any:
+    """An item of a plain array that holds traced values: a copy of several has the class of the array."""
+    result = item_of(memory_of(a), a, key)  # type: ignore[arg-type]
+    if not is_subclass(a) or not isinstance(result, Tracer) or not result.ndim:
+        return result
+    return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {})
 
 
 def class_item(a: Any) -> Any:

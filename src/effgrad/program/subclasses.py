@@ -47,7 +47,7 @@ def perform_any(operate: Callable[..., Any], *operands: Any) -> Any:
 
 
 def each(tree: Any, what: Callable[[Any], Any]) -> Any:
-    """What is made of each leaf of nested lists, tuples and dictionaries."""
+    """Apply a function to each leaf of nested lists, tuples and dictionaries."""
     if type(tree) in (list, tuple):
         return type(tree)(each(item, what) for item in tree)
     return {key: each(item, what) for key, item in tree.items()} if type(tree) is dict else what(tree)
@@ -64,7 +64,7 @@ def perform(f: Callable[..., Any], rule: Callable[..., Any], args: tuple[Any, ..
 
 
 def as_array(value: Any) -> Any:
-    """What an array holds now, without its class."""
+    """The value of an array now, without its class."""
     value = read(value)
     return value.view(np.ndarray) if is_subclass(value) else value
 

@@ -1,6 +1,7 @@
 """The rules of NumPy's functions and classes that make arrays and never ask traced values."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,9 +9,11 @@ import numpy as np
 
 from effgrad.arrays import reach
 from effgrad.arrays.layout import shape_of
-from effgrad.arrays.value import FUNCTIONS, Tracer, plain
+from effgrad.arrays.subarrays import real
+from effgrad.arrays.value import FUNCTIONS, Tracer, plain, traced_inside
+from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
-from effgrad.vocabulary import Function, Option, Shape, Value
+from effgrad.vocabulary import DTypeLike, Function, Option, Shape, Value
 
 
 def _vectorized(self: Any, *args: Value, **kwargs: Option) -> Value:
@@ -48,6 +51,20 @@ def _kaiser(M: int, beta: Value) -> Value:
     return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
+def _from_iterator(items: Any, dtype: DTypeLike, count: int = -1, **options: Option) -> Value:
+    found = [*(items if count < 0 else itertools.islice(items, count))]
+    result = np.fromiter(map(plain, found), dtype, count, **options)  # NumPy's errors, and its array
+    return reach.array(found, dtype) if traced_inside(found) else result
+
+
+def _as_strided(x: Any, *args: Option, **options: Option) -> Value:
+    array = real(x)
+    if array is None or array.strides != x.strides:
+        raise Detached("the elements of a traced value do not lie in memory as as_strided would take them: write "
+                       "as_strided(np.ascontiguousarray(x), ...)")  # fmt: skip
+    return np.lib.stride_tricks.as_strided(array, *args, **options)
+
+
 def _made(rule: Function) -> Callable[..., object]:
     """The rule of a function that makes arrays: of a number it makes an array without axes, which is written to."""
 
@@ -77,6 +94,8 @@ RULES: list[tuple[Any, str, Any]] = [
     *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", lambda *args, **kwargs: FUNCTIONS[np.full_like](*args, **kwargs)),
     (np, "kaiser", _kaiser),
+    (np, "fromiter", Calling(_from_iterator)),
+    (np.lib.stride_tricks, "as_strided", _as_strided),
     # NumPy's own definitions, in Python.
     *((np.polynomial.polynomial, name, getattr(np.polynomial.polynomial, name)._implementation)
       for name in ("polyval2d", "polygrid2d") if hasattr(getattr(np.polynomial.polynomial, name), "_implementation")),
