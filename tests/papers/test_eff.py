@@ -16,7 +16,7 @@ from effgrad.papers.eff import type_terms
 from effgrad.papers.eff.from_lam import DUAL, PLAIN, PROP, Numbers, run, translated
 from effgrad.papers.eff.reading import parse, parse_type
 from effgrad.papers.eff.semantics import Machine, evaluate
-from effgrad.papers.eff.terms import Program, Return, show
+from effgrad.papers.eff.terms import Program, Return
 from effgrad.papers.eff.type_terms import F, R, Variable
 from effgrad.papers.eff.types import check
 
@@ -45,8 +45,8 @@ def test_well_typed_terms_do_not_get_stuck_keep_their_type_and_terminate(seed):
 def test_a_term_is_shown_in_the_syntax_that_is_read(seed):
     maker = Maker(seed)
     term = maker.computation(maker.computation_type(2), {}, frozenset(OPERATIONS), 5)
-    shown = show(term)
-    assert show(parse(shown).body) == shown
+    shown = str(term)
+    assert str(parse(shown).body) == shown
 
 
 def test_generated_terms_use_every_rule():
@@ -271,7 +271,7 @@ def test_type_variables_and_free_variables_are_given_to_the_checker():
 )  # fmt: skip
 def test_ill_typed_programs_may_get_stuck(text, message):
     if message is None:
-        assert show(evaluate(parse(text))) == "x"
+        assert str(evaluate(parse(text))) == "x"
         return
     with pytest.raises(Stuck, match=message):
         evaluate(parse(text))

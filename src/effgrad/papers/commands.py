@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from effgrad.papers import hh, lam
 from effgrad.papers.eff import reading as eff_reading
 from effgrad.papers.eff import semantics as eff_semantics
-from effgrad.papers.eff.terms import show
 from effgrad.papers.eff.types import check
 from effgrad.papers.hh.semantics import shown as shown_value
 from effgrad.papers.lam import delta
@@ -89,10 +88,10 @@ def _eff(request: Request, write: Write) -> None:
         return write(str(type_))
     trace = _Trace(request, write)
     if trace.wanted:
-        write(f"{'':18} {show(program.body)}")
+        write(f"{'':18} {program.body}")
 
     def tell(rule: str, machine: Any) -> None:
-        trace.step(rule, lambda: show(machine.whole()))
+        trace.step(rule, lambda: str(machine.whole()))
 
     value = eff_semantics.evaluate(program, steps=request.steps, tell=tell)
     write(f"{shown(value)} : {type_}")

@@ -4,6 +4,7 @@ A language is a module of nodes, a grammar whose rules are named after them, and
 """
 
 import dataclasses
+import string
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -53,14 +54,32 @@ class TooManySteps(CalculusError):
 class Node:
     """A piece of syntax; its place does not count when nodes are compared.
 
-    Trees of different sorts, terms and types, hold each other; what goes through a tree keeps to its sort.
+    Trees of different sorts, terms and types, hold each other; what goes through a tree keeps to its sort. A node is
+    written by its form, in which a number is the level that a part needs: one of a lower level is put in parentheses.
     """
 
     place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
     sort: ClassVar[str] = "term"
+    form: ClassVar[str]
+    level: ClassVar[int] = 9
     # A field in which names are bound, and the fields that have these names.
     scopes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __str__(self) -> str:
+        return self.written()
+
+    def written(self, level: int = 0) -> str:
+        """The node in the concrete syntax; in parentheses where a level is needed that it does not have."""
+        text = self.text()
+        return f"({text})" if self.level < level else text
+
+    def text(self) -> str:
+        # Calls from Python to Python, as these, take no room on the stack of C: nodes may be nested deep.
+        parts = iter(self.parts())
+        return "".join(
+            [text if wants is None else text + _written(next(parts), wants) for text, wants in _pieces(self.form)]
+        )
 
     def fields(self) -> list[tuple[str, Any]]:
         """The names and values of the fields, in the order of the definition, without the place."""
@@ -147,6 +166,7 @@ class Variable(Node):
     """The use of a name."""
 
     name: str
+    form = "{}"
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -164,19 +184,24 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name != "place")
 
 
+@cache
+def _pieces(form: str) -> list[tuple[str, str | None]]:
+    """The pieces of a form: text, and what the field after it wants, which is None where none follows."""
+    return [(literal, wants) for literal, _, wants, _ in string.Formatter().parse(form)]
+
+
+def _written(part: Any, wants: str) -> str:
+    """A field of a node: a node at a level, nodes with a separator between them, or a name."""
+    if isinstance(part, Node):
+        return part.written(int(wants or 0))
+    return (wants or ", ").join([_written(item, "") for item in part]) if type(part) is tuple else str(part)
+
+
 @dataclasses.dataclass(frozen=True)
 class Type(Node):
-    """A type, written by its form, in which a number is how closely a part has to bind: 3 wants no operator."""
+    """A type; arrows have level 0, sums 1, products 2."""
 
     sort = "type"
-    form: ClassVar[str]
-    level: ClassVar[int] = 3
-
-    def __str__(self) -> str:
-        return self.form.format(*self.parts())
-
-    def __format__(self, level: str) -> str:
-        return f"({self!s})" if level and self.level < int(level) else str(self)
 
 
 @dataclasses.dataclass(frozen=True)

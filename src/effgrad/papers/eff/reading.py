@@ -255,7 +255,7 @@ class _Definitions:
             case t.Handle(body, handler, _, shallow):
                 handler = self.term(handler)
                 if not isinstance(handler, t.Handler):
-                    raise IllFormed(f"{t.show(term.handler)} is not a handler", term.place)
+                    raise IllFormed(f"{term.handler} is not a handler", term.place)
                 return t.Handle(self.term(body), handler, shallow=shallow, place=term.place)
             case t.Handler(name, type_, body, clauses):
                 parts = {"body": self.term(body), "clauses": tuple(map(self.term, clauses))}
@@ -279,7 +279,7 @@ class _Definitions:
             if isinstance(argument, types.Variable):
                 inner.effects[parameter] = self.effect((argument.name,))
         result: t.Term = inner.term(body)
-        return replace(result, origin=t.show(term)) if isinstance(result, t.Handler) else result
+        return replace(result, origin=str(term)) if isinstance(result, t.Handler) else result
 
 
 def _is_base(name: str) -> bool:

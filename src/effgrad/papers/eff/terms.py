@@ -18,8 +18,7 @@ from effgrad.papers.syntax import Node, Variable
 
 @dataclass(frozen=True)
 class Term(Node):
-    def __str__(self) -> str:
-        return show(self)
+    pass
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,14 @@ class Var(Term, Variable):
 
 @dataclass(frozen=True)
 class Unit(Term):
-    pass
+    form = "()"
 
 
 @dataclass(frozen=True)
 class Pair(Term):
     first: Term
     second: Term
+    form = "({}, {})"
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Inj(Term):
     type: ValueType
     label: str
     content: Term
+    form, level = "inj[{}] {} {:2}", 1
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Thunk(Term):
     body: Term
     effect: Effect | None = None
 
+    def text(self) -> str:
+        effect = "" if self.effect is None else f"[{', '.join(sorted(self.effect))}] "
+        return f"{{{effect}{self.body.written()}}}"
+
 
 @dataclass(frozen=True)
 class Constant(Term):
@@ -59,6 +64,10 @@ class Constant(Term):
 
     type: Base
     value: Any
+
+    def text(self) -> str:
+        text = str(float(self.value)) if isinstance(self.value, Fraction) else str(self.value)
+        return f"({text})" if text.startswith("-") else text
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class Location(Term):
 
     number: int
     item: ValueType
+    form = "l{}"
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class Split(Term):
     second: str
     body: Term
     scopes = {"body": ("first", "second")}
+    form, level = "case {} of ({}, {}) -> {}", 0
 
 
 @dataclass(frozen=True)
@@ -97,22 +108,26 @@ class Branch(Term):
     name: str
     body: Term
     scopes = {"body": ("name",)}
+    form = "{} {} -> {}"
 
 
 @dataclass(frozen=True)
 class Case(Term):
     scrutinee: Term
     branches: tuple[Branch, ...]
+    form, level = "case {} of {{{: | }}}", 0
 
 
 @dataclass(frozen=True)
 class Force(Term):
     thunk: Term
+    form = "{:2}!"
 
 
 @dataclass(frozen=True)
 class Return(Term):
     value: Term
+    form = "return {:2}"
 
 
 @dataclass(frozen=True)
@@ -123,6 +138,7 @@ class To(Term):
     first: Term
     rest: Term
     scopes = {"rest": ("name",)}
+    form, level = "{} <- {:1}; {}", 0
 
 
 @dataclass(frozen=True)
@@ -131,12 +147,14 @@ class Lam(Term):
     type: ValueType
     body: Term
     scopes = {"body": ("name",)}
+    form, level = "\\({} : {}). {}", 0
 
 
 @dataclass(frozen=True)
 class App(Term):
     function: Term
     argument: Term
+    form, level = "{:1} {:2}", 1
 
 
 @dataclass(frozen=True)
@@ -145,12 +163,14 @@ class Choice(Term):
 
     left: Term
     right: Term
+    form = "<{}, {}>"
 
 
 @dataclass(frozen=True)
 class Prj(Term):
     index: int
     choice: Term
+    form, level = "prj {} {:2}", 0
 
 
 @dataclass(frozen=True)
@@ -159,6 +179,7 @@ class Call(Term):
 
     name: str
     parameter: Term
+    form = "{} {:2}"
 
 
 # What a program does with the store: make a reference, read one, and write a pair of a reference and a value.
@@ -171,6 +192,7 @@ class Access(Term):
 
     name: str
     parameter: Term
+    form = "{} {:2}"
 
 
 @dataclass(frozen=True)
@@ -182,6 +204,7 @@ class Recursive(Term):
     body: Term
     effect: Effect | None = None
     scopes = {"body": ("name",)}
+    form, level = "rec ({} : {}). {}", 0
 
 
 @dataclass(frozen=True)
@@ -191,6 +214,7 @@ class Clause(Term):
     continuation: str
     body: Term
     scopes = {"body": ("parameter", "continuation")}
+    form = "{} {} {} -> {}"
 
 
 @dataclass(frozen=True)
@@ -204,6 +228,12 @@ class Handler(Term):
     origin: str | None = field(default=None, compare=False)
     scopes = {"body": ("name",)}
 
+    def text(self) -> str:
+        if self.origin is not None:
+            return self.origin
+        returns = f"return ({self.name} : {self.type}) -> {self.body.written()}"
+        return f"{{{' | '.join([returns, *[clause.written() for clause in self.clauses]])}}}"
+
 
 @dataclass(frozen=True)
 class Handle(Term):
@@ -213,6 +243,10 @@ class Handle(Term):
     handler: Term
     effect: Effect | None = None
     shallow: bool = False
+    level = 0
+
+    def text(self) -> str:
+        return f"{'shallow' if self.shallow else 'handle'} {self.body.written()} with {self.handler.written()}"
 
 
 @dataclass(frozen=True)
@@ -221,6 +255,7 @@ class Use(Term):
 
     name: str
     arguments: tuple[Any, ...]
+    form = "{}[{}]"
 
 
 @dataclass(frozen=True)
@@ -249,93 +284,3 @@ def substituted(term: Any, values: Mapping[str, Term]) -> Any:
         new[name] = part
     new["free"] = term.free.difference(values)
     return result
-
-
-# How terms are shown
-
-
-def show(term: Any) -> str:
-    """A term in the concrete syntax: a value, a computation, or a part of one."""
-    text = _value(term)
-    text = _computation(term) if text is None else text
-    return _definition(term) if text is None else text
-
-
-def _value(term: Any) -> str | None:
-    """The text of a value, or None."""
-    match term:
-        case Var(name):
-            return name
-        case Unit():
-            return "()"
-        case Pair(first, second):
-            return f"({show(first)}, {show(second)})"
-        case Inj(type_, label, content):
-            return f"inj[{type_}] {label} {_atom(content)}"
-        case Thunk(body, effect):
-            return f"{{{'' if effect is None else f'[{_listed(effect)}] '}{show(body)}}}"
-        case Constant(_, value):
-            text = str(float(value)) if isinstance(value, Fraction) else str(value)
-            return f"({text})" if text.startswith("-") else text
-        case Location(number):
-            return f"l{number}"
-    return None
-
-
-def _computation(term: Any) -> str | None:
-    """The text of a computation, or None."""
-    match term:
-        case Split(pair, first, second, body):
-            return f"case {show(pair)} of ({first}, {second}) -> {show(body)}"
-        case Case(scrutinee, branches):
-            return f"case {show(scrutinee)} of {{{' | '.join(map(show, branches))}}}"
-        case Force(thunk):
-            return f"{_atom(thunk)}!"
-        case Return(value):
-            return f"return {_atom(value)}"
-        case To(name, first, rest):
-            return f"{name} <- {_head(first)}; {show(rest)}"
-        case Lam(name, type_, body):
-            return f"\\({name} : {type_}). {show(body)}"
-        case App(function, argument):
-            return f"{_head(function)} {_atom(argument)}"
-        case Choice(left, right):
-            return f"<{show(left)}, {show(right)}>"
-        case Prj(index, choice):
-            return f"prj {index} {f'({show(choice)})' if isinstance(choice, App) else _head(choice)}"
-        case Call(name, parameter) | Access(name, parameter):
-            return f"{name} {_atom(parameter)}"
-        case Recursive(name, type_, body):
-            return f"rec ({name} : {type_}). {show(body)}"
-        case Handle(body, handler, _, shallow):
-            return f"{'shallow' if shallow else 'handle'} {show(body)} with {show(handler)}"
-    return None
-
-
-def _definition(term: Any) -> str:
-    """The text of a handler, of a part of a computation, or of the use of a definition."""
-    match term:
-        case Branch(label, name, body):
-            return f"{label} {name} -> {show(body)}"
-        case Clause(operation, parameter, continuation, body):
-            return f"{operation} {parameter} {continuation} -> {show(body)}"
-        case Handler(origin=str(origin)):
-            return origin
-        case Handler(name, type_, body, clauses):
-            return f"{{{' | '.join([f'return ({name} : {type_}) -> {show(body)}', *map(show, clauses)])}}}"
-        case Use(name, arguments):
-            return f"{name}[{', '.join(map(str, arguments))}]"
-    return "[]"
-
-
-def _listed(effect: Effect) -> str:
-    return ", ".join(sorted(effect))
-
-
-def _atom(value: Any) -> str:
-    return f"({show(value)})" if isinstance(value, Inj) else show(value)
-
-
-def _head(term: Any) -> str:
-    """A computation where one that extends to the right would swallow what follows."""
-    return f"({show(term)})" if isinstance(term, Split | Case | To | Lam | Recursive | Handle | Prj) else show(term)

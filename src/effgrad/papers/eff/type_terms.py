@@ -29,7 +29,7 @@ class Variable(Type):
 class Variant(Type):
     cases: tuple[tuple[str, ValueType], ...]
 
-    def __str__(self) -> str:
+    def text(self) -> str:
         return f"<{', '.join(f'{label} {type_}' for label, type_ in self.cases)}>"
 
 
@@ -48,8 +48,8 @@ class U(Type):
     effect: frozenset[str]
     type: ComputationType
 
-    def __str__(self) -> str:
-        return f"U[{', '.join(sorted(self.effect))}] {self.type:3}"
+    def text(self) -> str:
+        return f"U[{', '.join(sorted(self.effect))}] {self.type.written(3)}"
 
 
 @dataclass(frozen=True)

@@ -68,10 +68,13 @@ def dimension(type_: Type) -> int | None:
 # Terms
 
 
+# How strongly the operators bind; application has 4, and what has no operator more.
+INFIX = {"<": 1, "+": 2, "-": 2, "+Z": 2, "-Z": 2, "*": 3, "/": 3, "*Z": 3}
+
+
 @dataclass(frozen=True)
 class Term(Node):
-    def __str__(self) -> str:
-        return show(self)
+    pass
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,30 @@ class Lam(Term):
     name: str
     body: Term
     annotation: Type | None = None
-    scopes = {"body": ("name",)}
+    scopes, level = {"body": ("name",)}, 0
+
+    def text(self) -> str:
+        binder = self.name if self.annotation is None else f"({self.name} : {self.annotation})"
+        return f"\\{binder}. {self.body.written()}"
 
 
 @dataclass(frozen=True)
 class App(Term):
     function: Term
     argument: Term
+    form = "{:4} {:5}"
+
+    def written(self, level: int = 0) -> str:
+        """An application, or what is written for one: an operator between its arguments, or an array literal."""
+        own, text = 4, ""
+        match self:
+            case App(Op("cons"), Pair()) if (items := _array(self)) is not None:
+                return f"[{', '.join([item.written() for item in items])}]"
+            case App(Op(name), Pair(first, second)) if name in INFIX:
+                own = INFIX[name]
+                text = f"{first.written(own if own > 1 else 2)} {name} {second.written(own + 1)}"
+        text = text or self.text()
+        return f"({text})" if own < level else text
 
 
 @dataclass(frozen=True)
@@ -98,6 +118,7 @@ class Let(Term):
     name: str
     bound: Term
     body: Term
+    form, level = "let {} = {} in {}", 0
     scopes = {"body": ("name",)}
 
 
@@ -106,25 +127,33 @@ class Pair(Term):
     first: Term
     second: Term
 
+    def text(self) -> str:
+        rest = self.second.written()
+        return f"({self.first.written()}, {rest[1:-1] if isinstance(self.second, Pair) else rest})"
+
 
 @dataclass(frozen=True)
 class Fst(Term):
     pair: Term
+    form, level = "fst {:5}", 4
 
 
 @dataclass(frozen=True)
 class Snd(Term):
     pair: Term
+    form, level = "snd {:5}", 4
 
 
 @dataclass(frozen=True)
 class Inl(Term):
     content: Term
+    form, level = "inl {:5}", 4
 
 
 @dataclass(frozen=True)
 class Inr(Term):
     content: Term
+    form, level = "inr {:5}", 4
 
 
 @dataclass(frozen=True)
@@ -134,12 +163,17 @@ class Case(Term):
     left_body: Term
     right: str
     right_body: Term
+    form, level = "case {} of inl {} -> {}, inr {} -> {}", 0
     scopes = {"left_body": ("left",), "right_body": ("right",)}
 
 
 @dataclass(frozen=True)
 class Real(Term):
     value: Fraction | int
+
+    def written(self, level: int = 0) -> str:
+        text = _decimal(self.value)
+        return f"({text})" if self.value < 0 and level > 3 else text
 
 
 @dataclass(frozen=True)
@@ -148,12 +182,20 @@ class Literal(Term):
 
     value: int | str
 
+    def text(self) -> str:
+        if isinstance(self.value, str):
+            return f'"{self.value}"'
+        return str(self.value) if self.value >= 0 else f"({self.value})"
+
 
 @dataclass(frozen=True)
 class Op(Term):
     """A primitive function, or a constant of the delta terms."""
 
     name: str
+
+    def text(self) -> str:
+        return "[]" if self.name == "nil" else f"({self.name})" if self.name in INFIX else self.name
 
 
 @dataclass(frozen=True)
@@ -162,11 +204,13 @@ class Poly(Term):
 
     name: str
     type: Type
+    form = "{}[{}]"
 
 
 @dataclass(frozen=True)
 class Pure(Term):
     content: Term
+    form, level = "pure {:5}", 4
 
 
 @dataclass(frozen=True)
@@ -176,6 +220,7 @@ class Do(Term):
     name: str
     bound: Term
     rest: Term
+    form = "do {{{} <- {}; {}}}"
     scopes = {"rest": ("name",)}
 
 
@@ -187,67 +232,6 @@ def tuple_(*items: Term) -> Term:
 def apply(function: str, *arguments: Term) -> Term:
     """A constant applied to a tuple."""
     return App(Op(function), tuple_(*arguments))
-
-
-# How terms are shown
-
-INFIX = {"+": 2, "-": 2, "+Z": 2, "-Z": 2, "*": 3, "/": 3, "*Z": 3, "<": 1}
-
-
-def show(term: Term, level: int = 0) -> str:
-    """A term in the concrete syntax; parentheses where it stands at a higher level of binding."""
-
-    def wrap(text: str, own: int) -> str:
-        return f"({text})" if own < level else text
-
-    match term:
-        case App() | Pair():
-            return _together(term, level)
-        case Op("nil"):
-            return "[]"
-        case Var(name) | Op(name):
-            return name if name not in INFIX else f"({name})"
-        case Poly(name, type_):
-            return f"{name}[{type_}]"
-        case Real(value):
-            return _decimal(value) if value >= 0 else wrap(_decimal(value), 3)
-        case Literal(value):
-            return f'"{value}"' if isinstance(value, str) else str(value) if value >= 0 else f"({value})"
-        case Lam() | Let() | Case():
-            return wrap(_binding(term), 0)
-        case Do(name, bound, rest):
-            return f"do {{{name} <- {show(bound)}; {show(rest)}}}"
-    (content,) = term.parts()
-    return wrap(f"{type(term).__name__.lower()} {show(content, 5)}", 4)
-
-
-def _binding(term: Lam | Let | Case) -> str:
-    """A term that binds a name in what follows to the right."""
-    match term:
-        case Lam(name, body, annotation):
-            binder = name if annotation is None else f"({name} : {annotation})"
-            return f"\\{binder}. {show(body)}"
-        case Let(name, bound, body):
-            return f"let {name} = {show(bound)} in {show(body)}"
-        case Case(scrutinee, left, left_body, right, right_body):
-            branches = f"inl {left} -> {show(left_body)}, inr {right} -> {show(right_body)}"
-            return f"case {show(scrutinee)} of {branches}"
-
-
-def _together(term: App | Pair, level: int) -> str:
-    """A pair, an application, or what is written for one: an operator between its arguments, or an array literal."""
-    match term:
-        case App(Op("cons"), Pair()) if (items := _array(term)) is not None:
-            return f"[{', '.join(show(item) for item in items)}]"
-        case App(Op(name), Pair(first, second)) if name in INFIX:
-            own = INFIX[name]
-            text = f"{show(first, own if own > 1 else 2)} {name} {show(second, own + 1)}"
-        case App(function, argument):
-            own, text = 4, f"{show(function, 4)} {show(argument, 5)}"
-        case Pair(first, second):
-            after = show(second)
-            return f"({show(first)}, {after[1:-1] if isinstance(second, Pair) else after})"
-    return f"({text})" if own < level else text
 
 
 def _array(term: Term) -> list[Term] | None:

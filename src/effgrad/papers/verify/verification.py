@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from effgrad.papers.lam.terms import Term, show
+from effgrad.papers.lam.terms import Term
 from effgrad.papers.syntax import deep
 from effgrad.papers.verify.means import MEANS, PUBLIC, Case, Expected, Mean, Skip, arity, expected, outcomes
 from effgrad.papers.verify.programs import program, smaller
@@ -80,7 +80,7 @@ class Failure:
         point, direction = (", ".join(map(str, row)) for row in (self.case.point, self.case.direction))
         return (
             f"{self.mean} does not agree with the symbolic derivative (program {self.seed})\n\n"
-            f"{show(self.case.program)}\n\nat       {point}\nalong    {direction}\n"
+            f"{self.case.program}\n\nat       {point}\nalong    {direction}\n"
             f"{self.quantity:8} {self.wanted}\nfound    {self.found}\n\nIn Python:\n\n{source(self.case.program)}"
         )
 
