@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 from effgrad.papers.lam.primitives import CONSTANTS
 from effgrad.papers.lam.reading import parse
@@ -18,46 +19,56 @@ from effgrad.papers.lam.semantics import Interpreter
 from effgrad.papers.syntax import Value
 
 
-class Expression:
+class Operators:
+    """Python's operators, and the functions of the table as methods: all are one method, `call`."""
+
+    def call(self, name: str, *arguments: Value) -> Any:
+        """The result of an operator or function of the table."""
+        raise NotImplementedError
+
+    def __add__(self, other: Value) -> Any:
+        return self.call("+", self, other)
+
+    def __radd__(self, other: Value) -> Any:
+        return self.call("+", other, self)
+
+    def __sub__(self, other: Value) -> Any:
+        return self.call("-", self, other)
+
+    def __rsub__(self, other: Value) -> Any:
+        return self.call("-", other, self)
+
+    def __mul__(self, other: Value) -> Any:
+        return self.call("*", self, other)
+
+    def __rmul__(self, other: Value) -> Any:
+        return self.call("*", other, self)
+
+    def __truediv__(self, other: Value) -> Any:
+        return self.call("/", self, other)
+
+    def __rtruediv__(self, other: Value) -> Any:
+        return self.call("/", other, self)
+
+    def __neg__(self) -> Any:
+        return self.call("negate", self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in CONSTANTS or CONSTANTS[name].kind != "smooth":
+            raise AttributeError(name)
+        return lambda *others: self.call(name, self, *others)
+
+
+class Expression(Operators):
     """A number to Python's operators; compared by identity, so that sharing can be seen."""
 
-    def __add__(self, other: Value) -> Expression:
-        return _call("+", self, other)
-
-    def __radd__(self, other: Value) -> Expression:
-        return _call("+", other, self)
-
-    def __sub__(self, other: Value) -> Expression:
-        return _call("-", self, other)
-
-    def __rsub__(self, other: Value) -> Expression:
-        return _call("-", other, self)
-
-    def __mul__(self, other: Value) -> Expression:
-        return _call("*", self, other)
-
-    def __rmul__(self, other: Value) -> Expression:
-        return _call("*", other, self)
-
-    def __truediv__(self, other: Value) -> Expression:
-        return _call("/", self, other)
-
-    def __rtruediv__(self, other: Value) -> Expression:
-        return _call("/", other, self)
-
-    def __neg__(self) -> Expression:
-        return _call("negate", self)
+    def call(self, name: str, *arguments: Value) -> Expression:
+        return _call(name, *arguments)
 
     def __lt__(self, other: Value) -> bool:
         """A branch goes by what the arguments stand for."""
         first, second = (sampled(e) if isinstance(e, Expression) else e for e in (self, other))
         return bool(first < second)
-
-    def __getattr__(self, name: str) -> Value:
-        # `sin`, `exp` and the others of the table are methods of numbers here.
-        if name not in CONSTANTS or CONSTANTS[name].kind != "smooth":
-            raise AttributeError(name)
-        return lambda *others: _call(name, self, *others)
 
     def __str__(self) -> str:
         return shown(self)

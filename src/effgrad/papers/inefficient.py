@@ -11,7 +11,6 @@ on numbers; `costs` counts what they do beside what `delta` does.
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from effgrad.api.counting import Counting
 from effgrad.arrays.traced import Traced
 from effgrad.modes.delta import Delta
 from effgrad.modes.mode import Mode
+from effgrad.papers.lam.delta import Add, OneHot, Scale
 
 
 class Duals(Mode, abc.ABC):
@@ -74,29 +74,6 @@ class Vectors(Duals):
         return list(map(float, tangent)), activation.count
 
 
-@dataclass(frozen=True, slots=True)
-class OneHot:
-    """The tangent of an input."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A multiple of a tangent."""
-
-    factor: Any
-    term: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """The sum of two tangents."""
-
-    first: Any
-    second: Any
-
-
 class Trees(Duals):
     """Section 5.2: a tangent is a term without names; the count is of terms evaluated."""
 
@@ -108,7 +85,7 @@ class Trees(Duals):
 
     def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
         with self as activation:
-            output = f(*[Traced(activation, x, OneHot(place)) for place, x in enumerate(inputs)])
+            output = f(*[Traced(activation, x, OneHot(place)) for place, x in enumerate(inputs, 1)])
             gradient = [0.0] * len(inputs)
             pending = [(1.0, output.shadow)] if activation.owns(output) else []
             while pending:
@@ -116,7 +93,7 @@ class Trees(Duals):
                 activation.count += 1
                 match term:
                     case OneHot(place):
-                        gradient[place] += cotangent
+                        gradient[place - 1] += cotangent
                     case Scale(factor, inner):
                         pending.append((cotangent * factor, inner))
                     case Add(first, second):

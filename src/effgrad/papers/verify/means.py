@@ -8,6 +8,7 @@ that.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -143,34 +144,18 @@ _UNIT, _LEAST = 2.0**-53, 5e-324
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class Rounded(expressions.Operators):
     """A float and a bound of the error that rounding has made in it so far, to first order."""
 
     value: float
     error: float
 
-    def __add__(self, other: Value) -> "Rounded":
-        return _rounded(self.value + _value(other), self.error + _error(other))
-
-    def __sub__(self, other: Value) -> "Rounded":
-        return _rounded(self.value - _value(other), self.error + _error(other))
-
-    def __rsub__(self, other: Value) -> "Rounded":
-        return Rounded(_value(other), 0.0) - self
-
-    def __mul__(self, other: Value) -> "Rounded":
-        value = _value(other)
-        return _rounded(self.value * value, abs(value) * self.error + abs(self.value) * _error(other))
-
-    def __truediv__(self, other: Value) -> "Rounded":
-        below = _value(other)
-        ratio = self.value / below
-        return _rounded(ratio, (self.error + abs(ratio) * _error(other)) / abs(below))
-
-    def __rtruediv__(self, other: Value) -> "Rounded":
-        return Rounded(_value(other), 0.0) / self
-
-    __radd__, __rmul__ = __add__, __mul__
+    def call(self, name: str, *arguments: Value) -> "Rounded":
+        function, slopes_at = _ROUNDED[name]
+        values = list(map(_value, arguments))
+        value, slopes = function(*values), slopes_at(*values)
+        propagated = sum(abs(slope) * _error(x) for slope, x in zip(slopes, arguments, strict=True))
+        return Rounded(value, propagated + 2 * _UNIT * abs(value) + _LEAST)
 
     def __neg__(self) -> "Rounded":
         return Rounded(-self.value, self.error)
@@ -182,18 +167,6 @@ class Rounded:
                 raise Skip
         return self.value < _value(other)
 
-    def __getattr__(self, name: str) -> Value:
-        if name not in _SLOPES:
-            raise AttributeError(name)
-
-        def function(*others: Value) -> "Rounded":
-            values = [self.value, *map(_value, others)]
-            slopes = _SLOPES[name](*values)
-            propagated = sum(abs(slope) * _error(x) for slope, x in zip(slopes, (self, *others), strict=True))
-            return _rounded(getattr(math, name)(*values), propagated)
-
-        return function
-
 
 def _value(x: Value) -> float:
     return x.value if isinstance(x, Rounded) else float(x)
@@ -203,18 +176,19 @@ def _error(x: Value) -> float:
     return x.error if isinstance(x, Rounded) else 0.0
 
 
-def _rounded(value: float, error: float) -> Rounded:
-    return Rounded(value, error + 2 * _UNIT * abs(value) + _LEAST)
-
-
-_SLOPES: dict[str, Callable[..., tuple[float, ...]]] = {
-    "sin": lambda x: (math.cos(x),),
-    "cos": lambda x: (math.sin(x),),
-    "exp": lambda x: (math.exp(x),),
-    "tanh": lambda x: (1 - math.tanh(x) ** 2,),
-    "log": lambda x: (1 / x,),
-    "sqrt": lambda x: (0.5 / math.sqrt(x),),
-    "atan2": lambda y, x: (x / (x * x + y * y), y / (x * x + y * y)),
+# Functions of floats, and how much they change with each argument.
+_ROUNDED: dict[str, tuple[Callable[..., float], Callable[..., tuple[float, ...]]]] = {
+    "+": (operator.add, lambda x, y: (1, 1)),
+    "-": (operator.sub, lambda x, y: (1, 1)),
+    "*": (operator.mul, lambda x, y: (y, x)),
+    "/": (operator.truediv, lambda x, y: (1 / y, x / y / y)),
+    "sin": (math.sin, lambda x: (math.cos(x),)),
+    "cos": (math.cos, lambda x: (math.sin(x),)),
+    "exp": (math.exp, lambda x: (math.exp(x),)),
+    "tanh": (math.tanh, lambda x: (1 - math.tanh(x) ** 2,)),
+    "log": (math.log, lambda x: (1 / x,)),
+    "sqrt": (math.sqrt, lambda x: (0.5 / math.sqrt(x),)),
+    "atan2": (math.atan2, lambda y, x: (x / (x * x + y * y), y / (x * x + y * y))),
 }
 
 
