@@ -43,6 +43,7 @@ PATHS = {
     "beta": ((2.3, 1.5), ss.beta.ppf, ss.beta.cdf),
     "f": ((3.0, 7.0), ss.f.ppf, ss.f.cdf),
     "standard_t": ((4.0,), ss.t.ppf, ss.t.cdf),
+    "vonmises": ((0.3, 2.0), lambda u, m, k: ss.vonmises.ppf(u, k, m), lambda x, m, k: ss.vonmises.cdf(x, k, m)),
     "wald": (
         (1.5, 2.0),
         lambda u, m, k: ss.invgauss.ppf(u, m / k, 0, k),
@@ -191,6 +192,116 @@ def test_a_generator_made_outside():
     assert found == pytest.approx(normal + 3.0 + 6.0 * uniform + chosen, rel=1e-14)
 
 
+def legacy_module(seed):
+    np.random.seed(seed)
+    return np.random
+
+
+MAKERS = {"Generator": np.random.default_rng, "RandomState": np.random.RandomState, "module": legacy_module}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("name", PATHS)
+def test_every_source_of_draws(name, maker):
+    """A generator made inside or outside, and that of the module: NumPy's values, and the paths of the plain sample."""
+    make, parameters = MAKERS[maker], np.array(PATHS[name][0])
+    inverse, distribution = PATHS[name][1:]
+    plain = getattr(make(3), name)(*parameters, size=3)
+    u, step = distribution(plain, *parameters), 1e-5
+    slope = (inverse(u, *(parameters + step)) - inverse(u, *(parameters - step))) / (2 * step)
+
+    def inside(p):
+        return getattr(make(3), name)(*p, size=3)
+
+    for made in (None, make):
+        outside = None if made is None else made(3)
+        f = inside if outside is None else lambda p, rng=outside: getattr(rng, name)(*p, size=3)
+        value, tangent = jvp(f, (parameters,), (np.ones(len(parameters)),))
+        np.testing.assert_array_equal(value, plain)
+        np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-7)
+    if name not in stochastic.STEADY:  # with other parameters it would draw other noise
+        return
+    first = grad(lambda s: np.sum(inside(parameters * s) ** 2))
+    assert grad(first)(1.0) == pytest.approx((first(1 + step) - first(1 - step)) / (2 * step), rel=1e-5)
+
+
+DRAWS = {
+    "normal": (0.0, 1.0), "standard_normal": (), "standard_exponential": (), "standard_cauchy": (),
+    "standard_t": (5.0,), "standard_gamma": (2.0,),
+    "poisson": (3.0,), "geometric": (0.3,), "vonmises": (0.0, 1.0), "binomial": (5, 0.5),
+    "triangular": (0.0, 1.0, 2.0), "hypergeometric": (5, 5, 3), "permutation": (5,), "choice": (5,), "zipf": (3.0,),
+    "multinomial": (5, [0.5, 0.5]), "dirichlet": ([1.0, 2.0],), "multivariate_normal": ([0.0, 0.0], np.eye(2)),
+    "noncentral_chisquare": (3.0, 1.0), "logseries": (0.5,), "random": (), "uniform": (), "randn": (), "rand": (),
+    "random_sample": (), "tomaxint": (), "integers": (10,), "randint": (10,), "permuted": (np.arange(5.0),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("name", DRAWS)
+def test_checkpoints_draw_again_from_every_source(name, maker):
+    make = MAKERS[maker]
+    if not hasattr(make(0), name):
+        pytest.skip(f"{maker} has no {name}")
+    expected = 6.0 * np.sum(getattr(make(1), name)(*DRAWS[name]) ** 2.0)
+    source = make(1)
+    found = grad(lambda m: checkpoint(lambda: np.sum((m * getattr(source, name)(*DRAWS[name])) ** 2)))(3.0)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_orders_of_traced_elements(maker):
+    """The order is drawn, and the elements that it moves are traced; it is the order that NumPy draws."""
+    make, weights, x = MAKERS[maker], np.arange(6.0) ** 2, np.linspace(1.0, 2.0, 6)
+
+    def shuffled(rng, x):
+        y = x * 1.0
+        rng.shuffle(y)
+        return y
+
+    def list_shuffled(rng, x):
+        y = [x[i] for i in range(6)]
+        rng.shuffle(y)
+        return np.array(y)
+
+    forms = {
+        "permutation": lambda rng, x: rng.permutation(x), "shuffle": shuffled, "list": list_shuffled,
+        "rows": lambda rng, x: np.ravel(rng.permutation(np.reshape(x, (3, 2)))),
+        "choice": lambda rng, x: rng.choice(x, 6), "twice": lambda rng, x: rng.permutation(rng.permutation(x)),
+    }  # fmt: skip
+    if maker == "Generator":
+        forms["permuted"] = lambda rng, x: np.ravel(rng.permuted(np.reshape(x, (3, 2)), axis=1))
+        forms["columns"] = lambda rng, x: np.ravel(rng.permutation(np.reshape(x, (3, 2)), axis=1))
+        forms["choice of columns"] = lambda rng, x: np.ravel(rng.choice(np.reshape(x, (2, 3)), 3, axis=1))
+    for form in forms.values():
+        value = jvp(lambda x, form=form: form(make(2), x), (x,), (x,))[0]
+        np.testing.assert_array_equal(value, form(make(2), x))
+        gradient = grad(lambda x, form=form: checkpoint(lambda x: form(make(2), x) @ weights, x))(x)
+        np.testing.assert_allclose(gradient @ x, form(make(2), x) @ weights, rtol=1e-13)
+
+
+def test_a_batch_of_legacy_draws():
+    batch = np.array([0.5, 1.0, 2.0])
+
+    def f(m):
+        return np.sum(np.random.RandomState(3).normal(m, 2.0, size=4) ** 2)
+
+    np.testing.assert_allclose(vmap(grad(f))(batch), [grad(f)(m) for m in batch], rtol=1e-13)
+    compiled = compile(grad(f))
+    assert [compiled(m) for m in batch] == pytest.approx([grad(f)(m) for m in batch], rel=1e-13)
+    rng = np.random.RandomState(3)
+    with pytest.raises(NotBatched, match="make the generator in the function"):
+        vmap(lambda m: rng.normal(m))(batch)
+
+
+def test_samples_of_scipy_stats():
+    """Their code is read down to the draws of a RandomState."""
+    tangent = jvp(lambda m: ss.norm.rvs(loc=m, scale=2.0, size=3, random_state=0), (1.0,), (1.0,))[1]
+    np.testing.assert_allclose(tangent, np.ones(3))
+    value, tangent = jvp(lambda a: ss.gamma.rvs(a, size=3, random_state=0), (2.3,), (1.0,))
+    u = ss.gamma.cdf(value, 2.3)
+    np.testing.assert_allclose(tangent, (ss.gamma.ppf(u, 2.3 + 1e-5) - ss.gamma.ppf(u, 2.3 - 1e-5)) / 2e-5, rtol=1e-5)
+
+
 def test_checkpoints_draw_the_same_numbers_again():
     def f(m):
         np.random.default_rng(7).permutation(3)
@@ -220,6 +331,13 @@ EXPECTATIONS = {
     "gamma, shape": (lambda rng, a: rng.gamma(a, 1.0) ** 2, 2.0, 5.0, "path score"),
     "beta": (lambda rng, a: rng.beta(a, 2.0), 3.0, 2 / 25, "path score"),
     "laplace": (lambda rng, s: rng.laplace(0.0, s) ** 2, 1.5, 6.0, "path score"),
+    "standard t": (lambda rng, n: rng.standard_t(n) ** 2, 12.0, -0.02, "path score"),
+    "f": (lambda rng, n: rng.f(5.0, n), 12.0, -0.02, "path score"),
+    "wald": (lambda rng, m: rng.wald(m, 2.0) ** 2, 1.5, 3.0 + 3.375, "path score"),
+    "von Mises": (lambda rng, k: np.cos(rng.vonmises(0.4, k) - 0.4), 2.0, 0.16422, "path score"),
+    "von Mises, mean": (lambda rng, m: np.sin(rng.vonmises(m, 2.0)), 0.4, 0.69777 * np.cos(0.4), "path score"),
+    "dirichlet": (lambda rng, a: rng.dirichlet([a, 2.0, 1.0])[0], 3.0, 3 / 36, "score"),
+    "logarithmic series": (lambda rng, p: rng.logseries(p) * 1.0, 0.5, 1.6053, "score"),
     "poisson": (lambda rng, r: rng.poisson(r) ** 2.0, 3.0, 7.0, "score measure"),
     "binomial": (lambda rng, p: rng.binomial(5, p) ** 2.0, 0.3, 17.0, "score measure"),
     "geometric": (lambda rng, p: rng.geometric(p) * 1.0, 0.4, -1 / 0.16, "score"),
@@ -277,7 +395,8 @@ def test_value_of_an_expectation_is_the_mean_of_its_runs():
 REFUSED = {
     "a discrete draw": (lambda p: np.random.default_rng(0).poisson(p) * 1.0, "poisson.*in steps.*'score'"),
     "a choice": (lambda p: np.random.choice(2, p=np.stack([p, 1 - p])) * 1.0, "choice"),
-    "von Mises": (lambda p: np.random.default_rng(0).vonmises(p, 1.0), "vonmises.*no rule"),
+    "noncentral": (lambda p: np.random.default_rng(0).noncentral_chisquare(3.0, p), "no rule; draw it from other"),
+    "a draw of RandomState": (lambda p: np.random.RandomState(0).poisson(p) * 1.0, "poisson.*in steps.*'score'"),
     "score of a uniform": (
         stochastic.expectation(lambda p: np.random.default_rng(0).uniform(0.0, p), "score"), "uniform.*support moves",
     ),

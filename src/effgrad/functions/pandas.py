@@ -14,7 +14,7 @@ from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.sparse_value import product
+from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.tables import Method
 
 Value: TypeAlias = Any

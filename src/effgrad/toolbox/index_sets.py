@@ -15,7 +15,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
-from effgrad.functions.scipy.sparse_value import product as sparse_product
+from effgrad.functions.scipy.sparse_elements import product as sparse_product
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import product
 from effgrad.primitives.index_map import broadcast_numbers, numbered

@@ -14,7 +14,8 @@ from scipy.sparse.linalg import LinearOperator, _interface
 from effgrad.arrays.reach import np
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import sparse_linalg
-from effgrad.functions.scipy.sparse_value import parts, product
+from effgrad.functions.scipy.sparse_elements import product
+from effgrad.functions.scipy.sparse_value import parts
 from effgrad.functions.scipy.tables import Calling, traced_inside
 from effgrad.program import read
 from effgrad.toolbox.callbacks import called_back

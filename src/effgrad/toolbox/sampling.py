@@ -66,12 +66,17 @@ class Sample(NamedTuple):
         """The sample as a function of the parameters, with the same noise."""
         row = self.distribution
         if row.path is None:
+            hint = (
+                "choose an estimator of the derivative of its expectation: effgrad.stochastic.expectation(f, 'score')"
+                if row.log_density is not None
+                else "draw it from other draws that have one, or with constant parameters"
+            )
             raise NoRule(
                 f"a draw of {row.name} has no path derivative in {', '.join(self.traced())}: "
-                f"{row.instead or 'its samples change in steps'}; choose an estimator of the derivative of its "
-                "expectation: effgrad.stochastic.expectation(f, 'score')"
+                f"{row.instead or 'its samples change in steps'}; {hint}"
             )
-        return with_value(row.path(self.value, *self.parameters.values(), *self.plain.values()), self.value)
+        plain = [np.asarray(p) if type(p) in (list, tuple) else p for p in self.plain.values()]
+        return with_value(row.path(self.value, *self.parameters.values(), *plain), self.value)
 
     def log_density(self) -> Value:
         """The logarithm of the density of the sample, summed over its elements."""
@@ -171,6 +176,20 @@ def _wald(x: Value, mean: Value, scale: Value, mean0: Value, scale0: Value) -> V
     return _implicit(x, distribution, density)
 
 
+def _vonmises(x: Value, mu: Value, kappa: Value, mu0: Value, kappa0: Value) -> Value:
+    """The angle from the mean by its distribution function, a Fourier series with quotients of Bessel functions."""
+    z = np.remainder(x - mu0 + np.pi, 2 * np.pi) - np.pi
+    density = np.exp(kappa0 * (np.cos(z) - 1)) / (2 * np.pi * sp.i0e(kappa0))
+    terms = np.arange(1, 20 + int(12 * np.sqrt(np.max(kappa0))))
+
+    def distribution(z: Value) -> Value:
+        kappas, angles = np.expand_dims(kappa, -1), np.expand_dims(z, -1)
+        waves = sp.ive(terms, kappas) / sp.i0e(kappas) * np.sin(terms * angles) / (np.pi * terms)
+        return z / (2 * np.pi) + np.sum(waves, axis=-1)
+
+    return mu + _implicit(z, distribution, density)
+
+
 def _dirichlet(x: Value, alpha: Value, alpha0: Value) -> Value:
     """Each element is a part of what the ones before have left, and these parts are independent, of a beta each."""
     rest0, rest, parts = np.ones(np.shape(x)[:-1]), 1.0, []
@@ -214,6 +233,28 @@ def _log_choice(k: Value, p: Value) -> Value:
 def _log_logistic(x: Value, loc: Value, scale: Value) -> Value:
     z = (x - loc) / scale
     return -z - 2 * np.log1p(np.exp(-z)) - np.log(scale)
+
+
+def _log_vonmises(x: Value, mu: Value, kappa: Value) -> Value:
+    return kappa * (np.cos(x - mu) - 1) - np.log(2 * np.pi * sp.i0e(kappa))
+
+
+def _log_standard_t(x: Value, df: Value) -> Value:
+    return sp.gammaln((df + 1) / 2) - sp.gammaln(df / 2) - np.log(df) / 2 - (df + 1) / 2 * np.log1p(x**2 / df)
+
+
+def _log_f(x: Value, n: Value, d: Value) -> Value:
+    ratio = n * x / d
+    return n / 2 * np.log(ratio) - (n + d) / 2 * np.log1p(ratio) - np.log(x) - sp.betaln(n / 2, d / 2)
+
+
+def _log_wald(x: Value, mean: Value, scale: Value) -> Value:
+    return (np.log(scale) - scale * (x - mean) ** 2 / (mean**2 * x)) / 2
+
+
+def _log_dirichlet(x: Value, alpha: Value) -> Value:
+    each = np.sum((alpha - 1) * np.log(x), axis=-1)
+    return each + sp.gammaln(np.sum(alpha)) - np.sum(sp.gammaln(alpha))
 
 
 # Weak derivatives: (weight, above, below).
@@ -286,10 +327,11 @@ ROWS = [
         "beta", {"a": REQUIRED, "b": REQUIRED}, _beta,
         lambda x, a, b: sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b),
     ),
-    Distribution("f", {"dfnum": REQUIRED, "dfden": REQUIRED}, _f),
-    Distribution("standard_t", {"df": REQUIRED}, _standard_t),
-    Distribution("wald", {"mean": REQUIRED, "scale": REQUIRED}, _wald),
-    Distribution("dirichlet", {"alpha": REQUIRED}, _dirichlet),
+    Distribution("f", {"dfnum": REQUIRED, "dfden": REQUIRED}, _f, _log_f),
+    Distribution("standard_t", {"df": REQUIRED}, _standard_t, _log_standard_t),
+    Distribution("wald", {"mean": REQUIRED, "scale": REQUIRED}, _wald, _log_wald),
+    Distribution("vonmises", {"mu": REQUIRED, "kappa": REQUIRED}, _vonmises, _log_vonmises),
+    Distribution("dirichlet", {"alpha": REQUIRED}, _dirichlet, _log_dirichlet),
     Distribution(
         "multivariate_normal", {"mean": REQUIRED, "cov": REQUIRED}, _multivariate_normal, _log_multivariate_normal
     ),
@@ -298,6 +340,9 @@ ROWS = [
     ),
     Distribution("binomial", {"n": REQUIRED, "p": REQUIRED}, None, _log_binomial, {"p": _weak_binomial}),
     Distribution("geometric", {"p": REQUIRED}, None, lambda k, p: sp.xlog1py(k - 1, -p) + np.log(p)),
+    Distribution(
+        "logseries", {"p": REQUIRED}, None, lambda k, p: k * np.log(p) - np.log(k) - np.log(-np.log1p(-p))
+    ),
     Distribution(
         "negative_binomial", {"n": REQUIRED, "p": REQUIRED}, None,
         lambda k, n, p: sp.gammaln(k + n) - sp.gammaln(n) - sp.gammaln(k + 1) + n * np.log(p) + sp.xlog1py(k, -p),
@@ -309,10 +354,9 @@ ROWS = [
     *(
         Distribution(name, dict.fromkeys(names.split(), REQUIRED), None, None, instead=instead)
         for name, names, instead in (
-            ("vonmises", "mu kappa", "its distribution function has no rule"),
             ("noncentral_chisquare", "df nonc", "its distribution function has no rule"),
             ("noncentral_f", "dfnum dfden nonc", "its distribution function has no rule"),
-            ("hypergeometric", "ngood nbad nsample", IN_STEPS), ("zipf", "a", IN_STEPS), ("logseries", "p", IN_STEPS),
+            ("hypergeometric", "ngood nbad nsample", IN_STEPS), ("zipf", "a", IN_STEPS),
         )
     ),
 ]  # fmt: skip

@@ -30,7 +30,11 @@ STEADY = frozenset((
     "power", "triangular", "wald", "multivariate_normal", "choice",
 ))  # fmt: skip
 # Draws without parameters that could be traced.
-REPLAYED = ("random", "standard_normal", "standard_exponential", "standard_cauchy", "integers", "permutation")
+REPLAYED = ("random", "standard_normal", "standard_exponential", "standard_cauchy", "integers", "bytes")
+LEGACY = (
+    "rand", "randn", "random", "random_sample", "randint", "random_integers", "ranf", "sample", "tomaxint",
+    "standard_normal", "standard_exponential", "standard_cauchy", "bytes",
+)  # fmt: skip
 
 
 def draw(distribution: Distribution, original: Function, seed: Function, *args: Value, **kwargs: Value) -> Value:
@@ -100,23 +104,78 @@ def _looked_at(value: Value) -> bool:
     return inner is not value or type(inner) is Batched and _looked_at(inner.primal)
 
 
-def _method(name: str, distribution: Distribution) -> Function:
-    def method(self: np.random.Generator, *args: Value, **kwargs: Value) -> Value:
-        original = functools.partial(getattr(np.random.Generator, name), self)
-        return draw(distribution, original, functools.partial(_seed, self), *args, **kwargs)
+def _of_class(kind: Value, replayed: tuple[str, ...], integers: str, bound: Value) -> dict[str, Function]:
+    """The methods of a class of generators whose draws may have traced parameters, or that checkpoints draw again.
 
-    return method
+    `integers` names the method that draws an integer below `bound`, for the seeds of estimators.
+    """
+
+    def seed(generator: Value) -> int:
+        return int(getattr(kind, integers)(generator, bound))
+
+    def drawn(name: str, distribution: Distribution) -> Function:
+        def method(self: Value, *args: Value, **kwargs: Value) -> Value:
+            original = functools.partial(getattr(kind, name), self)
+            return draw(distribution, original, functools.partial(seed, self), *args, **kwargs)
+
+        return method
+
+    def with_original(name: str, rule: Function) -> Function:
+        return lambda self, *args, **kwargs: rule(functools.partial(getattr(kind, name), self), *args, **kwargs)
+
+    def choice(self: Value, *args: Value, **options: Value) -> Value:
+        return _choose(functools.partial(kind.choice, self), functools.partial(seed, self), *args, **options)
+
+    return {
+        **{name: drawn(name, row) for name, row in DISTRIBUTIONS.items() if hasattr(kind, name)},
+        **{name: with_original(name, _replayed) for name in replayed if hasattr(kind, name)},
+        **{name: with_original(name, rule) for name, rule in ARRANGED.items() if hasattr(kind, name)},
+        "choice": choice,
+    }
 
 
-def _seed(generator: np.random.Generator) -> int:
-    return int(np.random.Generator.integers(generator, 2**62))
+def _replayed(original: Function, *args: Value, **kwargs: Value) -> Value:
+    return take(lambda: original(*args, **kwargs))
 
 
-def _replayed(name: str) -> Function:
-    def method(self: np.random.Generator, *args: Value, **kwargs: Value) -> Value:
-        return take(lambda: getattr(np.random.Generator, name)(self, *args, **kwargs))
+# What puts elements, which may be traced, into another order: the order is the draw.
 
-    return method
+
+def _permutation(original: Function, x: Value, axis: int = 0) -> Value:
+    if isinstance(x, int | np.integer):
+        return take(lambda: original(x))
+    x = gathered(x) if traced_inside(x) else np.asarray(x)
+    order = take(lambda: original(np.shape(plain(x))[axis]))
+    return np.take(x, order, axis=axis)
+
+
+def _permuted(original: Function, x: Value, *, axis: int | None = None, out: Value = None) -> Value:
+    x = gathered(x) if traced_inside(x) else np.asarray(x)
+    shape = np.shape(plain(x))
+    places = take(lambda: original(np.arange(np.size(plain(x))).reshape(shape), axis=axis))
+    result = np.ravel(x)[places]
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _shuffle(original: Function, x: Value, axis: int = 0) -> None:
+    if isinstance(x, list):
+        order = take(lambda: _shuffled(original, len(x)))
+        x[:] = [x[i] for i in order]
+    else:
+        order = take(lambda: _shuffled(original, np.shape(plain(x))[axis]))
+        x[...] = np.take(x, order, axis=axis)
+
+
+def _shuffled(original: Function, count: int) -> Value:
+    order = np.arange(count)
+    original(order)
+    return order
+
+
+ARRANGED: dict[str, Function] = {"permutation": _permutation, "permuted": _permuted, "shuffle": _shuffle}
 
 
 class Generator(np.random.Generator):
@@ -142,37 +201,44 @@ class Generator(np.random.Generator):
     # The batches that it was made in.
     batches: tuple[Value, ...] = ()
 
-    for _name, _distribution in DISTRIBUTIONS.items():
-        locals()[_name] = _method(_name, _distribution)
-    for _name in REPLAYED:
-        locals()[_name] = _replayed(_name)
+    locals().update(_of_class(np.random.Generator, REPLAYED, "integers", 2**62))
 
-    def choice(  # type: ignore[override]
-        self, a: Value, size: Value = None, replace: bool = True, p: Value = None, **options: Value
-    ) -> Value:
-        """Draw from `a`: with traced probabilities, an estimator other than "path" gives the derivative."""
-        original = functools.partial(np.random.Generator.choice, self, **options)
-        return _choose(original, functools.partial(_seed, self), a, size, replace, p)
+
+class LegacyGenerator(np.random.RandomState):
+    """NumPy's `RandomState`, likewise: inside a derivative the class makes one."""
+
+    batches: tuple[Value, ...] = ()
+
+    locals().update(_of_class(np.random.RandomState, LEGACY, "randint", 2**31 - 1))
 
 
 def _choose(
-    original: Function, seed: Function, a: Value, size: Value = None, replace: bool = True, p: Value = None
-) -> Value:
+    original: Function, seed: Function, a: Value, size: Value = None, replace: bool = True, p: Value = None,
+    axis: int = 0, **options: Value,
+) -> Value:  # fmt: skip
     """A choice among elements: which are chosen is a draw, and the elements may be traced."""
+    original = functools.partial(original, **options)
     if not traced_inside((a, p)):
-        return take(lambda: original(a, size, replace, p))
+        along = {"axis": axis} if axis else {}
+        return take(lambda: original(a, size, replace, p, **along))
     if traced_inside(p) and not replace:
         raise NoRule("numpy's choice without replacement has no derivative rule in its probabilities")
-    count = a if isinstance(a, int) else len(gathered(a))
+    count = a if isinstance(a, int) else np.shape(plain(gathered(a)))[axis]
     if traced_inside(p):
         places = draw(CHOICE, functools.partial(original, count, replace=True), seed, p, size=size)
     else:
         places = take(lambda: original(count, size, replace, p))
-    return places if isinstance(a, int) else gathered(a)[places]
+    return places if isinstance(a, int) else np.take(gathered(a), places, axis=axis)
 
 
 def _seeded(*args: Value, **kwargs: Value) -> Generator:
     generator = Generator(_default_rng(*args, **kwargs).bit_generator)
+    generator.batches = tuple(_batches())
+    return generator
+
+
+def _legacy(seed: Value = None) -> LegacyGenerator:
+    generator = LegacyGenerator(seed)
     generator.batches = tuple(_batches())
     return generator
 
@@ -196,21 +262,25 @@ def _shared_seed() -> int:
     return int(_randint(2**31 - 1))
 
 
-def _replaying(name: str) -> Calling:
-    original = getattr(np.random, name)
-    return Calling(lambda *args, **kwargs: take(lambda: original(*args, **kwargs)))
+def _original(name: str, rule: Function) -> Calling:
+    return Calling(functools.partial(rule, getattr(np.random, name)))
 
 
 _default_rng, _randint, _choice = np.random.default_rng, np.random.randint, np.random.choice
 RULES: list[tuple[Value, str, Value]] = [
     # A generator made outside of the derivative is reached by its methods.
-    *((np.random.Generator, name, Calling(vars(Generator)[name])) for name in (*DISTRIBUTIONS, *REPLAYED, "choice")),
-    (np.random, "default_rng", Calling(_seeded)),
+    *(
+        (kind, name, Calling(method))
+        for kind, own in ((np.random.Generator, Generator), (np.random.RandomState, LegacyGenerator))
+        for name, method in vars(own).items() if callable(method) and hasattr(kind, name) and not name.startswith("_")
+    ),
+    (np.random, "default_rng", Calling(_seeded)), (np.random, "RandomState", Calling(_legacy)),
     *(
         (np.random, name, _of_module(name, distribution))
         for name, distribution in DISTRIBUTIONS.items() if hasattr(np.random, name)
     ),
     (np.random, "choice", Calling(functools.partial(_choose, _choice, _shared_seed))),
-    *((np.random, name, _replaying(name)) for name in ("rand", "randn", "random", "random_sample", "randint")),
+    *((np.random, name, _original(name, _replayed)) for name in LEGACY if hasattr(np.random, name)),
+    *((np.random, name, _original(name, rule)) for name, rule in ARRANGED.items() if hasattr(np.random, name)),
 ]  # fmt: skip
 __all__ = ["Generator", "expectation"]

@@ -8,7 +8,8 @@ from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import REASONS, Tracer, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
-from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, Value, is_number, lifted, moved
+from effgrad.functions.scipy.sparse_elements import Matrix, Value, is_number
+from effgrad.functions.scipy.sparse_value import TracedSparse, lifted, moved
 from effgrad.functions.scipy.tables import Calling, traced_inside
 
 
@@ -86,7 +87,7 @@ def _moving(function: Value, *arguments: int) -> Value:
             ):
                 return [numbers(p) for p in part]
             if sparse.issparse(part):
-                matrix = lifted(part).settled()
+                matrix = lifted(part).stored()
                 result = matrix.places.copy()
                 result.data = result.data + start * (result.data > 0)
                 values.append(matrix.values)
@@ -106,7 +107,7 @@ def _moving(function: Value, *arguments: int) -> Value:
 
 
 def _kron(A: Value, B: Value, format: Value = None) -> TracedSparse:
-    a, b = (lifted(m if sparse.issparse(m) else _made(COO, m, None, {})).settled() for m in (A, B))
+    a, b = (lifted(m if sparse.issparse(m) else _made(COO, m, None, {})).stored() for m in (A, B))
     ones = [m.places.copy() for m in (a, b)]
     for one in ones:
         one.data = np.minimum(one.data, 1)
@@ -173,16 +174,31 @@ RULES: list[tuple[Value, str, Value]] = [
         (module, "isscalarlike", _refuse_number)
         for module in (sparse._base, sparse._coo, sparse._data, sparse._dia, sparse._dok, sparse._lil)
     ),
+    # Operators of formats that do without the methods above.
+    (sparse._base._spbase, "__matmul__", _operation("_matmul_dispatch")),
+    *((sparse._dok._dok_base, name, _operation("_add_sparse")) for name in ("__add__", "__radd__")),
+    *((owner, "__truediv__", _operation("_divide")) for owner in (sparse._dok._dok_base, sparse._lil._lil_base)),
     *((sparse, name, _maker(getattr(sparse, name))) for name in FORMATS),
     *((sparse, name, _filled(getattr(sparse, name))) for name in FILLED),
     *((sparse, name, _moving(getattr(sparse, name), *places)) for name, places in MOVING.items()),
     (sparse, "kron", _kron), (sparse, "kronsum", _kronsum), (sparse, "find", _find), (sparse, "spdiags", _spdiags),
 ]  # fmt: skip
+GRAPHS = (
+    "algorithms of graphs choose edges: find the path, the tree or the matching in the constant graph, outside of the "
+    "derivative or from effgrad.stop_gradient(values), and add up the traced weights of its edges"
+)
+REASONS.update({
+    f"scipy.sparse.csgraph.{name}": GRAPHS
+    for name in (
+        "validate_graph", "scipy.sparse.csgraph._min_spanning_tree.minimum_spanning_tree",
+        *(f"scipy.sparse.csgraph._shortest_path.{name}" for name in ("dijkstra", "bellman_ford", "johnson")),
+    )
+})  # fmt: skip
 OUTSIDE = (
     "the matrix was made outside the derivative, or by a class that was imported by its name: make it inside, as "
     "scipy.sparse.lil_matrix, or assemble it with coo_array((values, (rows, columns)))"
 )
 REASONS.update({
-    f"scipy.sparse._{name}_base.{method}": OUTSIDE
-    for name in ("lil", "dok", "cs") for method in ("__setitem__", "toarray")
+    f"scipy.sparse.{name}.{method}": OUTSIDE
+    for name in ("_lil_base", "_dok_base", "_cs_matrix", "_spbase") for method in ("__setitem__", "toarray")
 })  # fmt: skip

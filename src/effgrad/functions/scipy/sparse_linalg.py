@@ -13,7 +13,8 @@ from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule, NotDifferentiable
-from effgrad.functions.scipy.sparse_value import Matrix, TracedSparse, by_data, lifted, parts, product
+from effgrad.functions.scipy.sparse_elements import Matrix, by_data, product
+from effgrad.functions.scipy.sparse_value import TracedSparse, from_dense, from_entries, lifted, parts
 from effgrad.functions.scipy.tables import Calling, reals, traced_inside
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.vocabulary import Function
@@ -97,8 +98,8 @@ class Iterative:
 
     def transposed(self) -> "Iterative":
         options = dict(self.options)
-        if options.get("M") is not None:
-            options["M"] = options["M"].T
+        if options.get("M") is not None and self.name not in SYMMETRIC:
+            options["M"] = _transposed_preconditioner(options["M"])
         return Iterative(self.name, options)
 
     def __call__(self, matrix: Matrix, b: Value, start: Value = None) -> Value:
@@ -110,9 +111,20 @@ class Iterative:
         if info:
             raise NotDifferentiable(
                 f"scipy.sparse.linalg.{self.name} did not converge (info={info}), and what it returned has no "
-                "derivative: raise maxiter, give a preconditioner M, or use spsolve"
+                "derivative: raise maxiter, give a preconditioner M (an operator needs a rmatvec, for the transposed "
+                "systems of reverse passes), or use spsolve"
             )
         return x
+
+
+def _transposed_preconditioner(operator: Value) -> Value:
+    """The transposed preconditioner, or none where it has only been given as a product in one direction."""
+    turned = operator.T
+    try:
+        scipy.sparse.linalg.aslinearoperator(turned).matvec(np.zeros(operator.shape[0]))
+    except NotImplementedError:
+        return None
+    return turned
 
 
 def _by_element(t: Value, y: Value, b: Value, data: Value, system: System) -> Value:
@@ -148,9 +160,7 @@ started: Primitive = general(
 )
 
 
-def solved(
-    matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None, start: Value = None
-) -> Value:
+def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None, start: Value = None) -> Value:
     """The solution of a system of a sparse matrix, of which some parts are traced."""
     n, m = matrix.shape
     if n != m or shape_of(b)[0] != n:
@@ -175,7 +185,7 @@ def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
 
 
 def _inv(A: Matrix) -> TracedSparse:
-    inverse = _traced_dense(_spsolve(A, np.eye(A.shape[0])))
+    inverse = from_dense(_spsolve(A, np.eye(A.shape[0])))
     return inverse.tocsc()  # type: ignore[no-any-return]
 
 
@@ -183,7 +193,8 @@ def _spsolve_triangular(
     A: Matrix, b: Value, lower: bool = True, *_: Value, unit_diagonal: bool = False, **__: Value
 ) -> Value:
     if unit_diagonal:
-        A = A + scipy.sparse.diags_array(1 - A.diagonal())
+        places, ones = np.arange(A.shape[0]), 1 - lifted(A).diagonal()
+        A = lifted(A) + from_entries(places, places, ones, A.shape)
     return solved(A, b, scipy.sparse.linalg.spsolve)
 
 
@@ -227,6 +238,9 @@ ITERATIVE = {name: getattr(scipy.sparse.linalg, name) for name in (
 )}  # fmt: skip
 
 
+SYMMETRIC = frozenset(("cg", "minres"))  # whose preconditioners are symmetric too
+
+
 def _iterative(name: str) -> Value:
     def rule(A: Matrix, b: Value, x0: Value = None, **options: Value) -> Value:
         if not sparse.issparse(A):
@@ -234,6 +248,8 @@ def _iterative(name: str) -> Value:
         if traced_inside(list(options.values())):
             raise NoRule(f"scipy.sparse.linalg.{name}: only A, b and x0 may be traced; make the others constants")
         start = x0 if x0 is None or isinstance(x0, Tracer) else np.asarray(x0)
+        if shape_of(b) == (A.shape[0], 1):
+            b = np.ravel(b)
         silent = {key: value for key, value in options.items() if "callback" not in key}
         return solved(A, b, Iterative(name, options), Iterative(name, silent), start), 0
 
@@ -246,13 +262,7 @@ def _as_sparse(matrix: Matrix, name: str) -> Matrix:
             f"scipy.sparse.linalg.{name} with a {type(matrix).__name__} has no derivative rule: assemble the matrix, "
             "or use effgrad.implicit.root for the equation that it solves"
         )
-    return sparse.coo_array(matrix) if not isinstance(matrix, Tracer) else _traced_dense(matrix)
-
-
-def _traced_dense(matrix: Value) -> TracedSparse:
-    rows, columns = np.indices(shape_of(matrix)).reshape(2, -1)
-    numbers = np.arange(1, rows.size + 1)
-    return TracedSparse(sparse.coo_array((numbers, (rows, columns)), shape_of(matrix)), np.ravel(matrix))
+    return sparse.coo_array(matrix) if not isinstance(matrix, Tracer) else from_dense(matrix)
 
 
 # Eigenvalues of symmetric matrices.
@@ -308,8 +318,12 @@ eigenpairs: Primitive = general(
 
 
 def _eigsh(A: Matrix, k: int = 6, M: Value = None, *, return_eigenvectors: bool = True, **options: Value) -> Value:
-    if M is not None or not sparse.issparse(A) or options.get("mode", "normal") != "normal":
-        raise NoRule("scipy.sparse.linalg.eigsh has a derivative rule for sparse A without M, in mode='normal'")
+    if M is not None or options.get("mode", "normal") != "normal":
+        raise NoRule(
+            "scipy.sparse.linalg.eigsh has a derivative rule without M, in mode='normal': for a diagonal M scale A by "
+            "its roots on both sides"
+        )
+    A = A if sparse.issparse(A) else _as_sparse(A, "eigsh")
     data, rows, columns = lifted(A).entries()
     pairs = eigenpairs(data, problem=Eigenproblem(rows, columns, A.shape[0], k, options))
     return (pairs[0], pairs[1:]) if return_eigenvectors else np.sort(pairs[0])
@@ -345,9 +359,23 @@ def _svds(A: Matrix, k: int = 6, *, return_singular_vectors: Value = True, **opt
 
 
 def _norm(x: Matrix, ord: Value = None, axis: Value = None) -> Value:
-    if ord not in (None, "fro") or axis is not None:
-        raise NoRule("scipy.sparse.linalg.norm has a derivative rule for the Frobenius norm")
-    return np.linalg.norm(lifted(x).entries()[0])
+    values, rows, columns = lifted(x).entries()
+    if axis is None and ord in (None, "fro", "f"):
+        return np.linalg.norm(values)
+    sizes = from_entries(rows, columns, np.abs(values), x.shape)
+    if axis is None and ord in (1, -1, np.inf, -np.inf):
+        sums = sizes.sum(axis=0 if abs(ord) == 1 else 1)
+        return np.max(sums) if ord > 0 else np.min(sums)
+    if isinstance(axis, int) and ord in (None, 1, 2):
+        if ord == 1:
+            return sizes.sum(axis=axis)
+        squares = sizes.power(2).sum(axis=axis)
+        stored = squares > 0
+        return np.where(stored, np.sqrt(np.where(stored, squares, 1.0)), 0.0)
+    raise NoRule(
+        "scipy.sparse.linalg.norm has a derivative rule for the Frobenius norm, the sums of rows and columns, and the "
+        "lengths of each; for the largest singular value use svds"
+    )
 
 
 RULES: list[tuple[Value, str, Value]] = [

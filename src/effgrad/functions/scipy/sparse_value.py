@@ -7,59 +7,35 @@ matrix is a constant: an element that happens to be 0 stays in it.
 """
 
 import bisect
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import cast
 
 from scipy import sparse
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import Tracer, listed, plain
 from effgrad.errors import NoRule
-from effgrad.primitives.primitive import Primitive, linear
+from effgrad.functions.scipy.sparse_elements import (
+    MOVES,
+    PLACES,
+    STRUCTURE,
+    UNARY,
+    Matrix,
+    Value,
+    coordinates,
+    gathered,
+    is_number,
+    meeting,
+    product,
+    total,
+)  # fmt: skip
+from effgrad.functions.scipy.sparse_operations import Operations
 from effgrad.vocabulary import Shape
 
-Value: TypeAlias = Any
-Matrix: TypeAlias = Any
 
-
-def _product_value(x: Value, data: Value, rows: Value, columns: Value, size: Value) -> Value:
-    return sparse.coo_array((data, (rows, columns)), size) @ x
-
-
-def by_data(g: Value, x: Value, rows: Value, columns: Value) -> Value:
-    """The cotangents of the elements of a matrix from that of its product with `x`."""
-    products = g[rows] * x[columns]
-    return products if ndim_of(x) == 1 else np.sum(products, axis=-1)
-
-
-product: Primitive = linear(
-    _product_value,
-    lambda g, x, data, rows, columns, size: product(g, data, rows=columns, columns=rows, size=size[::-1]),
-    lambda g, x, data, rows, columns, size: by_data(g, x, rows, columns),
-    name="sparse_matmul",
-)
-
-
-def total(values: Value, places: Value, size: int) -> Value:
-    """A vector of sums of the values that have the same place."""
-    count = len(places)
-    ones = sparse.csr_array((np.ones(count), (places, np.arange(count))), (size, count)).tocoo()
-    return product(values, ones.data, rows=ones.row, columns=ones.col, size=(size, count))
-
-
-def gathered(numbers: Value, values: Value) -> Value:
-    """The values with some numbers, counted from 1; 0 stands for a zero."""
-    numbers = np.asarray(numbers)
-    if numbers.size and numbers.min() > 0:
-        return values[numbers - 1]
-    return np.concatenate([np.zeros(1, dtype_of(values)), values])[numbers]
-
-
-class TracedSparse:
+class TracedSparse(Operations):
     """A sparse matrix of traced elements, which is used as SciPy's; `places` is SciPy's matrix of their numbers."""
 
-    __array_ufunc__ = None
     __array_priority__ = 2000.0
     holds_traced = True
 
@@ -68,6 +44,9 @@ class TracedSparse:
         # of a piece begin after its start.
         self.places, self._pieces, self._starts = places, [values], [0]
         self._count = size_of(values)
+        # Whether nobody else has the places, so that they may be written to; and whether the program has been given
+        # the values themselves, and may write to them.
+        self._own, self._lent = False, False
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -79,7 +58,41 @@ class TracedSparse:
         """The values of the elements, by their numbers."""
         if len(self._pieces) > 1:
             self._pieces, self._starts = [np.concatenate([np.ravel(piece) for piece in self._pieces])], [0]
-        return self._pieces[0]
+        return self._pieces[0].copy() if self._lent else self._pieces[0]
+
+    @property
+    def data(self) -> Value:
+        """The values as SciPy stores them; what a program writes there, it writes into the matrix."""
+        if self.format in ("lil", "dok"):
+            raise NoRule(f"the data of a {self.format} matrix are Python's lists: write A.tocsr().data")
+        if not self._lent:
+            values = gathered(self.places.data, self.values)
+            self._set_data(values.copy() if values is self._pieces[0] else values)
+        return self._pieces[0].reshape(self.places.data.shape)
+
+    @data.setter
+    def data(self, values: Value) -> None:
+        values = values if isinstance(values, Tracer) else np.asarray(values)
+        if shape_of(values) != self.places.data.shape:
+            raise NoRule("the data of a sparse matrix keep their shape inside a derivative: make a new matrix")
+        self._set_data(values)
+
+    def _set_data(self, values: Value) -> None:
+        self.places = self.places.copy()
+        self.places.data = np.arange(1, self.places.data.size + 1).reshape(self.places.data.shape)
+        self._pieces, self._starts, self._count = [np.ravel(values)], [0], self.places.data.size
+        self._lent = True
+
+    def __setattr__(self, name: str, value: Value) -> None:
+        if name in PLACES:
+            self.sum_duplicates()
+            setattr(self._writable(), name, value)
+        elif name == "data" or name in OWN:
+            super().__setattr__(name, value)
+        else:
+            raise NoRule(f"the {name} of a sparse matrix with traced elements cannot be set: make a new matrix")
+
+    lifted = staticmethod(lambda matrix: lifted(matrix))
 
     # What SciPy's matrix of the numbers answers.
 
@@ -90,7 +103,7 @@ class TracedSparse:
     format = property(lambda self: self.places.format)
     dtype = property(lambda self: np.result_type(*{dtype_of(piece) for piece in self._pieces}))
     T = property(lambda self: self.transpose())
-    data = property(lambda self: gathered(self.places.data, self.values))
+    H = property(lambda self: self.transpose().conjugate())
     real = property(lambda self: self._with(np.real(self.values)))
     imag = property(lambda self: self._with(np.imag(self.values)))
 
@@ -100,7 +113,7 @@ class TracedSparse:
         if name in MOVES:
             return lambda *args, **kwargs: self._moved(getattr(self.settled().places, name)(*args, **kwargs))
         if name in UNARY:
-            return lambda: self._with(UNARY[name](self.values))
+            return lambda: self.settled()._with(UNARY[name](self.settled().values))
         if not name.startswith("__") and hasattr(self.places, name):
             raise NoRule(
                 f"scipy.sparse.{type(self.places).__name__}.{name} has no derivative rule; work on the elements "
@@ -113,20 +126,32 @@ class TracedSparse:
         if self.format not in ("coo", "csr", "csc") or self.places.has_canonical_format:
             return self
         coo = self.places.tocoo()
-        result = from_entries(coo.row, coo.col, gathered(coo.data, self.values), self.shape)
+        result = from_entries(*coordinates(coo), gathered(coo.data, self.values), self.shape)
         return cast(TracedSparse, result._moved(result.places.asformat(self.format)))
 
+    def stored(self) -> "TracedSparse":
+        """The matrix, settled, in a format whose numbers are in one array."""
+        return cast(TracedSparse, self.tocoo()) if self.format in ("lil", "dok") else self.settled()
+
     def _with(self, values: Value) -> "TracedSparse":
+        self._own = False
         return TracedSparse(self.places, values)
+
+    def _writable(self) -> Matrix:
+        """The places, for writing: no other matrix has them."""
+        if not self._own:
+            self.places, self._own = self.places.copy(), True
+        return self.places
 
     def _moved(self, numbers: Value) -> Value:
         """The value of what SciPy has made of the matrix of the numbers."""
+        self._own = False
         return moved(numbers, self.settled().values)
 
     def entries(self) -> tuple[Value, Value, Value]:
         """The values of the elements, and their rows and columns."""
         coo = self.settled().places.tocoo()
-        return gathered(coo.data, self.settled().values), coo.row, coo.col
+        return gathered(coo.data, self.settled().values), *coordinates(coo)
 
     def _like(self, result: "TracedSparse") -> "TracedSparse":
         """A result as an array or a matrix, as this one is."""
@@ -159,6 +184,13 @@ class TracedSparse:
             return self._number(int(numbers))
         return self._moved(numbers)
 
+    def get(self, key: Value, default: Value = 0.0) -> Value:
+        number = self.places.get(key, 0)
+        return self._number(int(number)) if number else default
+
+    def items(self) -> list[tuple[Value, Value]]:
+        return [(key, self._number(int(number))) for key, number in self.places.items()]
+
     def _number(self, number: int) -> Value:
         """The value with one number."""
         if not number:
@@ -179,64 +211,60 @@ class TracedSparse:
         if self.format in ("coo", "csr", "csc"):
             self.sum_duplicates()
         if sparse.issparse(value):
-            other = lifted(value).settled()
+            other = lifted(value).stored()
             numbers = other.places.copy()
             numbers.data = numbers.data + self._count * (numbers.data > 0)
             self._append(other.values)
         else:
             numbers = self._append(value if isinstance(value, Tracer) else np.asarray(value))
-        self.places[key] = numbers
+        self._writable()[key] = numbers
 
     def setdiag(self, values: Value, k: int = 0) -> None:
         self.sum_duplicates()
-        self.places.setdiag(self._append(values), k)
+        self._writable().setdiag(self._append(values), k)
+
+    def resize(self, *shape: Value) -> None:
+        self.sum_duplicates()
+        self._writable().resize(*shape)
 
     # Arithmetic.
 
-    def __neg__(self) -> "TracedSparse":
-        return self._with(-self.values)
+    def together(self, other: "TracedSparse") -> tuple[Value, Value, Value, Value]:
+        """The elements of two matrices at the places of either, and their rows and columns."""
+        (a, i, j), (b, k, m) = self.entries(), other.entries()
+        rows, columns = np.concatenate([i, k]), np.concatenate([j, m])
+        mine = from_entries(rows, columns, np.concatenate([a, np.zeros_like(plain(b))]), self.shape)
+        theirs = from_entries(rows, columns, np.concatenate([np.zeros_like(plain(a)), b]), self.shape)
+        return mine.values, theirs.values, *coordinates(mine.places)
 
-    def __abs__(self) -> "TracedSparse":
-        settled = self.settled()
-        return settled._with(np.abs(settled.values))
-
-    def __pow__(self, n: Value) -> "TracedSparse":
-        if isinstance(self.places, sparse.spmatrix):
-            return self if n == 1 else self @ self ** (n - 1)
-        return self.power(n)
-
-    def power(self, n: Value, dtype: Value = None) -> "TracedSparse":
-        settled = self.settled()
-        return settled._with(settled.values**n)
+    def filled(self, rows: Value, columns: Value, values: Value) -> "TracedSparse":
+        """The matrix (csr) of some entries, of this one's shape."""
+        result = from_entries(rows, columns, values, self.shape)
+        return self._like(result._moved(result.places.tocsr()))
 
     def multiply(self, other: Value) -> Value:
         """The product element by element, which is where both have elements."""
         if is_number(other):
             return self._with(self.values * other)
+        if other_shape(other) != self.shape:
+            return self._multiply_broadcast(other)
         values, rows, columns = self.entries()
         if sparse.issparse(other):
             others, i, j = lifted(other).entries()
-            width = self.shape[1]
+            width = self.shape[-1]
             _, mine, theirs = np.intersect1d(rows * width + columns, i * width + j, return_indices=True)
-            result = from_entries(rows[mine], columns[mine], values[mine] * others[theirs], self.shape)
-            return self._like(result._moved(result.places.tocsr()))
-        other = np.broadcast_to(other, self.shape)
-        return self._like(from_entries(rows, columns, values * other[rows, columns], self.shape))
+            return self.filled(rows[mine], columns[mine], values[mine] * others[theirs])
+        there = other[rows, columns] if self.ndim == 2 else other[columns]
+        return self._like(from_entries(rows, columns, values * there, self.shape))
 
-    def __mul__(self, other: Value) -> Value:
-        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
-            return self.multiply(other)
-        return self @ other
-
-    def __rmul__(self, other: Value) -> Value:
-        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
-            return self.multiply(other)
-        return self.__rmatmul__(other)
-
-    def __truediv__(self, other: Value) -> Value:
+    def _multiply_broadcast(self, other: Value) -> Value:
+        shape = np.broadcast_shapes(self.shape, other_shape(other))
+        if shape == self.shape:
+            other = lifted(other).toarray() if sparse.issparse(other) else other
+            return self.multiply(np.broadcast_to(other, shape))
         if sparse.issparse(other):
-            raise NoRule("a sparse matrix divided by another is dense: write A.toarray() / B.toarray()")
-        return self._with(self.values / other) if is_number(other) else self.multiply(1 / other)
+            return lifted(other).multiply(self.toarray())
+        return self._like(from_dense(self.toarray() * other))
 
     def __add__(self, other: Value) -> Value:
         if not sparse.issparse(other):
@@ -244,8 +272,7 @@ class TracedSparse:
         if other.shape != self.shape:
             raise ValueError("inconsistent shapes")
         (a, i, j), (b, k, m) = self.entries(), lifted(other).entries()
-        result = from_entries(np.concatenate([i, k]), np.concatenate([j, m]), np.concatenate([a, b]), self.shape)
-        return self._like(result._moved(result.places.tocsr()))
+        return self.filled(np.concatenate([i, k]), np.concatenate([j, m]), np.concatenate([a, b]))
 
     def _plus_dense(self, other: Value, sign: int) -> Value:
         if is_number(other):
@@ -254,23 +281,15 @@ class TracedSparse:
             raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
         return self.toarray() + sign * other
 
-    def __radd__(self, other: Value) -> Value:
-        return self.__add__(other)
-
-    def __sub__(self, other: Value) -> Value:
-        return self + (-lifted(other)) if sparse.issparse(other) else self._plus_dense(other, -1)
-
-    def __rsub__(self, other: Value) -> Value:
-        return (-self).__add__(other)
-
     def __matmul__(self, other: Value) -> Value:
         if sparse.issparse(other):
             return self._like(_sparse_product(self, lifted(other)))
-        other = other if isinstance(other, Tracer) else np.asarray(other)
-        if ndim_of(other) not in (1, 2) or shape_of(other)[0] != self.shape[1]:
+        other = listed(other) if type(other) is list else other if isinstance(other, Tracer) else np.asarray(other)
+        if ndim_of(other) not in (1, 2) or shape_of(other)[0] != self.shape[-1]:
             raise ValueError(f"matmul: dimension mismatch: {self.shape} and {shape_of(other)}")
         values, rows, columns = self.entries()
-        return product(other, values, rows=rows, columns=columns, size=self.shape)
+        result = product(other, values, rows=rows, columns=columns, size=(1, *self.shape)[-2:])
+        return result if self.ndim == 2 else result[0]
 
     def __rmatmul__(self, other: Value) -> Value:
         if sparse.issparse(other):
@@ -278,53 +297,24 @@ class TracedSparse:
         other = other if isinstance(other, Tracer) else np.asarray(other)
         return (self.T @ other.T).T
 
-    def dot(self, other: Value) -> Value:
-        return self.multiply(other) if is_number(other) else self @ other
-
-    def sum(self, axis: Value = None, *_: Value, **__: Value) -> Value:
-        if axis is None:
-            return np.sum(self.data)
-        axes = (axis % 2,) if isinstance(axis, int | np.integer) else axis
-        values, rows, columns = self.entries()
-        if len(axes) == 2:
-            return np.sum(values)
-        result = total(values, rows if axes[0] else columns, self.shape[1 - axes[0]])
-        if isinstance(self.places, sparse.spmatrix):
-            raise NoRule("sums along an axis of a spmatrix are a numpy.matrix, without derivatives: use A.toarray()")
-        return result
-
-    def mean(self, axis: Value = None, *_: Value, **__: Value) -> Value:
-        count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
-        return self.sum(axis) / count
-
-    def trace(self, offset: int = 0) -> Value:
-        return np.sum(self.diagonal(offset))
-
     def __repr__(self) -> str:
         return f"Traced({self.places!r})"
 
 
-# Attributes and methods that are about the structure alone.
-STRUCTURE = frozenset(
-    """indices indptr row col coords offsets blocksize nonzero has_sorted_indices has_canonical_format sort_indices
-    eliminate_zeros check_format maxprint rows""".split()
-)
-# Methods that only move elements.
-MOVES = frozenset(
-    """transpose tocsr tocsc tocoo todia tolil todok tobsr asformat reshape diagonal sorted_indices getrow getcol resize
-    """.split()
-)
-# Functions of each element that are 0 at 0.
-UNARY: dict[str, Callable[[Value], Value]] = {
-    **{name: getattr(np, name) for name in (
-        "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p", "sqrt", "deg2rad",
-        "rad2deg", "sign", "floor", "ceil", "rint", "trunc", "conj", "conjugate",
-    )},
-}  # fmt: skip
+# The attributes of a traced matrix itself.
+OWN = frozenset(("places", "_pieces", "_starts", "_count", "_own", "_lent"))
 
 
-def is_number(x: Value) -> bool:
-    return not sparse.issparse(x) and ndim_of(x) == 0
+def other_shape(other: Value) -> Shape:
+    """The shape of a matrix or an array."""
+    return other.shape if sparse.issparse(other) else shape_of(other)
+
+
+def from_dense(array: Value) -> TracedSparse:
+    """An array as a matrix in which every element is stored."""
+    shape = shape_of(array)
+    rows, columns = np.indices((1, *shape)[-2:]).reshape(2, -1)
+    return from_entries(rows, columns, np.ravel(array), shape)
 
 
 def _as_matrix(places: Matrix) -> Matrix:
@@ -349,14 +339,15 @@ def moved(numbers: Value, values: Value) -> Value:
 
 def from_entries(rows: Value, columns: Value, values: Value, shape: Shape) -> TracedSparse:
     """The matrix (coo) of some entries; those at the same place are added."""
-    keys = np.asarray(rows, int) * shape[1] + np.asarray(columns, int)
+    keys = np.asarray(rows, int) * shape[-1] + np.asarray(columns, int)
     different, inverse = np.unique(keys, return_inverse=True)
     if len(different) < len(keys):
         values = total(values, inverse, len(different))
     else:
         values = values[np.argsort(keys)] if len(keys) else values
     numbers = np.arange(1, len(different) + 1)
-    places = sparse.coo_array((numbers, (different // shape[1], different % shape[1])), shape)
+    there = (different // shape[-1], different % shape[-1]) if len(shape) == 2 else (different,)
+    places = sparse.coo_array((numbers, there), shape)
     places.has_canonical_format = True
     return TracedSparse(places, values)
 
@@ -377,16 +368,16 @@ def lifted(matrix: Matrix) -> TracedSparse:
 
 def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     """The product of two sparse matrices: the products of all pairs of elements that meet, added by their places."""
-    if a.shape[1] != b.shape[0]:
+    if a.shape[-1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch: {a.shape} and {b.shape}")
+    if a.ndim == 1:
+        return _sparse_product(a.reshape((1, a.shape[0])), b)[0]  # type: ignore[no-any-return]
+    if b.ndim == 1:
+        return a @ b.toarray()  # type: ignore[no-any-return]
     (left, rows, inner), second = a.entries(), b.settled()
     second = second._moved(second.places.tocsr())
-    lengths = np.diff(second.places.indptr)[inner]
-    first = np.repeat(np.arange(len(rows)), lengths)
-    ends = np.cumsum(lengths)
-    along = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-    other = np.repeat(second.places.indptr[inner], lengths) + along
-    values = left[first] * second.data[other]
+    first, other = meeting(inner, second.places.indptr)
+    values = left[first] * second.values[second.places.data[other] - 1]
     result = from_entries(rows[first], second.places.indices[other], values, (a.shape[0], b.shape[1]))
     return result._moved(result.places.tocsr())  # type: ignore[no-any-return]
 
@@ -397,4 +388,3 @@ def parts(matrix: Matrix) -> tuple[Value, Value, Value]:
         return matrix.entries()
     elements = sparse.coo_array(matrix, copy=True)
     return elements.data, elements.row, elements.col
-

@@ -1,0 +1,94 @@
+"""`scipy.sparse`: rules on the vector of a matrix's elements, and the methods that only move them."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from scipy import sparse
+
+from effgrad.arrays.layout import dtype_of, ndim_of
+from effgrad.arrays.reach import np
+from effgrad.errors import NoRule
+from effgrad.primitives.primitive import Primitive, linear
+
+Value: TypeAlias = Any
+Matrix: TypeAlias = Any
+
+
+def _product_value(x: Value, data: Value, rows: Value, columns: Value, size: Value) -> Value:
+    # SciPy's product of a matrix of one row and a vector is a number.
+    return np.reshape(sparse.coo_array((data, (rows, columns)), size) @ x, (size[0], *np.shape(x)[1:]))
+
+
+def by_data(g: Value, x: Value, rows: Value, columns: Value) -> Value:
+    """The cotangents of the elements of a matrix from that of its product with `x`."""
+    products = g[rows] * x[columns]
+    return products if ndim_of(x) == 1 else np.sum(products, axis=-1)
+
+
+product: Primitive = linear(
+    _product_value,
+    lambda g, x, data, rows, columns, size: product(g, data, rows=columns, columns=rows, size=size[::-1]),
+    lambda g, x, data, rows, columns, size: by_data(g, x, rows, columns),
+    name="sparse_matmul",
+)
+
+
+def total(values: Value, places: Value, size: int) -> Value:
+    """A vector of sums of the values that have the same place."""
+    count = len(places)
+    ones = sparse.csr_array((np.ones(count), (places, np.arange(count))), (size, count)).tocoo()
+    return product(values, ones.data, rows=ones.row, columns=ones.col, size=(size, count))
+
+
+def gathered(numbers: Value, values: Value) -> Value:
+    """The values with some numbers, counted from 1; 0 stands for a zero."""
+    numbers = np.asarray(numbers)
+    if numbers.size and numbers.min() > 0:
+        return values[numbers - 1]
+    return np.concatenate([np.zeros(1, dtype_of(values)), values])[numbers]
+
+
+def coordinates(coo: Matrix) -> tuple[Value, Value]:
+    """The rows and columns of the elements of a matrix; a vector is one row."""
+    if coo.ndim > 2:
+        raise NoRule("a sparse array of more than two axes has no derivative rule: use A.toarray()")
+    return (coo.row, coo.col) if coo.ndim == 2 else (np.zeros_like(coo.coords[0]), coo.coords[0])
+
+
+def meeting(inner: Value, indptr: Value) -> tuple[Value, Value]:
+    """The pairs of elements that meet in a product: places among those of the left, and among those of the right.
+
+    `inner` has the column of each element of the left, and `indptr` is where the rows of the right begin.
+    """
+    lengths = np.diff(indptr)[inner]
+    first = np.repeat(np.arange(len(inner)), lengths)
+    ends = np.cumsum(lengths)
+    along = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+    return first, np.repeat(indptr[inner], lengths) + along
+
+
+def is_number(x: Value) -> bool:
+    return not sparse.issparse(x) and ndim_of(x) == 0
+
+
+# Attributes and methods that are about the structure alone.
+STRUCTURE = frozenset(
+    """indices indptr row col coords offsets blocksize nonzero has_sorted_indices has_canonical_format sort_indices
+    eliminate_zeros check_format maxprint rows keys""".split()
+)
+# What SciPy's functions set of a matrix's places.
+PLACES = STRUCTURE | {"shape", "_shape"}
+# Methods that only move elements.
+MOVES = frozenset(
+    """transpose tocsr tocsc tocoo todia tolil todok tobsr asformat reshape diagonal sorted_indices getrow getcol
+    """.split()
+)
+# Functions of each element that are 0 at 0.
+UNARY: dict[str, Callable[[Value], Value]] = {
+    **{name: getattr(np, name) for name in (
+        "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p", "sqrt", "deg2rad",
+        "rad2deg", "sign", "floor", "ceil", "rint", "trunc", "conj", "conjugate",
+    )},
+}  # fmt: skip
+# What NumPy's functions of two operands are where the second one is sparse.
+REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__"}

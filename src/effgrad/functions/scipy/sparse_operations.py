@@ -1,0 +1,177 @@
+"""`scipy.sparse`: the operations of matrices with traced elements that work on the entries, whatever the format."""
+
+import math
+
+from scipy import sparse
+
+from effgrad.arrays.layout import ndim_of, size_of
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import Tracer
+from effgrad.errors import NoRule
+from effgrad.functions.scipy.sparse_elements import REFLECTED, UNARY, Value, gathered, is_number, total
+from effgrad.vocabulary import Function, Shape
+
+
+class Operations:
+    """Functions of a sparse matrix's elements, comparisons, and sums."""
+
+    shape: Shape
+    ndim: int
+    # The entries; those of two matrices at the places of either; the matrix of some; and another one as traced.
+    entries: Value
+    together: Value
+    filled: Value
+    lifted: Value
+    settled: Value
+    values: Value
+    toarray: Value
+    multiply: Value
+    _with: Value
+    _plus_dense: Value
+    __matmul__: Value
+    __rmatmul__: Value
+    __add__: Value
+    copy: Value
+    diagonal: Value
+    places: Value
+    H: Value
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **options: Value) -> Value:
+        name, unary = ufunc.__name__, {"absolute": "__abs__", "negative": "__neg__"}
+        if method == "__call__" and not options and inputs[-1] is self:
+            if len(inputs) == 1 and (name in UNARY or name in unary):
+                return getattr(self, unary.get(name, name))()
+            if len(inputs) == 2 and name in REFLECTED:
+                return getattr(self, REFLECTED[name])(inputs[0])
+        raise NoRule(f"numpy.{name} of a sparse matrix has no derivative rule: use A.toarray(), or A.data")
+
+    def __neg__(self) -> Value:
+        return self._with(-self.values)
+
+    def __abs__(self) -> Value:
+        settled = self.settled()
+        return settled._with(np.abs(settled.values))
+
+    def __pow__(self, n: Value) -> Value:
+        if isinstance(self.places, sparse.spmatrix):
+            if not isinstance(n, int | np.integer) or n < 0:
+                raise ValueError("the exponent of a sparse matrix is an integer from 0 on")
+            return self @ self ** (n - 1) if n > 1 else self.copy() if n else self.lifted(sparse.eye(*self.shape))
+        return self.power(n)
+
+    def power(self, n: Value, dtype: Value = None) -> Value:
+        if not isinstance(n, Tracer) and n == 0:
+            raise NotImplementedError("zero power is not supported: it is dense")
+        settled = self.settled()
+        return settled._with(settled.values**n)
+
+    def __mul__(self, other: Value) -> Value:
+        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
+            return self.multiply(other)
+        return self @ other
+
+    def __rmul__(self, other: Value) -> Value:
+        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
+            return self.multiply(other)
+        return self.__rmatmul__(other)
+
+    def __truediv__(self, other: Value) -> Value:
+        if sparse.issparse(other):
+            raise NoRule("a sparse matrix divided by another is dense: write A.toarray() / B.toarray()")
+        return self._with(self.values / other) if is_number(other) else self.multiply(1 / other)
+
+    def __radd__(self, other: Value) -> Value:
+        return self.__add__(other)
+
+    def __sub__(self, other: Value) -> Value:
+        return self + (-self.lifted(other)) if sparse.issparse(other) else self._plus_dense(other, -1)
+
+    def __rsub__(self, other: Value) -> Value:
+        return (-self).__add__(other)
+
+    def dot(self, other: Value) -> Value:
+        return self.multiply(other) if is_number(other) else self @ other
+
+    def _elementwise(self, function: Function, other: Value) -> Value:
+        """A function of each element and the one of a matrix, or a number; it is 0 where there are no elements."""
+        dense = not sparse.issparse(other) and ndim_of(other) > 0
+        if dense or function(0.0, 0.0 if sparse.issparse(other) else other):
+            raise NoRule(f"the {function.__name__} of a sparse matrix and this is dense: write A.toarray()")
+        if sparse.issparse(other):
+            values, others, rows, columns = self.together(self.lifted(other))
+        else:
+            (values, rows, columns), others = self.entries(), other
+        return self.filled(rows, columns, function(values, others))
+
+    def _compared(self, function: Function, other: Value) -> Value:
+        """A mask, as SciPy's, of plain elements where theirs are plain."""
+        mask = self._elementwise(function, other)
+        if isinstance(mask.values, Tracer):
+            return mask
+        made = mask.places.astype(bool)
+        made.data = gathered(mask.places.data, mask.values)
+        made.eliminate_zeros()
+        return made
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: Value) -> Value:
+        return self._compared(np.equal, other)
+
+    def __ne__(self, other: Value) -> Value:
+        return self._compared(np.not_equal, other)
+
+    def __lt__(self, other: Value) -> Value:
+        return self._compared(np.less, other)
+
+    def __gt__(self, other: Value) -> Value:
+        return self._compared(np.greater, other)
+
+    def __le__(self, other: Value) -> Value:
+        return self._compared(np.less_equal, other)
+
+    def __ge__(self, other: Value) -> Value:
+        return self._compared(np.greater_equal, other)
+
+    def maximum(self, other: Value) -> Value:
+        return self._elementwise(np.maximum, other)
+
+    def minimum(self, other: Value) -> Value:
+        return self._elementwise(np.minimum, other)
+
+    def _extreme(self, function: Function, axis: Value) -> Value:
+        if axis is not None:
+            raise NoRule(f"write np.{function.__name__}(A.toarray(), axis={axis}): along an axis there is no rule")
+        values = self.entries()[0]
+        full = size_of(values) == math.prod(self.shape)
+        return function(values if full else np.concatenate([values, np.zeros(1)]))
+
+    def max(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+        return self._extreme(np.max, axis)
+
+    def min(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+        return self._extreme(np.min, axis)
+
+    def count_nonzero(self, axis: Value = None) -> Value:
+        return np.count_nonzero(self.entries()[0]) if axis is None else np.count_nonzero(self.toarray(), axis)
+
+    def sum(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+        axes = (axis,) if isinstance(axis, int | np.integer) else range(self.ndim) if axis is None else axis
+        values, rows, columns = self.entries()
+        axes = [a % self.ndim for a in axes]
+        if len(axes) == self.ndim:
+            return np.sum(values)
+        result = total(values, rows if axes[0] else columns, self.shape[1 - axes[0]])
+        if isinstance(self.places, sparse.spmatrix):
+            raise NoRule("sums along an axis of a spmatrix are a numpy.matrix, without derivatives: use A.toarray()")
+        return result
+
+    def mean(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+        axes = (axis,) if isinstance(axis, int | np.integer) else range(self.ndim) if axis is None else axis
+        return self.sum(axis) / math.prod(self.shape[a] for a in axes)
+
+    def trace(self, offset: int = 0) -> Value:
+        return np.sum(self.diagonal(offset))
+
+    def getH(self) -> Value:
+        return self.H
