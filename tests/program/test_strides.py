@@ -42,3 +42,28 @@ def test_arrays_made_by_iterators_and_by_strides(f):
 def test_strides_of_memory_that_is_not_numpys_are_refused():
     with pytest.raises(Detached, match="ascontiguousarray"):
         grad(lambda x: np.sum(STRIDED(np.asfortranarray(np.outer([1.0, 2.0], [x, x])), (2,), (8,))))(1.3)
+
+
+OF_FLAT = {
+    "sum": lambda x: np.sum(x.flat), "mean": lambda x: np.mean((x * x).flat), "max": lambda x: np.max(x.T.flat),
+    "array": lambda x: np.array(x.flat)[2] ** 2, "sin": lambda x: np.sin(x.flat).sum(),
+    "times": lambda x: (x.flat * np.arange(6.0)).sum(), "reflected": lambda x: (np.arange(6.0) * x.T.flat).sum(),
+    "concatenate": lambda x: np.concatenate([x.flat, x[0]]).prod(), "stack": lambda x: np.array([x.flat, x.flat]).std(),
+    "norm": lambda x: np.linalg.norm(x.flat), "dot": lambda x: np.dot(x.flat, x.T.flat),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_FLAT)
+def test_the_elements_of_flat_are_an_argument(name):
+    """NumPy takes the iterator for an array of its elements; a traced one was refused."""
+    f, x, step = OF_FLAT[name], np.array([[0.4, 1.3, 0.9], [2.1, 0.2, 1.7]]), 1e-6
+    steps = step * np.eye(6).reshape(6, 2, 3)
+    slopes = np.reshape([(f(x + e) - f(x - e)) / (2 * step) for e in steps], (2, 3))
+    for derivative in (grad(f), effgrad.compile(grad(f))):
+        np.testing.assert_allclose(derivative(x), slopes, rtol=1e-7, atol=1e-9)
+
+
+def test_a_compiled_product_of_a_list_and_a_vector():
+    """The list was indexed as an array."""
+    for f in (lambda x: np.cross([0, 0, 1], x)[0], lambda x: np.cross(x, [0, 0, 1])[0]):
+        np.testing.assert_array_equal(effgrad.compile(grad(f))(np.ones(3)), grad(f)(np.ones(3)))

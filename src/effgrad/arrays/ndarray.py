@@ -44,7 +44,7 @@ def answers(value: Tracer, other: object) -> bool:
     A value of another class of numbers (`effgrad.spec`) takes those of its class.
     """
     kind = type(other)
-    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind is list or kind is tuple:
+    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in (list, tuple, Flat):
         return True
     if decides(other):
         return False
@@ -252,6 +252,15 @@ class Flat:
     def __init__(self, array: Value) -> None:
         self.array, self.index = array, 0
 
+    holds_traced = True
+    all_elements = property(lambda self: self.array.flatten())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
+        return getattr(ufunc, method)(*_with_elements(inputs), **kwargs)
+
+    def __array_function__(self, function: Function, types: Option, args: Value, kwargs: Option) -> Value:
+        return function(*_with_elements(args), **_with_elements(kwargs))
+
     def __len__(self) -> int:
         return int(self.array.size)
 
@@ -274,3 +283,12 @@ class Flat:
 
     def __setitem__(self, index: Index, value: Value) -> None:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
+
+
+def _with_elements(tree: Any) -> Any:
+    """Arguments, with the elements in the place of each `array.flat`."""
+    if type(tree) in (list, tuple):
+        return type(tree)(map(_with_elements, tree))
+    if type(tree) is dict:
+        return {key: _with_elements(value) for key, value in tree.items()}
+    return getattr(tree, "all_elements", tree)

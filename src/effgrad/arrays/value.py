@@ -215,8 +215,8 @@ def traced_inside(value: Value) -> bool:
 
 
 def nested(value: Value) -> Value:
-    """Nested lists with traced numbers in them as a traced array."""
-    return np.stack([nested(item) for item in value]) if type(value) in (list, tuple) else value
+    """Nested lists with traced numbers in them as a traced array, and so are the elements of an `array.flat`."""
+    return np.stack([*map(nested, value)]) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
 
 
 def listed(value: Value) -> Value:
@@ -238,7 +238,7 @@ def ordinary(value: Value) -> Value:
         return inside if isinstance(inside, Tracer) else np.asarray(value)
     if isinstance(value, np.matrix | np.ma.MaskedArray):
         raise no_subclass(type(value))
-    return listed(value) if type(value) in (list, tuple) else value
+    return listed(value) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
 
 
 def no_subclass(kind: type) -> NotDifferentiable:

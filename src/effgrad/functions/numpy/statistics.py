@@ -100,7 +100,7 @@ cross: Any = linear(
 def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Value:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = (x if axis == -1 else np.moveaxis(x, axis, -1) for x, axis in ((a, axisa), (b, axisb)))
+    a, b = (np.moveaxis(np.asarray(x), axis, -1) for x, axis in ((a, axisa), (b, axisb)))
     if shape_of(a)[-1] == shape_of(b)[-1] == 3 and not any_traced((plain(a), plain(b))):
         # Of a staged program, the components are operations of one kernel.
         result = cross(a, b)
