@@ -26,7 +26,18 @@ from effgrad.fast import REVERSE
 from effgrad.modes import Continuation, Forward, Reverse
 from effgrad.primitives.primitive import elementwise
 from effgrad.program.user_code import user_code
-from effgrad.spec import Arithmetic, Counterexample, Dictionary, Polynomial, X, diff
+from effgrad.spec import (
+    Arithmetic,
+    Counterexample,
+    Dictionary,
+    Polynomial,
+    X,
+    denoted,
+    diff,
+    pull,
+    push,
+    represents_map,
+)
 from effgrad.spec.expressions import monomial
 
 TESTS = pathlib.Path(__file__).parents[1]
@@ -224,10 +235,10 @@ def probe_maps(m):
     assert f.pulled()(d, 3, 5, 7, 11) == [30 * 7 + 11, 9 * 7 + 11] and f.pulled().arity == 4
     e = lambda d, x, y: [d.mul(d.mul(x, x), y), d.add(x, y)]  # noqa: E731
     assert m.denoted(e, 2).parts == f.parts
-    first, field, *_, effects = m.represents_map(m.pull(e, 2, "delta"), f.pulled())
+    first, field, *_, effects = m.represents_map(pull(e, 2, "delta"), f.pulled())
     assert (first.semiring, effects.semiring) == ("free semiring", "operations that perform effects")
     assert field.semiring.startswith("prime field") and 0 < field.error < 2**-60
-    m.represents_map(m.push(e), f.pushed())
+    m.represents_map(push(e), f.pushed())
 
     def only(kind, more=lambda x: True):
         return lambda d, *xs: [d.add(x, d.one) if type(x) is kind and more(x) else x for x in xs]
@@ -243,6 +254,11 @@ def probe_maps(m):
         m.represents_map(lambda d, x, y: [x], identity)
     with pytest.raises(Counterexample, match="rationals"):
         m.represents_map(lambda d, x, y: [y, x] if type(x) is Fraction else [x, y], identity)
+
+
+def probe_seeds(m):
+    e = lambda d, x, y: [d.mul(d.mul(x, x), y), d.add(x, y)]  # noqa: E731
+    represents_map(m.pull(e, 2, "delta"), denoted(e, 2).pulled())
 
 
 def probe_limits(m):
@@ -665,7 +681,7 @@ def probe_modes_agree(m):
 
 
 R, S, E, M, C = [f"effgrad.spec.{name}" for name in ("representation", "semirings", "expressions", "maps", "contracts")]
-D = "effgrad.spec.limits"
+D, V = "effgrad.spec.limits", "effgrad.spec.differentiation"
 F, T, L = "effgrad.fused", "effgrad.modes.taylor", "laws"
 CORE = "effgrad.effects.effect"
 SAME = 'check_same(f"forward invariant: the value of {binding}", '
@@ -734,7 +750,8 @@ MUTANTS = [
     ("no prime field for maps", M, "evidence.append(compare_in_prime_field(e, polynomials, ",
      "evidence.append(compare_in_prime_field(polynomials, polynomials, ", probe_maps),
     ("a map at equal points", M, "xs = [rng.choice(points) for _ in range(n)]", "xs = [points[1]] * n", probe_maps),
-    ("one seed", M, "activation.seed(y, w)", "activation.seed(y, numbers[-1])", probe_maps),
+    ("one seed", V, "activation.seed(y, w)", "activation.seed(y, numbers[-1])",
+     probe_seeds),
     ("multinomials overwrite", M, "product.get(both, 0) + b * c", "b * c", probe_maps),
     ("limits are not compared", D, "if np.any(abs(one - other) >", "if False and np.any(abs(one - other) >",
      probe_limits),
@@ -788,7 +805,7 @@ MUTANTS = [
     ("closed-over values", F, "if any(isinstance(v, Traced) and v.owner.serial >= innermost.serial for v in values):",
      "if False:", probe_fuse_refuses),
     ("constants can be written to", F, "value.flags.writeable = False", "pass", probe_fuse_refuses),
-    ("a constant in every coefficient", T, "return Series(constant, lambda k: _zeros(constant))",
+    ("a constant in every coefficient", T, "return Series(constant, lambda k: zeros_of(constant))",
      "return Series(constant, lambda k: constant)", probe_taylor_where),
     ("where by its primals", T, "where(primals[0], *[choice[k] for choice in choices])",
      "where(primals[0], *[choice[0] for choice in choices])", probe_taylor_where),
@@ -800,7 +817,7 @@ MUTANTS = [
     ("no division by the order", T, "derivative.shadow[k - 1] / k", "derivative.shadow[k - 1]", probe_taylor),
     ("no factor in the derivative", T, "(k + 1) * series[k + 1]", "series[k + 1]", probe_taylor),
     ("the derivative at another place", T, "Series(series[1], lambda k", "Series(series[0], lambda k", probe_taylor),
-    ("the last coefficient goes on", T, "else _zeros(given[0])", "else given[-1]", probe_taylor),
+    ("the last coefficient goes on", T, "else zeros_of(given[0])", "else given[-1]", probe_taylor),
     ("transposes are not compared", L,
      "np.testing.assert_allclose(np.sum(cotangent * tangent), ", "(lambda *_, **__: None)(0, ", probe_transposes),
     ("values are not compared", L, "np.testing.assert_allclose(value, f(x), rtol=1e-12, atol=1e-14)", "pass",
@@ -854,5 +871,5 @@ def test_a_mutant_of_a_checker_is_found_out(mutant):
 
 
 def test_there_is_a_mutant_of_every_checker():
-    assert {module for _, module, *_ in MUTANTS} == {R, S, E, M, C, D, F, T, L, CORE}
+    assert {module for _, module, *_ in MUTANTS} == {R, S, E, M, V, C, D, F, T, L, CORE}
     assert len(MUTANTS) >= 110 and len({(name, module) for name, module, *_ in MUTANTS}) == len(MUTANTS)

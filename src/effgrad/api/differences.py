@@ -1,14 +1,13 @@
 """Checks of derivatives against differences."""
 
-
 import numpy as np
 
 from effgrad.api.debug import debug_values
 from effgrad.api.gradient import grad
-from effgrad.api.results import basis_vectors
 from effgrad.api.tracebacks import boundary
 from effgrad.arrays.library_array import of_another_library
 from effgrad.errors import EffgradError, NotDifferentiable
+from effgrad.primitives.blocks import basis_vectors
 from effgrad.vocabulary import Function, Value
 
 

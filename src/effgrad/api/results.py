@@ -12,6 +12,7 @@ from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled
+from effgrad.primitives.blocks import basis_vectors
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import typed
 from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
@@ -98,10 +99,3 @@ def joined(parts: list[Value], axis: int, shape: Shape, leaf: Value) -> Value:
         return parts[0]
     stacked = np.stack([taken(part) for part in parts], axis) if parts else like(None, leaf)
     return np.reshape(stacked, shape)
-
-
-def basis_vectors(shape: Shape) -> Any:
-    for place in np.ndindex(shape):
-        basis = np.zeros(shape)
-        basis[place] = 1.0
-        yield basis if shape else 1.0

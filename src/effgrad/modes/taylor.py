@@ -82,7 +82,7 @@ class Taylor(Mode):
             if self.owns(derivative):
                 coefficient = derivative.shadow[k - 1] / k
             else:
-                coefficient = _zeros(result[0]) if derivative is None or k > 1 else derivative
+                coefficient = zeros_of(result[0]) if derivative is None or k > 1 else derivative
             self.in_rule = outer
             return coefficient
 
@@ -97,7 +97,7 @@ class Taylor(Mode):
     def variable(self, primal: Value, others: Any = ()) -> Traced:
         """Return an input of the program, by the first coefficients of its series."""
         given = [primal, *others]
-        return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else _zeros(given[0])))
+        return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else zeros_of(given[0])))
 
 
 def _product(a: Series, b: Series) -> Callable[[int], Any]:
@@ -111,9 +111,10 @@ def _quotient(a: Series, b: Series, value: Value) -> Series:
 
 
 def _zeros_after(constant: Any) -> Series:
-    return Series(constant, lambda k: _zeros(constant))
+    return Series(constant, lambda k: zeros_of(constant))
 
 
-def _zeros(like: Value) -> Value:
+def zeros_of(like: Value) -> Value:
+    """Zeros of the shape and dtype of a value."""
     like = plain(like)
     return np.zeros(np.shape(like), np.result_type(like))[()]

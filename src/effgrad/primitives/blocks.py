@@ -55,9 +55,11 @@ class LocalBlocks:
             return scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=(len(places), size)))
         count = np.size(self.result)
         if count < size:
-            pulled = [self._pull(index, basis, self.primals, self.result) for basis in _basis(np.shape(self.result))]
+            pulled = [
+                self._pull(index, basis, self.primals, self.result) for basis in basis_vectors(np.shape(self.result))
+            ]
             return _matrix([_flat(row, size) for row in pulled], (size, count), transposed=True)
-        pushed = [self._push(index, basis, self.primals, self.result) for basis in _basis(shape)]
+        pushed = [self._push(index, basis, self.primals, self.result) for basis in basis_vectors(shape)]
         return _matrix([_flat(column, count) for column in pushed], (count, size))
 
     def _slope(self, index: int) -> Value:
@@ -121,7 +123,7 @@ class LocalBlocks:
             sizes = (np.size(self.primals[first]), np.size(self.primals[second]))
             return _scattered(weight, *places, sizes, shape)
         columns = []
-        for basis in _basis(np.shape(self.primals[second])):
+        for basis in basis_vectors(np.shape(self.primals[second])):
             moved = self._moved(second, basis, lambda y, xs: self._pull(first, self.cotangent, xs, y))
             columns.append(_flat(moved, np.size(self.primals[first])))
         return _matrix(columns, (np.size(self.primals[first]), np.size(self.primals[second])))
@@ -139,7 +141,8 @@ def _ones(like: Value) -> Value:
     return np.ones(np.shape(like)) if np.shape(like) else 1.0
 
 
-def _basis(shape: Shape) -> Any:
+def basis_vectors(shape: Shape) -> Any:
+    """The arrays of a shape with one element 1 and the others 0."""
     for place in np.ndindex(shape):
         basis = np.zeros(shape)
         basis[place] = 1.0

@@ -1,9 +1,9 @@
 """The meaning of "correct", as a program: expressions, their denotations, and checks that a derivative has them too."""
 
 from effgrad.spec.contracts import ContractBroken, contracts
-from effgrad.spec.differentiation import MODES, Number, diff, stack
+from effgrad.spec.differentiation import MODES, Number, diff, pull, push, stack
 from effgrad.spec.expressions import FREE, Dictionary, Expression, Polynomial, X, monomial, natural, opaque
-from effgrad.spec.maps import Multinomial, PolynomialMap, denoted, free, pull, push, represents_map
+from effgrad.spec.maps import Multinomial, PolynomialMap, denoted, free, represents_map
 from effgrad.spec.representation import Arithmetic, Counterexample, Evidence, represents
 from effgrad.spec.semirings import SEMIRINGS, Interval, Semiring, interval
 

@@ -9,12 +9,12 @@ modes write out for them, and `diff(diff(e))` nests two modes as two `grad` nest
 outer. `diff(opaque(diff(e)))` keeps them apart by a wall of `Number`s, which is how the paper nests.
 """
 
+import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from effgrad import fast
-from effgrad.arrays.value import owned_by
 from effgrad.effects import Handler
 from effgrad.fast import FastForward
 from effgrad.modes import REVERSE
@@ -23,7 +23,7 @@ from effgrad.modes.forward import Forward
 from effgrad.modes.rerun import indistinguishable
 from effgrad.modes.second_order import SecondOrder
 from effgrad.primitives import cotangents
-from effgrad.spec.expressions import Dictionary, Expression, Numbers
+from effgrad.spec.expressions import Dictionary, Expression, MapExpression, Numbers
 
 
 class Number:
@@ -66,36 +66,72 @@ def diff(e: Expression, mode: Any = "taped") -> Expression:
     """
     if mode == "stack":
         return stack(e)
-    handler = MODES[mode] if isinstance(mode, str) else mode
-    run = _reverse if hasattr(handler, "seed") else _forward
 
-    def derivative(dictionary: Dictionary[Any], x: Any) -> Any:
-        if dictionary.add is operator.add and dictionary.mul is operator.mul:
-            return run(handler, e, dictionary, x)
-        zero, one, x = (Number(dictionary, value) for value in (dictionary.zero, dictionary.one, x))
-        return run(handler, e, Dictionary(zero, one, operator.add, operator.mul), x).value
+    def single(dictionary: Numbers, x: Any) -> list[Any]:
+        return [e(dictionary, x)]
 
-    return derivative
+    reverse = hasattr(_handler(mode), "seed")
+    derivative = pull(single, 1, mode) if reverse else push(single, mode)
+    return lambda dictionary, x: derivative(dictionary, x, dictionary.one)[0]
 
 
-def _forward(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
-    with handler() as activation:
-        y = e(dictionary, activation.variable(x, dictionary.one))
-    if not owned_by(y, activation):
-        return dictionary.zero
-    tangent = y.shadow[0] if type(y.shadow) is tuple else y.shadow  # the first of two derivatives
-    return dictionary.zero if tangent is None else tangent
+def push(e: MapExpression, mode: Any = "forward") -> MapExpression:
+    """Return the derivative of a map along a direction, by a forward mode: of 2n variables, with m results.
+
+    >>> from effgrad.spec import Multinomial, free
+    >>> push(lambda d, x, y: [d.mul(x, y)])(free(4), *Multinomial.variables(4))
+    [X0 X3 + X1 X2]
+    """
+
+    def pushed(dictionary: Numbers, *xs: Any) -> list[Any]:
+        inner, numbers = _wrapped(dictionary, xs)
+        n = len(xs) // 2
+        with _handler(mode)() as activation:
+            inputs = [activation.variable(x, u) for x, u in zip(numbers[:n], numbers[n:], strict=True)]
+            results = e(inner, *inputs)
+        tangents = [y.shadow if activation.owns(y) else None for y in results]
+        return _unwrapped(dictionary, inner, [t[0] if type(t) is tuple else t for t in tangents])
+
+    return pushed
 
 
-def _reverse(handler: Any, e: Expression, dictionary: Numbers, x: Any) -> Any:
-    with handler() as activation:
-        variable = activation.variable(x)
-        shadow = variable.shadow
-        y = e(dictionary, variable)
-        if owned_by(y, activation):
-            activation.seed(y, dictionary.one)
-    (cotangent,) = activation.cotangents([shadow])
-    return dictionary.zero if cotangent is None else cotangents.dense(cotangent)
+def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
+    """Return the transposed derivative of a map of `n` variables, by a reverse mode: of n + m variables.
+
+    >>> from effgrad.spec import Multinomial, free
+    >>> pull(lambda d, x, y: [d.mul(x, y), x], 2)(free(4), *Multinomial.variables(4))
+    [X1 X2 + X3, X0 X2]
+    """
+
+    def pulled(dictionary: Numbers, *xs: Any) -> list[Any]:
+        inner, numbers = _wrapped(dictionary, xs)
+        with _handler(mode)() as activation:
+            inputs = [activation.variable(x) for x in numbers[:n]]
+            shadows = [x.shadow for x in inputs]
+            for y, w in zip(e(inner, *inputs), numbers[n:], strict=True):
+                if activation.owns(y):
+                    activation.seed(y, w)
+        return _unwrapped(dictionary, inner, activation.cotangents(shadows))
+
+    return pulled
+
+
+def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]]:
+    """Return a dictionary of Python's operators, and the numbers that go with it."""
+    if dictionary.add is operator.add and dictionary.mul is operator.mul:
+        return dictionary, list(xs)
+    zero, one, *numbers = [Number(dictionary, x) for x in itertools.chain((dictionary.zero, dictionary.one), xs)]
+    return Dictionary(zero, one, operator.add, operator.mul), numbers
+
+
+def _unwrapped(dictionary: Numbers, inner: Numbers, values: Sequence[Any]) -> list[Any]:
+    """Return numbers of the inner dictionary as those of the dictionary that it was made from."""
+    dense = [inner.zero if value is None else cotangents.dense(value) for value in values]
+    return dense if inner is dictionary else [value.value for value in dense]
+
+
+def _handler(mode: Any) -> Any:
+    return MODES[mode] if isinstance(mode, str) else mode
 
 
 def stack(e: Expression) -> Expression:

@@ -25,10 +25,19 @@ class Dictionary(Generic[V]):
     mul: Callable[[V, V], V]
 
 
+Numbers = Dictionary[Any]
+
+
 class Expression(Protocol):
     """An expression of one variable: polymorphic in the kind of numbers, and in the effects of their operations."""
 
     def __call__(self, dictionary: Dictionary[V], x: V, /) -> V: ...
+
+
+class MapExpression(Protocol):
+    """An expression of n variables, polymorphic in the kind of numbers, with a list of results."""
+
+    def __call__(self, dictionary: Numbers, /, *xs: Any) -> list[Any]: ...
 
 
 class Polynomial:
@@ -138,6 +147,3 @@ def opaque(e: Expression) -> Expression:
         return e(Dictionary(dictionary.zero, dictionary.one, add, mul), x)
 
     return expression
-
-
-Numbers = Dictionary[Any]

@@ -19,8 +19,8 @@ from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import EffgradError
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.mode import Operation
+from effgrad.spec.differentiation import pull, push
 from effgrad.spec.expressions import Dictionary
-from effgrad.spec.maps import pull, push
 from effgrad.spec.representation import Counterexample, Evidence
 
 try:

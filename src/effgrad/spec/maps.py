@@ -7,15 +7,12 @@ weights, and denotes the sum of W_i dE_i/dX_j for each input. So all seeds, name
 De Vilhena and Pottier 2023, statement 2.1, for R^n to R^m.
 """
 
-import itertools
 import operator
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from effgrad.primitives import cotangents
-from effgrad.spec.differentiation import MODES, Number
-from effgrad.spec.expressions import Dictionary, Numbers, monomial, natural
+from effgrad.spec.expressions import Dictionary, MapExpression, monomial, natural
 from effgrad.spec.representation import (
     DEGREE,
     DIGITS,
@@ -26,12 +23,6 @@ from effgrad.spec.representation import (
     compare_in_prime_field,
 )
 from effgrad.spec.semirings import BOOLEANS, INTEGERS, RATIONALS, TROPICAL, Semiring
-
-
-class MapExpression(Protocol):
-    """An expression of n variables, polymorphic in the kind of numbers, with a list of results."""
-
-    def __call__(self, dictionary: Numbers, /, *xs: Any) -> list[Any]: ...
 
 
 class Multinomial:
@@ -173,6 +164,7 @@ def represents_map(
         semirings: in which to try it at points, beside the free one and a prime field; their products commute.
         seed: of the random points.
 
+    >>> from effgrad.spec import pull
     >>> f = lambda d, x, y: [d.mul(x, y), d.add(x, x)]
     >>> print(represents_map(pull(f, 2, "continuation"), denoted(f, 2).pulled())[0])
     free semiring: 1 point, exact
@@ -193,57 +185,3 @@ def represents_map(
         evidence.append(Evidence(semiring.name, len(points)))
     evidence.append(compare_effects(e, polynomials, n, rng))
     return evidence
-
-
-def push(e: MapExpression, mode: Any = "forward") -> MapExpression:
-    """Return the derivative of a map along a direction, by a forward mode: of 2n variables, with m results.
-
-    >>> push(lambda d, x, y: [d.mul(x, y)])(free(4), *Multinomial.variables(4))
-    [X0 X3 + X1 X2]
-    """
-
-    def pushed(dictionary: Numbers, *xs: Any) -> list[Any]:
-        inner, numbers = _wrapped(dictionary, xs)
-        n = len(xs) // 2
-        handler = MODES[mode] if isinstance(mode, str) else mode
-        with handler() as activation:
-            inputs = [activation.variable(x, u) for x, u in zip(numbers[:n], numbers[n:], strict=True)]
-            results = e(inner, *inputs)
-        tangents = [y.shadow if activation.owns(y) else None for y in results]
-        return _unwrapped(dictionary, [t[0] if type(t) is tuple else t for t in tangents])
-
-    return pushed
-
-
-def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
-    """Return the transposed derivative of a map of `n` variables, by a reverse mode: of n + m variables.
-
-    >>> pull(lambda d, x, y: [d.mul(x, y), x], 2)(free(4), *Multinomial.variables(4))
-    [X1 X2 + X3, X0 X2]
-    """
-
-    def pulled(dictionary: Numbers, *xs: Any) -> list[Any]:
-        inner, numbers = _wrapped(dictionary, xs)
-        handler = MODES[mode] if isinstance(mode, str) else mode
-        with handler() as activation:
-            inputs = [activation.variable(x) for x in numbers[:n]]
-            shadows = [x.shadow for x in inputs]
-            for y, w in zip(e(inner, *inputs), numbers[n:], strict=True):
-                if activation.owns(y):
-                    activation.seed(y, w)
-        return _unwrapped(dictionary, activation.cotangents(shadows))
-
-    return pulled
-
-
-def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]]:
-    """Return a dictionary of Python's operators, and the numbers that go with it."""
-    if dictionary.add is operator.add and dictionary.mul is operator.mul:
-        return dictionary, list(xs)
-    zero, one, *numbers = [Number(dictionary, x) for x in itertools.chain((dictionary.zero, dictionary.one), xs)]
-    return Dictionary(zero, one, operator.add, operator.mul), numbers
-
-
-def _unwrapped(dictionary: Numbers, values: Sequence[Any]) -> list[Any]:
-    dense = [dictionary.zero if value is None else cotangents.dense(value) for value in values]
-    return [value.value if isinstance(value, Number) else value for value in dense]

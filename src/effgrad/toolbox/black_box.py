@@ -12,6 +12,7 @@ from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NotDifferentiable
+from effgrad.modes.taylor import zeros_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import Primitive
@@ -48,7 +49,7 @@ class Call:
         """Tangents in the structure of the arguments; None for an argument that has none."""
         full: list[Value] = [None] * len(self.leaves)
         for place, tangent, leaf in zip(self.moving, tangents, leaves, strict=True):
-            full[place] = _zeros(leaf) if tangent is None else tangent
+            full[place] = zeros_of(leaf) if tangent is None else tangent
         parts: list[Value] = []
         for arg in self.arguments(leaves):
             inner, tree = flatten(arg)
@@ -71,11 +72,6 @@ class Call:
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
         parts = zip([0, *ends], ends, self.shapes, strict=False)
         return self.result.unflatten([np.reshape(packed[start:end], shape) for start, end, shape in parts])
-
-
-def _zeros(leaf: Value) -> Value:
-    leaf = plain(leaf)
-    return np.zeros(np.shape(leaf), np.result_type(leaf))[()]
 
 
 class BlackBox(Primitive):
@@ -124,7 +120,7 @@ class BlackBox(Primitive):
             self._check(change, y, "jvp", "the result")
             return change
 
-        parts = list(pullback(moved, *map(_zeros, args))[1](g))
+        parts = list(pullback(moved, *map(zeros_of, args))[1](g))
         if not traced((parts, g)):
             self._check_linear(moved, parts, g)
         return parts
@@ -164,7 +160,7 @@ class BlackBox(Primitive):
             if len(own) != len(inner):
                 self._check(part, argument, "vjp", "an argument")
             leaves += [
-                _zeros(leaf) if one is None else self._shaped(one, leaf) for one, leaf in zip(own, inner, strict=True)
+                zeros_of(leaf) if one is None else self._shaped(one, leaf) for one, leaf in zip(own, inner, strict=True)
             ]
         return [leaves[place] for place in self.call.moving]
 
@@ -206,4 +202,4 @@ def _conjugated(tree: Value) -> Value:
 
 def _zero_tree(tree: Value) -> Value:
     leaves, structure = flatten(tree)
-    return structure.unflatten([_zeros(leaf) for leaf in leaves])
+    return structure.unflatten([zeros_of(leaf) for leaf in leaves])
