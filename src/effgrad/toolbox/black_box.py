@@ -10,7 +10,7 @@ from typing import Any
 from effgrad.api import vjp as pullback
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
 from effgrad.modes.taylor import zeros_of
 from effgrad.primitives import cotangents

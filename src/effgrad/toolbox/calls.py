@@ -51,6 +51,22 @@ def rule_of(
     return decorate
 
 
+def solution_of(original: Function, *functions: str) -> Callable[[Callable[..., Value]], Calling]:
+    """A decorator: the rule of a solver from `rule(call, f, result)`, where `f` is the first of the user's functions.
+
+    SciPy's result is returned as it is where none of the functions has used values of a derivative.
+    """
+
+    def decorate(rule: Callable[["Call", Function, Value], Value]) -> Calling:
+        def ruled(call: "Call") -> Value:
+            result = call.run()
+            return rule(call, call.function(functions[0]), result) if call.traced else result
+
+        return rule_of(original, *functions)(ruled)
+
+    return decorate
+
+
 def by_columns(f: Function) -> Function:
     """A function of points and columns, applied to each of them."""
 

@@ -14,7 +14,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.toolbox.calls import Call, rule_of
+from effgrad.toolbox.calls import Call, rule_of, solution_of
 from effgrad.toolbox.frozen import Function, Observed, Value, gathered, number, plain_tree
 from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
@@ -66,13 +66,8 @@ def _least_squares(call: Call) -> Value:
     return differentiated(result, call.name, **fields)
 
 
-@rule_of(scipy.optimize.leastsq, "func", "Dfun")
-def _leastsq(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
-    f = call.function("func")
-
+@solution_of(scipy.optimize.leastsq, "func", "Dfun")
+def _leastsq(call: Call, f: Function, result: Value) -> Value:
     def residuals(x: Value) -> Value:
         return np.reshape(gathered(f(x)), (-1,))
 

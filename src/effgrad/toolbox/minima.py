@@ -17,7 +17,7 @@ from effgrad.api import grad
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NotDifferentiable
-from effgrad.toolbox.calls import Call, rule_of
+from effgrad.toolbox.calls import Call, rule_of, solution_of
 from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polished, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
@@ -290,10 +290,7 @@ def _global(original: Function, bounded: bool) -> Value:
 def _legacy(original: Function, *functions: str) -> Value:
     """The rule of a function that returns the minimum alone, or first in a tuple with its value."""
 
-    def rule(call: Call) -> Value:
-        result = call.run()
-        if not call.traced:
-            return result
+    def rule(call: Call, _: Function, result: Value) -> Value:
         tupled = isinstance(result, tuple)
         found = np.asarray(result[0] if tupled else result, float)
         f = _valued(call, functions[0])
@@ -305,7 +302,7 @@ def _legacy(original: Function, *functions: str) -> Value:
         x = x[0] if found.ndim == 0 else x
         return (x, with_value(_number(f(x)), result[1]), *_constants(call, result[2:])) if tupled else x
 
-    return rule_of(original, *functions)(rule)
+    return solution_of(original, *functions)(rule)
 
 
 def _valued(call: Call, name: str) -> Function:

@@ -9,7 +9,7 @@ import scipy.optimize
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.functions.scipy.tables import Calling
-from effgrad.toolbox.calls import Call, rule_of
+from effgrad.toolbox.calls import Call, solution_of
 from effgrad.toolbox.frozen import Function, Value, frozen, gathered, joined, number
 from effgrad.toolbox.implicit import follow, follow_each
 from effgrad.toolbox.solutions import differentiated
@@ -43,36 +43,24 @@ def _of_many(call: Call, f: Function, x: Value) -> Value:
 
 
 def _bracketing(original: Function) -> Calling:
-    def rule(call: Call) -> Value:
-        result = call.run()
-        if not call.traced:
-            return result
-        f = call.function("f")
+    def rule(call: Call, f: Function, result: Value) -> Value:
         if call.get("full_output"):
             root = _of_one(call, f, result[0])
             return root, differentiated(result[1], call.name, root=root)
         return _of_one(call, f, result)
 
-    return rule_of(original, "f")(rule)
+    return solution_of(original, "f")(rule)
 
 
-@rule_of(scipy.optimize.root_scalar, "f", "fprime", "fprime2")
-def _root_scalar(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
+@solution_of(scipy.optimize.root_scalar, "f", "fprime", "fprime2")
+def _root_scalar(call: Call, f: Function, result: Value) -> Value:
     pair = isinstance(call.get("fprime"), bool) and call.get("fprime") or isinstance(call.get("fprime2"), bool)
-    f = call.function("f")
     root = _of_one(call, (lambda x: f(x)[0]) if pair and call.get("fprime") else f, result.root)
     return differentiated(result, call.name, root=root)
 
 
-@rule_of(scipy.optimize.newton, "func", "fprime", "fprime2")
-def _newton(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
-    f = call.function("func")
+@solution_of(scipy.optimize.newton, "func", "fprime", "fprime2")
+def _newton(call: Call, f: Function, result: Value) -> Value:
     if not call.get("full_output"):
         return _of_one(call, f, result)
     root = _of_one(call, f, result[0])
@@ -81,33 +69,21 @@ def _newton(call: Call) -> Value:
     return root, differentiated(result[1], call.name, root=root)
 
 
-@rule_of(scipy.optimize.fixed_point, "func")
-def _fixed_point(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
-    f = call.function("func")
+@solution_of(scipy.optimize.fixed_point, "func")
+def _fixed_point(call: Call, f: Function, result: Value) -> Value:
     return _of_many(call, lambda x: gathered(f(x)) - x, result)[()]
 
 
-@rule_of(scipy.optimize.root, "fun", "jac")
-def _root(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
-    f = call.function("fun")
+@solution_of(scipy.optimize.root, "fun", "jac")
+def _root(call: Call, f: Function, result: Value) -> Value:
     pair = call.get("jac") is True
     x = _of_many(call, (lambda x: f(x)[0]) if pair else f, result.x)
     # The function is zero at the root, wherever that moves.
     return differentiated(result, call.name, x=x, fun=result.fun) if depends(x) else result
 
 
-@rule_of(scipy.optimize.fsolve, "func", "fprime")
-def _fsolve(call: Call) -> Value:
-    result = call.run()
-    if not call.traced:
-        return result
-    f = call.function("func")
+@solution_of(scipy.optimize.fsolve, "func", "fprime")
+def _fsolve(call: Call, f: Function, result: Value) -> Value:
     if not call.get("full_output"):
         return _of_many(call, f, result)
     x, info, *rest = result
@@ -115,11 +91,7 @@ def _fsolve(call: Call) -> Value:
 
 
 def _quasi_newton(original: Function) -> Calling:
-    def rule(call: Call) -> Value:
-        result = call.run()
-        return _of_many(call, call.function("F"), result) if call.traced else result
-
-    return rule_of(original, "F")(rule)
+    return solution_of(original, "F")(_of_many)
 
 
 RULES: list[tuple[Value, str, Value]] = [
