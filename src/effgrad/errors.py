@@ -41,6 +41,12 @@ def user_frame() -> FrameType | None:
     return next((frame for frame in running_frames() if not _inside(frame)), None)
 
 
+def user_place() -> tuple[str, int]:
+    """The file of the line of the user's program that runs now, and its number."""
+    frame = user_frame()
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("effgrad", 1)
+
+
 def _shown(frame: FrameType, line: int) -> str:
     file = frame.f_code.co_filename
     text = linecache.getline(file, line).strip()  # none at a prompt of Python 3.12 and earlier
@@ -255,6 +261,6 @@ class VersionWarning(EffgradWarning):
 def warn(message: str, category: type[EffgradWarning], at: tuple[str, int] | None = None) -> None:
     """Warn at a line of the user's program: the one given as its file and number, or the one that runs now."""
     frame = user_frame()
-    file, line = at or ((frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("effgrad", 1))
+    file, line = at or user_place()
     registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else None
     warnings.warn_explicit(message, category, file, line, registry=registry)

@@ -25,6 +25,9 @@ from effgrad.primitives.cotangents import NUMBERS, typed
 from effgrad.primitives.machine_code import Code
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Partial, Tangent, Value
 
+# The end of the name of a user's primitive: it may be called as one of NumPy's, which passes over graphs know by name.
+RULED = " (by rule)"
+
 # A rule that carries a derivative through one argument, or None; and those of all arguments.
 Rule = Callable[..., Value] | None
 # Those of all arguments, by their numbers: a tuple, or a table without an end.

@@ -33,7 +33,7 @@ from effgrad.stage.loop.functions import performed_once
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
-from effgrad.stage.paths import Path, Paths, Program
+from effgrad.stage.paths import Path, Paths, Program, listed
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 
@@ -218,8 +218,8 @@ class Compiled(Generic[P, R]):
                 try:
                     graph, results, program = whole or self._staged(leaves, tree, loops, paths.integers)
                 except NotCaptured as reason:  # the loop was captured, but not its derivative
-                    warn(f"the loops of {self.__name__} are unrolled, because of {reason}", StagingWarning)
-                    graph, results, program = self._staged(leaves, tree, None, paths.integers)
+                    loops = self._loops(f"{reason}, in the derivative of a loop")
+                    graph, results, program = self._staged(leaves, tree, loops, paths.integers)
                 except Exception:
                     if not paths.integers:
                         raise
@@ -227,7 +227,7 @@ class Compiled(Generic[P, R]):
                     return self._run(*given)
             paths.limited = graph.limit is not None and self._has_own(loops)
             check_limit(graph, program, self.limits, time.perf_counter() - start)
-            paths.add(Path(graph, program, time.perf_counter() - start), leaves)
+            paths.add(Path(graph, program, time.perf_counter() - start, loops.unrolled), leaves)
             outputs = program(*inputs)
         except MemoryLimit as error:
             paths.limited = self._has_own(loops)
@@ -254,25 +254,28 @@ class Compiled(Generic[P, R]):
         return found
 
     def _staged(
-        self, leaves: Sequence[Any], tree: Any, loops: Loops | None, integers: frozenset[int],
+        self, leaves: Sequence[Any], tree: Any, loops: Loops, integers: frozenset[int],
         function: Callable[..., Any] | None = None,
     ) -> tuple[Graph, list[Any], Program]:
         """The graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
             graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
+        loops.check_guards(len(graph.guards))
         graph = contracted(dead(graph))
-        if loops is not None:
+        if loops.programs:
             graph = with_pairs(graph, _native().Halves)
             compile_loops(graph)
         return graph, results, BACKENDS[self.backend](graph, self.flush_subnormals)
 
-    def _loops(self) -> Loops | None:
-        """The loops of a program in machine code; NumPy's programs have none."""
-        return Loops(_native().Executable, self.limits) if self.backend == "native" else None
+    def _loops(self, reason: str = "") -> Loops:
+        """The loops of a program; those of NumPy's programs are unrolled, and all if there is a reason."""
+        if self.backend != "native":
+            reason = f"backend={self.backend!r}, which runs one operation after the other"
+        return Loops(None if reason else _native().Executable, self.limits, reason)
 
-    def _has_own(self, loops: Loops | None) -> bool:
+    def _has_own(self, loops: Loops) -> bool:
         """Whether a derivative in the program has a limit besides that of the program."""
-        return not self.limits if loops is None else loops.limits != self.limits
+        return loops.limits != self.limits
 
     def _within_limit(self, error: MemoryLimit, paths: Paths, leaves: Sequence[Any], tree: Any) -> Any:
         """The result by the function itself, whose derivatives keep their own limit with a tape on disk."""
@@ -309,11 +312,12 @@ class Compiled(Generic[P, R]):
         """Describe the program for these arguments: its steps, their times, and the machine's ceilings."""
         path = self.path(*args, **kwargs)
         if self.backend != "native":
-            return f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
+            text = f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
+            return "\n".join([text, *listed("unrolled", path.unrolled)])
         from effgrad.stage.native.report import report
 
         inputs = self._typed(*flattened(args, kwargs))[1]
-        return report(path.program, inputs, path.seconds)  # type: ignore[arg-type]
+        return report(path.program, inputs, path.seconds, path.unrolled)  # type: ignore[arg-type]
 
 
 @of_function

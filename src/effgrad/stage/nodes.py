@@ -52,10 +52,11 @@ class Node:
 
     `slots` are the nodes whose values go into the parameters. `kind` is the class of the value: float, numpy.float64,
     numpy.ndarray, ... For a guard, `expected` is the value that its argument must have. `run` is 0, or the number of
-    the checkpoint whose second run the operation belongs to: what it computes is not to be kept from the first.
+    the checkpoint whose second run the operation belongs to: what it computes is not to be kept from the first. Of what
+    may stay a call of NumPy, `place` is the line of the program.
     """
 
-    __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected", "run")
+    __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected", "run", "place")
 
     def __init__(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], slots: tuple["Node", ...], like: Any
@@ -72,7 +73,7 @@ class Node:
         else:
             self.shape, self.dtype = np.shape(like), np.result_type(like)
         self.expected: Any = None
-        self.run = 0
+        self.run, self.place = 0, ""
 
     @property
     def inputs(self) -> tuple["Node", ...]:
@@ -88,7 +89,7 @@ class Node:
         node = Node.__new__(Node)
         node.primitive, node.args, node.params, node.slots = self.primitive, self.args, self.params, self.slots
         node.shape, node.dtype, node.kind, node.expected = self.shape, self.dtype, self.kind, self.expected
-        node.run = self.run
+        node.run, node.place = self.run, self.place
         for name, value in fields.items():
             setattr(node, name, value)
         return node

@@ -16,6 +16,8 @@ LOGGER = logging.getLogger("effgrad.stage")
 
 # After so many paths for arguments of one type, a function runs as plain Python.
 MOST_PATHS = 64
+# A report has so many lines of a kind.
+MOST_LISTED = 12
 
 Program = Callable[..., list[Any]]
 
@@ -31,10 +33,12 @@ def _described(leaves: Sequence[Any]) -> str:
 class Path:
     """One path: its program, what the guards answer on it, and what makes the result."""
 
-    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds")
+    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds", "unrolled")
 
-    def __init__(self, graph: Graph, program: Program, seconds: float) -> None:
+    def __init__(self, graph: Graph, program: Program, seconds: float, unrolled: Sequence[str] = ()) -> None:
         self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
+        # Of each loop that Python has run, the line and the reason.
+        self.unrolled = unrolled
         # What makes the result of the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
@@ -42,6 +46,12 @@ class Path:
 
 def _answer(value: Any) -> Any:
     return value.tobytes() if isinstance(value, np.ndarray) else "nan" if value != value else value
+
+
+def listed(title: str, lines: Sequence[str]) -> list[str]:
+    """A title and the lines under it; nothing where there are none."""
+    shown = [*lines[:MOST_LISTED], *["..."] * (len(lines) > MOST_LISTED)]
+    return [f"{title}:", *(f"  {line}" for line in shown)] if lines else []
 
 
 class Paths:

@@ -21,7 +21,7 @@ from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
 from effgrad.effects.confined import confined
-from effgrad.errors import NoRule, NotStaged
+from effgrad.errors import NoRule, NotStaged, user_frame
 from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
@@ -55,6 +55,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return self.run_loop
 
     def enter(self) -> None:
+        # The frame of the user that has asked for the program, which lives as long as this activation.
+        self.caller = id(user_frame())
         self.inputs: list[Node] = []
         # The second runs of checkpoints that are open, and how many there were.
         self.open, self.runs = [0], 0
@@ -121,9 +123,18 @@ class Stage(Handler[Smooth, Recompute, Control]):
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]
+        if primitive.code is None and not (primitive.moves or primitive.places) or node.dtype.kind == "c":
+            node.place = self.place()  # it may stay a call of NumPy
         staged = _new(Staged)
         staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
         return staged
+
+    def place(self) -> str:
+        """The line of the program that runs now, as `file:line`; none in a reverse pass, which has no lines."""
+        frame = user_frame()
+        if frame is None or id(frame) == self.caller:
+            return ""
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
     def begin(self) -> None:
         self.runs += 1

@@ -15,12 +15,9 @@ from effgrad.errors import NotDifferentiable
 from effgrad.modes.taylor import zeros_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.primitive import RULED, Primitive
 from effgrad.toolbox.frozen import Function, Value, joined
 from effgrad.trees import Structure, flatten
-
-# A primitive of the user's may be called as one of NumPy's, which passes over graphs know by its name.
-RULED = " (by rule)"
 
 
 def traced(tree: Value) -> bool:

@@ -19,10 +19,10 @@ from typing import Any, ParamSpec, TypeVar
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.errors import Detached, NoRule, NotDifferentiable
-from effgrad.primitives.primitive import Primitive, elementwise, linear
+from effgrad.primitives.primitive import RULED, Primitive, elementwise, linear
 from effgrad.toolbox.addresses import Native
 from effgrad.toolbox.addresses import native as machine_code
-from effgrad.toolbox.black_box import RULED, BlackBox, Call, traced
+from effgrad.toolbox.black_box import BlackBox, Call, traced
 from effgrad.toolbox.frozen import Function, Value
 
 P = ParamSpec("P")

@@ -1,6 +1,7 @@
 """Dependencies in a region: varied and useful buffers, dead statements, places that never meet."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from effgrad.stage.loop.affine import Affine
 from effgrad.stage.loop.element import smooth_loads
@@ -95,7 +96,7 @@ def _swept(block: Block, live: set[Buffer]) -> Block:
         if isinstance(s, Map):
             stores = [t for t in s.stores if t.buffer in live]
             if stores:
-                kept.append(Map(s.dims, stores) if len(stores) < len(s.stores) else s)
+                kept.append(replace(s, stores=stores) if len(stores) < len(s.stores) else s)
         elif isinstance(s, Apply):
             kept += [s] if s.output in live else []
         elif isinstance(s, Push | Pop):

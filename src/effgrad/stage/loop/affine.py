@@ -6,10 +6,16 @@ the open loops' variables lie, and so decides signs, clipping of slices and comp
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 _numbers = itertools.count(1)
+
+# Between what an integer lies; None where that is not known.
+Bounds = tuple[int | None, int | None]
+_EXTREMES: dict[str, Callable[..., float]] = {"maximum": max, "minimum": min}
+_REMAINDERS, _QUOTIENTS = ("mod", "remainder"), ("floor_divide", "floordiv")
 
 
 class NotCaptured(Exception):
@@ -146,7 +152,7 @@ class Ranges:
             if k:
                 value = value.substitute({name: self.bounds[name][k > 0]})
         for atom, k in value.terms:
-            bound = None if type(atom) is str else self.cells.get(atom, atom.bounds(self))[k > 0]
+            bound = None if type(atom) is str else (self.cells.get(atom) or self.reach(atom))[k > 0]
             if bound is None:
                 return None
             value = Affine(value.constant + bound * k, [(a, m) for a, m in value.terms if a != atom])
@@ -163,3 +169,28 @@ class Ranges:
         if found is None:
             raise NotCaptured("the length of an array depends on values of the loop")
         return max(found, 0)
+
+    def reach(self, e: Any) -> Bounds:
+        """Between what an integer expression (an `Element`) lies, as far as it is known."""
+        if e.op == "constant":
+            return int(e.args[0]), int(e.args[0])
+        if e.op == "index":
+            return self.lower(e.args[0]), self.upper(e.args[0])
+        if e.op == "load":
+            return e.args[0].reach or (None, None)
+        if e.op.name in _EXTREMES:
+            return _extreme(_EXTREMES[e.op.name], [self.reach(a) for a in e.args])
+        if e.op.name in _REMAINDERS + _QUOTIENTS and e.args[1].op == "constant" and e.args[1].args[0] > 0:
+            n = int(e.args[1].args[0])
+            if e.op.name in _REMAINDERS:
+                return 0, n - 1
+            low, high = self.reach(e.args[0])
+            return None if low is None else low // n, None if high is None else high // n
+        return None, None
+
+
+def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
+    """The bounds of the largest or smallest of integers, from theirs."""
+    low = extreme([-math.inf if low is None else low for low, _ in bounds])
+    high = extreme([math.inf if high is None else high for _, high in bounds])
+    return int(low) if low > -math.inf else None, int(high) if high < math.inf else None

@@ -104,10 +104,6 @@ class Indexed(Statements):
             self.known[key] = load(cell, ())
         return self.known[key]
 
-    def place(self) -> str:
-        """The line of the program that is being read."""
-        return "a loop"
-
     def as_index(self, k: Any) -> Affine:
         """An integer of the program as an index."""
         if isinstance(k, Affine):

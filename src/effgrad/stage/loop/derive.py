@@ -10,6 +10,7 @@ the operands where they can. The result is a region again, as is the tangent
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,7 @@ class Reversal:
                 stores.append(Store(self.cotangents[b], indices, g, adds=True))
         for b, indices in overwritten:
             stores.append(Store(self.cotangents[b], indices, constant(0, b.dtype)))
-        back = Map(m.dims, stores)
+        back = Map(m.dims, stores, m.place)
         return self._with_results(m, back) or (back, False)
 
     def _with_results(self, m: Map, back: Map) -> tuple[Map, bool] | None:
@@ -225,7 +226,7 @@ class Reversal:
             return None
         stored = {marker.element: load(t.buffer, t.indices) for t, marker in results.values()}
         again = [Store(s.buffer, s.indices, replaced(s.value, stored), s.adds) for s in stores]
-        return Map(back.dims, again), True
+        return Map(back.dims, again, m.place), True
 
     # Forward and back
 
@@ -287,7 +288,8 @@ class Reversal:
             for place, b in enumerate(s.inputs):
                 if b in self.cotangents:
                     part = Buffer(fresh("part"), b.shape, b.dtype)
-                    back.append(Apply(functools.partial(_pulled, s.function, place), (*s.inputs, g), part, s.name))
+                    pulled = functools.partial(_pulled, s.function, place)
+                    back.append(replace(s, function=pulled, inputs=(*s.inputs, g), output=part))
                     dims, indices = whole(b)
                     sums.append(Map(dims, [Store(self.cotangents[b], indices, load(part, indices), adds=True)]))
             back += [*_zeroed(g), *sums]

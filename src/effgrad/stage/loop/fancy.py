@@ -12,9 +12,21 @@ from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
-from effgrad.stage.loop.ir import INT, Apply, Check, Repeat, Statement, Store, constant, index, integer
+from effgrad.stage.loop.ir import (
+    INT,
+    OF_RULE,
+    OF_WHOLE,
+    Apply,
+    Check,
+    Repeat,
+    Statement,
+    Store,
+    constant,
+    index,
+    integer,
+)
 from effgrad.stage.loop.operands import Extent, Lazy, View, symbolic, whole_view
-from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols
 
 
@@ -204,7 +216,8 @@ def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
         raise NotCaptured(f"{name}, which returns a {type(result).__name__}")
     output = whole_view(c.buffer(name, np.shape(result), np.result_type(result)))
     c.before_write(output.buffer)
-    c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name))
+    reason = OF_RULE if has_rule(f) else OF_WHOLE
+    c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name, c.place(), reason))
     output.own = True
     return output if output.axes else c.number(output.element(()))
 

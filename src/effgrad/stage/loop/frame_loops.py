@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.written import read
-from effgrad.errors import StagingWarning, warn
+from effgrad.errors import StagingWarning, user_place, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
 from effgrad.stage.loop.activity import loop_writes
@@ -41,16 +41,22 @@ MOST_CAPTURED = FEWEST
 class Loops:
     """The loops of one staged program."""
 
-    def __init__(self, make: Callable[..., Any], limits: Sequence[int] = ()) -> None:
+    def __init__(self, make: Callable[..., Any] | None, limits: Sequence[int] = (), reason: str = "") -> None:
         # The limits of memory, to which derivatives in the program add theirs.
         self.limits = list(limits)
-        self.executable, self.captured = make, 0
+        # What makes a function of a region; None if, for that reason, all loops are unrolled.
+        self.executable, self.reason, self.captured = make, reason, 0
         self.refused: set[Loop] = set()
+        # Of each loop that Python runs although it is long, the line and the reason.
+        self.unrolled: list[str] = []
+        # If all are unrolled, those of which nobody knows how long they are.
+        self.uncounted: list[tuple[str, tuple[str, int]]] = []
         self.programs: dict[Any, Program] = {}
         self.asked: dict[Loop, int] = {}
 
     def make(self, region: Region) -> Any:
         """A function of a region, whose record keeps the limit."""
+        assert self.executable is not None
         return self.executable(region, limit=min(self.limits, default=None))
 
     def room(self) -> int:
@@ -72,12 +78,26 @@ class Loops:
             return None
         except NotCaptured as reason:
             self.refused.add(loop)
-            if reason.steps is not None and 0 <= reason.steps < FEWEST:
-                return None  # it would be unrolled anyway
-            line = reason.line or loop.statement.lineno
-            reasons = f"the loop in {loop.function.name!r} is unrolled, because of {reason}"
-            warn(reasons, StagingWarning, (loop.file, line))
+            at = loop.file, reason.line or loop.statement.lineno
+            self.unroll(f"the loop in {loop.function.name!r} is unrolled, because of {reason}", at, reason.steps)
             return None
+
+    def unroll(self, message: str, at: tuple[str, int], steps: int | None) -> None:
+        """Warn that a loop is unrolled, if it is long."""
+        if steps is None and self.executable is None:
+            self.uncounted.append((message, at))
+        elif steps is None or not 0 <= steps < FEWEST:  # a shorter one is better as straight-line code
+            self.warn(message, at)
+
+    def check_guards(self, guards: int) -> None:
+        """Warn of loops that nobody counts the steps of: each step is a guard of the program, which has so many."""
+        for message, at in dict.fromkeys(self.uncounted) if guards >= FEWEST else ():
+            self.warn(message, at)
+
+    def warn(self, message: str, at: tuple[str, int]) -> None:
+        """Warn of a loop that is unrolled, and keep that for the report."""
+        self.unrolled.append(f"{at[0]}:{at[1]}: {message}")
+        warn(message, StagingWarning, at)
 
     def of_functions(
         self, loop: Loop, names: Mapping[str, Any], rows: Rows | None, memory: int | None
@@ -93,14 +113,17 @@ class Loops:
             room = None if memory is None else memory * sum([8 * b.size for b in states])
             return self.performed(capture, frame, results, room)
         except NotCaptured as reason:
-            if reason.steps is None or reason.steps >= FEWEST:
-                warn(f"a loop of effgrad.loop is unrolled, because of {reason}", StagingWarning)
+            self.unroll(f"a loop of effgrad.loop is unrolled, because of {reason}", user_place(), reason.steps)
             return None
 
     def performed(
         self, capture: Capture, frame: Frame, results: dict[str, Any], room: int | None = None
     ) -> dict[str, Any]:
         """The captured loop performed, arrays written to, and the values of names."""
+        if self.executable is None:
+            refused = NotCaptured(self.reason)
+            refused.steps = capture.steps
+            raise refused
         changed = {b for s in capture.block for b in loop_writes(s)}
         values = {b: value for value, b in capture.inputs}
         check_memory(values, changed)

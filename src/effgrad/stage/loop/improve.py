@@ -1,6 +1,7 @@
 """Passes over a captured block before its derivatives are made: dead statements, equal values, the order of loops."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
@@ -44,7 +45,7 @@ def sharing(block: Block) -> Block:
     done: Block = []
     for s in block:
         if isinstance(s, Map) and stored:
-            s = Map(s.dims, [_shared(t, s, stored) for t in s.stores])
+            s = replace(s, stores=[_shared(t, s, stored) for t in s.stores])
         elif parts(s):
             s = rebuilt(s, [sharing(part) for part in parts(s)])
         changed = {b for x in walk([s]) for b in written(x)}
@@ -126,7 +127,7 @@ def _at(m: Map, name: str, value: Affine) -> Map:
     stores = [
         Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
     ]
-    return Map(tuple(d for d in m.dims if d[0] != name), stores)
+    return replace(m, dims=tuple(d for d in m.dims if d[0] != name), stores=stores)
 
 
 def _accesses(m: Map) -> list[tuple[Buffer, tuple[Affine, ...]]]:

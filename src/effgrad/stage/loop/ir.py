@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
-from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 
 FLOAT = np.dtype(float)
 INT = np.dtype(np.int64)
 BOOL = np.dtype(bool)
 
-# Between what an integer lies; None where that is not known.
-Bounds = tuple[int | None, int | None]
-EXTREMES: dict[str, Callable[..., float]] = {"maximum": max, "minimum": min}
+# The reasons why a function is called, rather than written out as machine code.
+OF_WHOLE = "it is no map, sum, product or move of elements"
+OF_RULE = "it has a rule of yours"
+UNWRITTEN = "it has no machine code"
 
 
 @dataclass(eq=False)
@@ -105,39 +106,12 @@ class Element:
                 found |= e.args[0].variables()
         return found
 
-    def bounds(self, ranges: Ranges) -> Bounds:
-        """Between what an integer expression lies, as far as it is known."""
-        if self.op == "constant":
-            return int(self.args[0]), int(self.args[0])
-        if self.op == "index":
-            return ranges.lower(self.args[0]), ranges.upper(self.args[0])
-        if self.op == "load" and self.args[0].reach is not None:
-            return self.args[0].reach  # type: ignore[no-any-return]
-        if self.op != "load" and self.op.name in EXTREMES:
-            return _extreme_bounds(EXTREMES[self.op.name], [a.bounds(ranges) for a in self.args])
-        if self.op != "load" and self.op.name in ("mod", "remainder", "floor_divide", "floordiv"):
-            divisor = self.args[1]
-            if divisor.op == "constant" and divisor.args[0] > 0:
-                n = int(divisor.args[0])
-                if self.op.name in ("mod", "remainder"):
-                    return 0, n - 1
-                low, high = self.args[0].bounds(ranges)
-                return None if low is None else low // n, None if high is None else high // n
-        return None, None
-
     def __repr__(self) -> str:
         if self.op == "load":
             return f"{self.args[0]}{list(self.args[1])}"
         if self.op in ("constant", "index"):
             return str(self.args[0])
         return f"{self.op.name}({', '.join(map(repr, self.args))})"
-
-
-def _extreme_bounds(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
-    """The bounds of the largest or smallest of integers, from theirs."""
-    low = extreme([-math.inf if low is None else low for low, _ in bounds])
-    high = extreme([math.inf if high is None else high for _, high in bounds])
-    return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
 
 
 _elements: "weakref.WeakValueDictionary[Any, Element]" = weakref.WeakValueDictionary()
@@ -241,10 +215,11 @@ class Store:
 
 @dataclass(eq=False)
 class Map:
-    """All points of an index box: every load, every `=` store, every `+=` store."""
+    """All points of an index box: every load, every `=` store, every `+=` store; `place` is the line it comes from."""
 
     dims: Dims
     stores: list[Store]
+    place: str = ""
 
 
 @dataclass(eq=False)
@@ -252,12 +227,15 @@ class Apply:
     """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers.
 
     A function may have a method `reverse(statement, cotangents)`: the statements of its adjoint, which may read all.
+    Reports say at which `place` of the program the call is, and for what `reason` it is no Map.
     """
 
     function: Callable[..., Any]
     inputs: tuple[Buffer, ...]
     output: Buffer
     name: str = ""
+    place: str = ""
+    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -344,7 +322,7 @@ class Region:
         return list(found)
 
     def __repr__(self) -> str:
-        return "\n".join([f"region {self.inputs} -> {self.outputs}", *shown(self.block, 1)])
+        return f"<region {self.inputs} -> {self.outputs}, {len(list(walk(self.block)))} statements>"
 
 
 def parts(s: Statement) -> list[Block]:
@@ -408,28 +386,3 @@ def whole(buffer: Buffer) -> tuple[Dims, tuple[Affine, ...]]:
     from_names = [f"w{axis}_{id(buffer)}" for axis in range(len(buffer.shape))]
     dims = tuple((name, affine(n)) for name, n in zip(from_names, buffer.shape, strict=True))
     return dims, tuple(Affine(0, ((name, 1),)) for name in from_names)
-
-
-def shown(block: Block, depth: int = 0) -> list[str]:
-    """The lines of a readable text."""
-    lines, pad = [], "  " * depth
-    for s in block:
-        if isinstance(s, Map):
-            lines.append(pad + "map " + ", ".join(f"{name} < {n}" for name, n in s.dims))
-            for t in s.stores:
-                lines.append(pad + f"  {t.buffer}{list(t.indices)} {'+=' if t.adds else '='} {t.value}")
-        elif isinstance(s, Apply):
-            lines.append(pad + f"{s.output} = {s.name}{list(s.inputs)}")
-        elif isinstance(s, Push | Pop):
-            lines.append(pad + f"{type(s).__name__.lower()} {s.buffer}{list(s.indices)} for {list(s.dims)}")
-        elif isinstance(s, Check):
-            lines.append(pad + f"check {s.flag}")
-        elif isinstance(s, Repeat):
-            backwards = " backwards" if s.backwards else ""
-            lines.append(pad + f"for {s.variable} in range({s.start}, {s.stop}, {s.step}){backwards}")
-            lines += shown(s.body, depth + 1)
-        elif isinstance(s, While):
-            lines += [pad + "while", *shown(s.test, depth + 2), pad + f"  {s.flag}:", *shown(s.body, depth + 1)]
-        else:
-            lines += [pad + f"if {s.flag}", *shown(s.then, depth + 1), pad + "else", *shown(s.other, depth + 1)]
-    return lines

@@ -7,6 +7,7 @@ of planes, and elementwise functions have formulas below, which are read as the 
 import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -359,7 +360,8 @@ class Transform:
         part, other = Buffer(fresh("part"), x.shape, x.dtype), self.scale * (1 / n if self.inverse else n)
         dims, place = whole(x)
         added = Map(dims, [Store(cotangents[x], place, load(part, place), adds=True)])
-        return [Apply(Transform(not self.inverse, self.axis, other), (g,), part, self.__name__), added]
+        back = replace(s, function=Transform(not self.inverse, self.axis, other), inputs=(g,), output=part)
+        return [back, added]
 
 
 def _transformed(inverse: bool, c: Symbols, a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Complex:

@@ -5,6 +5,7 @@ Golub and Van Loan 2013, Matrix Computations, algorithm 3.4.1.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class Solution:
         """The statements that add to the cotangents of the matrix and of the right side."""
         (a, b), g = s.inputs, cotangents[s.output]
         part = Buffer(fresh("part"), b.shape, b.dtype)
-        block: Block = [Apply(Solution(not self.transposed), (a, g), part, "solve")]
+        block: Block = [replace(s, function=Solution(not self.transposed), inputs=(a, g), output=part)]
         if b in cotangents:
             dims, place = whole(b)
             block.append(Map(dims, [Store(cotangents[b], place, load(part, place), adds=True)]))

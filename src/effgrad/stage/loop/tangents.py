@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from effgrad.api import jvp
@@ -59,14 +60,14 @@ class _Forward:
 
     def statement(self, s: Statement) -> Block:
         if isinstance(s, Map):
-            return [Map(s.dims, [x for t in s.stores for x in self.stores(t)])]
+            return [replace(s, stores=[x for t in s.stores for x in self.stores(t)])]
         if isinstance(s, Apply):
             places = tuple(k for k, b in enumerate(s.inputs) if b in self.dots)
             if s.output not in self.dots or not places:
                 return [s]
             function = functools.partial(_pushed, s.function, places)
             inputs = (*s.inputs, *[self.dots[s.inputs[k]] for k in places])
-            return [Apply(function, inputs, self.dots[s.output], f"d_{s.name}"), s]
+            return [replace(s, function=function, inputs=inputs, output=self.dots[s.output]), s]
         if isinstance(s, Push | Pop):
             if s.buffer not in self.dots:
                 return [s]

@@ -25,6 +25,7 @@ from effgrad.stage.loop.ir import (
     INT,
     Block,
     Buffer,
+    Dims,
     Element,
     Map,
     Store,
@@ -65,7 +66,8 @@ class Statements:
         self.memory: set[Buffer] = set()
         # Buffers that must not be written any more, and why.
         self.frozen: dict[Buffer, str] = {}
-
+        # The elementwise functions without machine code, and where the program calls each first.
+        self.called: dict[Primitive, str] = {}
         # Integers that the statements of this block, or of one around it, have computed and checked.
         self.known: dict[Any, Element] = {}
         # Buffers that hold copies of what may be one array of the program.
@@ -108,10 +110,20 @@ class Statements:
         self.memory.add(made)
         return made
 
+    def place(self) -> str:
+        """The line of the program that is being read."""
+        return "a loop"
+
+    def map(self, dims: Dims, stores: list[Store]) -> None:
+        """Add a Map; its line is that of a call without machine code in it, if there is one."""
+        ops = [e.op for e in topological([t.value for t in stores])] if self.called else []
+        place = next((self.called[op] for op in ops if op in self.called), self.place())
+        self.block.append(Map(dims, stores, place))
+
     def emit(self, dims: Sequence[tuple[str, Extent]], stores: list[Store]) -> None:
         for s in stores:
             self.before_write(s.buffer)
-        self.block.append(Map(tuple((name, affine(n)) for name, n in dims), stores))
+        self.map(tuple((name, affine(n)) for name, n in dims), stores)
 
     def before_write(self, buffer: Buffer) -> None:
         """Store the lazy values that read a buffer which is about to change."""
@@ -130,10 +142,8 @@ class Statements:
         point = [variable(name) for name in names]
         value = lazy.element(point)
         lazy.names, lazy.value = tuple(names), read(buffer, point)
-        self.block.append(
-            Map(tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True)),
-                [Store(buffer, tuple(point), cast(value, buffer.dtype))])
-        )  # fmt: skip
+        dims = tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True))
+        self.map(dims, [Store(buffer, tuple(point), cast(value, buffer.dtype))])
 
     def keep(self, lazy: Lazy, at: Any) -> None:
         """Store a lazy value that several statements read, each of which would compute it; unless one of them chooses.
@@ -280,6 +290,8 @@ class Statements:
 
     def elementwise(self, primitive: Primitive, *args: Any) -> Lazy:
         """A primitive applied element by element."""
+        if primitive.code is None and primitive.native is None:
+            self.called.setdefault(primitive, self.place())
         parts = [self.lazy(a) for a in args]
         shape = self.broadcast_shape([p.shape for p in parts])
         names = [fresh("e") for _ in shape]

@@ -5,10 +5,12 @@ differentiated, so partials, as `psi`, are calls too.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
 from effgrad.stage.loop.element import replaced
 from effgrad.stage.loop.ir import (
+    UNWRITTEN,
     Apply,
     Block,
     Buffer,
@@ -57,9 +59,9 @@ def _map(m: Map, supported: Supported) -> Block:
         inputs = tuple([_stored(a, m, before) for a in arguments])
         shape = tuple([n.constant for _, n in m.dims])
         result = Buffer(fresh(f"{e.op.name}_"), shape, e.dtype)
-        before.append(Apply(e.op.function, inputs, result, e.op.name))
+        before.append(Apply(e.op.function, inputs, result, e.op.name, m.place, UNWRITTEN))
         known[e] = load(result, [variable(name) for name, _ in m.dims])
-    return [*before, Map(m.dims, [Store(t.buffer, t.indices, replaced(t.value, known), t.adds) for t in m.stores])]
+    return [*before, replace(m, stores=[replace(t, value=replaced(t.value, known)) for t in m.stores])]
 
 
 def _stored(e: Element, m: Map, before: Block) -> Buffer:

@@ -3,23 +3,43 @@
 import functools
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.primitives.machine_code import SAME
+from effgrad.primitives.primitive import RULED
 from effgrad.stage.loop.affine import Ranges
-from effgrad.stage.loop.ir import Apply, Block, Map, Region, Repeat, parts, topological, walk
+from effgrad.stage.loop.ir import (
+    OF_RULE,
+    OF_WHOLE,
+    UNWRITTEN,
+    Apply,
+    Block,
+    Map,
+    Region,
+    Repeat,
+    parts,
+    topological,
+)
+from effgrad.stage.loop.pairing import run_forward
 from effgrad.stage.loop.program import ranges_of
-from effgrad.stage.native import Native
+from effgrad.stage.native import Halves, Native
+from effgrad.stage.native.scalars import TYPES, dtype_of
 from effgrad.stage.native.steps import Call, Fused, Product, Step
+from effgrad.stage.nodes import GUARD
+from effgrad.stage.paths import listed
 
 _ROWS = 12
 
 
-def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str:
-    """The report on a program run on these leaves; every step is timed alone, the best of three."""
+def report(program: Native, leaves: list[Any], seconds_to_compile: float, unrolled: Sequence[str]) -> str:
+    """The report on a program run on these leaves; every step is timed alone, the best of three.
+
+    `unrolled` says of each loop that Python has run where it is, and why.
+    """
     program(*leaves)
     held = program.prepare(leaves)
     rows = []
@@ -37,10 +57,11 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
     peak = program.plan.arena + outside + sum(np.asarray(leaf).nbytes for leaf in leaves)
     total = sum(row[0] for row in rows) or 1e-9  # a program of constants has no steps
     flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
-    called = [s.node.primitive.name for s in program.plan.steps if isinstance(s, Call) and _region(s) is None]
-    names = ", ".join(f"{name} ({called.count(name)})" for name in dict.fromkeys(called))
+    called = [_straight(s) for s in program.plan.steps if isinstance(s, Call) and _region(s) is None]
+    names = Counter(call.name for call in called)
+    counted = ": " * bool(names) + ", ".join(f"{name} ({count})" for name, count in names.items())
     lines = [
-        f"{len(rows)} steps, {program.kernels} different kernels, {len(called)} calls of NumPy{names and ': ' + names}",
+        f"{len(rows)} steps, {program.kernels} different kernels, {len(called)} calls of NumPy{counted}",
         f"staged and compiled in {seconds_to_compile:.3g} s; "
         f"peak memory {_scaled(peak)}B, arguments and results included",
         f"{_scaled(flops)}flop, {_scaled(moved)}B moved, {total * 1e3:.3g} ms: "
@@ -53,7 +74,40 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float) -> str
         ceiling = f"{max(operations / arithmetic, traffic / bandwidth) / seconds:.0%}"
         figures = f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8} {ceiling:>8}"
         lines.append(f"{figures}  {name[:70]}")
-    return "\n".join(lines)
+    reasons = Counter([*called, *(call for step in program.plan.steps for call in _in_loop(step))])
+    stayed = [f"{call}{f', {count} times' if count > 1 else ''}" for call, count in reasons.items()]
+    return "\n".join([*lines, *listed("calls of NumPy, and why", stayed), *listed("unrolled", unrolled)])
+
+
+class Called(NamedTuple):
+    """A function that a program calls: its name, the line of the user's program, and why it is called."""
+
+    name: str
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place or 'the reverse pass'}: {self.name}: {self.reason}"
+
+
+def _straight(step: Call) -> Called:
+    """A call of NumPy between loops."""
+    primitive, types = step.node.primitive, [*map(dtype_of, step.node.args), step.node.dtype]
+    foreign = next((dtype for dtype in types if dtype.kind in "biufc" and dtype not in TYPES), None)
+    if primitive.name.endswith(RULED):
+        reason = OF_RULE
+    elif foreign is not None:
+        reason = f"machine code has no {foreign}"
+    elif primitive is GUARD:
+        reason = "Python asks for the value of an array"
+    else:
+        reason = UNWRITTEN if primitive.kind == "elementwise" else OF_WHOLE
+    return Called(primitive.name.removesuffix(RULED), step.node.place, reason)
+
+
+def _in_loop(step: Step) -> list[Called]:
+    """The calls of NumPy in a loop."""
+    return [Called(s.name, s.place, f"{s.reason} (in a loop)") for s in _applied(step)]
 
 
 @functools.cache
@@ -112,8 +166,13 @@ def _region(step: Step) -> Region | None:
 
 def _applied(step: Step) -> list[Apply]:
     """The calls of NumPy in the loop that a step is."""
-    region = _region(step)
-    return [] if region is None else [s for s in walk(region.block) if isinstance(s, Apply)]
+    if not isinstance(step, Call) or _region(step) is None:
+        return []
+    params, primitive = step.node.params, step.node.primitive
+    if "program" in params:
+        return params["program"].run.applied  # type: ignore[no-any-return]
+    halves: Halves = params["pair"].halves
+    return (halves.there if primitive is run_forward else halves.back).applied
 
 
 def operations(block: Block, ranges: Ranges) -> int:
