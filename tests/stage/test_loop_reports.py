@@ -84,7 +84,7 @@ def test_the_reverse_pass_has_no_line():
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_unrolled_loops_are_named_with_their_lines_and_reasons(backend):
     def f(x):
-        for i in range(40):
+        for _ in range(40):
             x = x + np.sin(x)
             print(end="")
         return x

@@ -194,9 +194,10 @@ class Indexed(Statements):
         place = view.at(_merged(factors, point, shape))
         source = value.element(_merged(factors, point, old))
         self.emit(list(zip(names, factors, strict=True)), [Store(view.buffer, place, source)])
-        view.own = True
+        view.own = isinstance(given, Lazy)
+        self.twins.link(given if isinstance(given, Lazy) else given.buffer, view.buffer)
         if isinstance(given, View):
-            self.frozen[view.buffer] = "a reshaped array is written to"
+            self.same(view.buffer, given.buffer)
         return view
 
 

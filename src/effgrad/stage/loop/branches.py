@@ -58,7 +58,9 @@ class Branches(Evaluator):
         return next((block for block, before, _ in self.around_blocks if value in before), None)
 
     def has_other_names(self, value: Any, name: str, frame: Frame) -> bool:
-        """Whether an array has names besides one of a frame."""
+        """Whether an array has names besides one of a frame, or twins."""
+        if isinstance(value, Lazy) and value in self.twins.others:
+            return True
         named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
         return any((own is not frame.own or n != name) and any(x is value for x in flat([v])) for own, n, v in named)
 
@@ -111,6 +113,7 @@ class Branches(Evaluator):
             if a is UNBOUND or b is UNBOUND:
                 frame.own.pop(name, None)
             else:
+                a, b = (a, b) if a is b else self.twins.current((a, b))
                 frame.own[name] = a if a is b else self.joined(a, b, blocks, name, [frame, *after])
         self.block.append(Branch(flag, *blocks))
 

@@ -212,6 +212,7 @@ class Capture(Iteration):
     def rebind(self, array: Any, new: Any) -> Any:
         """Let all names of an array that the program has computed have it as it is now."""
         self.touched.add(array)
+        self.twins.replace(array, new)
         for own in [*[f.own for f in self.frames], *self.scopes]:
             for name, value in own.items():
                 if value is array:

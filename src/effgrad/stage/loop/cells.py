@@ -132,14 +132,15 @@ class Cells:
 
     def update(self, frame: Frame) -> None:
         """At the end of a step, let the cells have the names' values."""
-        values = [(name, cell, frame.own.get(name, UNBOUND)) for name, cell in self.inner.items()]
+        current = self.capture.twins.current
+        values = [(name, cell, current(frame.own.get(name, UNBOUND))) for name, cell in self.inner.items()]
         found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
         self.check_aliases(found)
         self.note_first(found)
         for name in self.outer:
             if name not in frame.own:
                 raise NotCaptured(f"{name!r} is bound in some steps only")
-        self.out = {name: self.copied(frame.own[name], name) for name in self.outer}
+        self.out = {name: self.copied(current(frame.own[name]), name) for name in self.outer}
         pairs_out = [x for name, v in self.out.items() for x in zip(flat(v), flat(frame.own[name]), strict=True)]
         copies = [(view.buffer, value) for view, value in pairs_out if isinstance(view, View)]
         self.note_copies(copies, _made_inside(self.capture))

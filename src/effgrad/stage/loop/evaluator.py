@@ -128,7 +128,7 @@ class Evaluator(Operators):
         return e.value
 
     def _Name(self, e: ast.Name, frame: Frame) -> Any:
-        return self.lift(frame[e.id])
+        return self.twins.current(self.lift(frame[e.id]))
 
     def _BinOp(self, e: ast.BinOp, frame: Frame) -> Any:
         return self.binary(e.op, self.expression(e.left, frame), self.expression(e.right, frame))

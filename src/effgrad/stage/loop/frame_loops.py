@@ -266,7 +266,7 @@ def results_of(loop: Loop, names: Mapping[str, Any], capture: Capture, frame: Fr
         raise NotCaptured(f"{min(missing)!r} is bound in some steps only")
     live = {*names, *later, LEFT, RESULT}
     bound = [n for n in (*loop.bound, LEFT, RESULT) if n in frame.own and n in live]
-    found = {n: frame.own[n] for n in bound if frame.own[n] is not names.get(n)}
+    found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not names.get(n)}
     views = [v for n in found if n in later for v in views_in(found[n])]
     inputs = {b for _, b in capture.inputs}
     check_lists(loop, found)

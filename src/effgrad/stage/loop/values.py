@@ -35,6 +35,7 @@ from effgrad.stage.loop.ir import (
     topological,
 )
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, View, read, same_extent, whole_view
+from effgrad.stage.loop.twins import Twins
 from effgrad.stage.staged_value import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
@@ -78,6 +79,8 @@ class Statements:
         # where it lies by the statement that is read.
         self.growing: dict[Buffer, tuple[View, View]] = {}
         self.extending: View | None = None
+        # Arrays that are one in the program, and two buffers here.
+        self.twins = Twins()
         # For memory that a branch fills with one of two arrays: the buffers of these.
         self.either: dict[Buffer, set[Buffer]] = {}
 
@@ -129,6 +132,7 @@ class Statements:
         """Store the lazy values that read a buffer which is about to change."""
         if buffer.data is not None or buffer in self.frozen:
             raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
+        self.twins.write(buffer)
         for lazy in [x for x in self.lazies if buffer in x.reads()]:
             self.settle(lazy)
         for key in [k for k in self.known if k[0] == "integer" and buffer in {e.args[0] for e in loads([k[1]])}]:

@@ -1,0 +1,78 @@
+"""Arrays that share memory in the program and have two buffers in the region: a reshaped array is a copy here.
+
+A write to one makes the other stale. A program that reads a stale array is not captured: Python runs its loop.
+"""
+
+import weakref
+from collections.abc import Sequence
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.ir import Apply, Block, Buffer, reads, walk, written
+from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
+
+Twin = Buffer | Lazy
+
+
+class Twins:
+    """The twins of each array, and those that are stale."""
+
+    def __init__(self) -> None:
+        self.others: weakref.WeakKeyDictionary[Twin, weakref.WeakSet[Twin]] = weakref.WeakKeyDictionary()
+        self.stale: weakref.WeakSet[Twin] = weakref.WeakSet()
+
+    def link(self, a: Twin, b: Twin) -> None:
+        """Note that two arrays are one in the program."""
+        self.others.setdefault(a, weakref.WeakSet()).add(b)
+        self.others.setdefault(b, weakref.WeakSet()).add(a)
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Note that an array is written to, and is another value from now on."""
+        if isinstance(old, Lazy) and old in self.others:
+            self.write(old)
+            for other in self.others[old]:
+                self.link(other, _key(new))
+        elif isinstance(old, tuple):
+            for a, b in zip(old, new, strict=True):
+                self.replace(a, b)
+
+    def write(self, array: Twin) -> None:
+        """Let the twins of an array, and theirs, be stale."""
+        self.stale |= self.connected(array) - {array}
+
+    def connected(self, array: Twin) -> set[Twin]:
+        """An array, its twins, and theirs."""
+        found, waiting = {array}, [array]
+        while waiting:
+            new = set(self.others.get(waiting.pop(), ())) - found
+            found |= new
+            waiting += new
+        return found
+
+    def current(self, value: Value) -> Value:
+        """A value that is read now."""
+        for x in flat(value) if self.stale else ():
+            x = x.value if isinstance(x, Method) else x
+            if isinstance(x, View | Lazy) and _key(x) in self.stale:
+                raise NotCaptured("an array that is reshaped and has two names: one is written to, the other is read")
+        return value
+
+    def check_loop(self, before: Sequence[Twin], block: Block) -> None:
+        """Raise if a loop reads an array from before it, and then writes to a twin: the next step would read it stale.
+
+        `before` are the arrays that had twins when the loop began.
+        """
+        if before:
+            changed = {b for s in walk(block) for b in written(s)}
+            read = {e.args[0] for s in walk(block) for e in reads(s)}
+            read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
+            for a in before:
+                if not (self.connected(a) - {a}).isdisjoint(changed) and not _memory(a).isdisjoint(read):
+                    raise NotCaptured("an array that is reshaped before the loop, and written to in it")
+
+
+def _key(value: View | Lazy) -> Twin:
+    return value.buffer if isinstance(value, View) else value
+
+
+def _memory(array: Twin) -> set[Buffer]:
+    return array.reads() if isinstance(array, Lazy) else {array}

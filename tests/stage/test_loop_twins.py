@@ -1,0 +1,226 @@
+"""Reshaped arrays in loops: they are views in NumPy, and copies in a region, of which no write may be lost.
+
+Each function reads an array under one name after a write under another. Captured, all of them had wrong values,
+silently; now the value is NumPy's and the gradient the eager one, whether the loop is captured or unrolled.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from effgrad import compile, grad
+
+
+def read_after_a_write(x):
+    y = x * 1.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+        y[4] += y[3] * 0.1
+        y[0] = 0.5 * np.sin(r[1, 1])
+    return np.sum(y)
+
+
+def read_after_the_loop(x):
+    y = x * 1.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+        y[4] += 0.05 * y[0]
+    return np.sum(r)
+
+
+def merged_axes(x):
+    y, t = x.reshape(2, 3) * 1.0, 0.0
+    for _ in range(40):
+        r = y.ravel()
+        y[0] = y[1] * 0.5 + t
+        t = t * 0.5 + 0.01 * r[1]
+    return t
+
+
+def written_by_the_other_name(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+        r[0, 0] = 0.5 * r[0, 0] + t
+        t = 0.5 * np.sin(y[0] + y[4])
+    return t
+
+
+def of_a_value_of_the_step(x):
+    t = 0.0
+    for _ in range(40):
+        z = x * 2.0 + t
+        r = z.reshape(2, 3)
+        z[0] = 0.5 + t
+        t = 0.5 * np.sin(r[0, 0] + r[1, 1])
+    return t
+
+
+def of_a_value_written_by_the_other_name(x):
+    t = 0.0
+    for _ in range(40):
+        z = x * 2.0 + t
+        r = np.ravel(z.reshape(2, 3))
+        r[0] = 0.5 + t
+        t = 0.5 * np.sin(z[0] + z[4])
+    return t
+
+
+def added_to_in_place(x):
+    t = 0.0
+    for _ in range(40):
+        z = x * 2.0
+        r = z.reshape(2, 3)
+        z += t
+        t = 0.5 * np.sin(r[0, 0] + r[1, 1])
+    return t
+
+
+def assigned_by_a_mask(x):
+    t = 0.0
+    for _ in range(40):
+        z = x * 2.0
+        r = z.reshape(2, 3)
+        z[z > 1.0] = t
+        t = 0.1 + 0.5 * np.sin(r[0, 0] + r[1, 1])
+    return t
+
+
+def read_in_the_next_step(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(8):
+        z = y * 1.0
+        r = z.reshape(2, 3)
+        for _ in range(8):
+            t = 0.5 * np.sin(r[0, 0] + r[1, 2]) + t * 0.1
+            z[0] = z[1] * 0.5 + t
+    return t
+
+
+def carried(x):
+    y, t = x * 1.0, 0.0
+    r = np.ones((2, 3))
+    for _ in range(40):
+        t = 0.5 * np.sin(r[0, 0] + r[1, 2])
+        r = y.reshape(2, 3)
+        y[0] = y[1] * 0.5 + t
+    return t
+
+
+def read_by_a_closure(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+
+        def get(r=r):
+            return r[0, 0] + r[1, 1]
+
+        y[0] = y[0] * 0.5 + 1
+        t = t * 0.5 + get()
+    return t
+
+
+def in_a_list(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        rs = [y.reshape(2, 3)]
+        y[0] = y[0] * 0.5 + 1
+        t = t * 0.5 + rs[0][0, 0]
+    return t
+
+
+def appended(x):
+    y, rows = x * 1.0, []
+    for _ in range(40):
+        rows.append(y.reshape(2, 3))
+        y[0] = y[0] * 0.5 + 1
+    return np.sum(np.array(rows) ** 2)
+
+
+def written_in_one_branch(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+        if t < 1.0:
+            y[0] = y[0] * 0.5 + 0.5
+        t = t * 0.5 + r[0, 0]
+    return t
+
+
+def row_of_a_part(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        v = y[:4].reshape(2, 2)[0]
+        y[0] = y[0] * 0.5 + 1
+        t = t * 0.5 + v[0]
+    return t
+
+
+def written_by_a_function(x):
+    y, t = x * 1.0, 0.0
+
+    def step(r, y):
+        y[0] = y[0] * 0.5 + 1
+        return r[0, 0]
+
+    for _ in range(40):
+        t = t * 0.5 + step(y.reshape(2, 3), y)
+    return t
+
+
+def until_a_test_of_it(x):
+    y, n = x * 1.0, 0.0
+    for _ in range(40):
+        z = y * 1.0
+        r = z.reshape(2, 3)
+        while r[0, 1] > 0.01:
+            z[1] = z[1] * 0.5
+            n = n + z[1]
+        y[1] = 0.3 + 0.1 * n / (1 + n)
+    return n
+
+
+def complex_planes(x):
+    t = 0.0
+    for _ in range(40):
+        z = x * 2.0 + 1j * t
+        r = z.reshape(2, 3)
+        z[0] = 0.5 + t * 1j
+        t = 0.5 * np.sin(np.real(r[0, 0] * r[1, 1]))
+    return t
+
+
+PROGRAMS = [f for f in list(vars().values()) if inspect.isfunction(f) and f.__module__ == __name__]
+X = np.linspace(0.1, 1.0, 6)
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.errors.StagingWarning")
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_no_write_is_lost(f):
+    assert compile(f)(X) == pytest.approx(f(X.copy()), rel=1e-13)
+    np.testing.assert_allclose(compile(grad(f))(X), grad(f)(X), rtol=1e-9, atol=1e-13)
+
+
+def read_before_the_write(x):
+    y, t = x * 1.0, 0.0
+    for _ in range(40):
+        r = y.reshape(2, 3)
+        t = t * 0.5 + np.sum(r @ r.T)
+        y[:3] = 0.5 * r[1] + 0.1 * np.sin(t)
+    return t
+
+
+def in_a_new_shape_each_step(x):
+    y = x * 1.0
+    for _ in range(40):
+        z = (y * 0.9).reshape(2, 3)
+        z[0] = z[1] + 0.1
+        y = z.T.ravel()
+    return np.sum(y * y)
+
+
+@pytest.mark.parametrize("f", [read_before_the_write, in_a_new_shape_each_step], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("error::effgrad.errors.StagingWarning")
+def test_what_is_read_before_the_write_is_captured(f):
+    np.testing.assert_allclose(compile(grad(f))(X), grad(f)(X), rtol=1e-9, atol=1e-13)
