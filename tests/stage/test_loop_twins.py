@@ -1,15 +1,19 @@
-"""Reshaped arrays in loops: they are views in NumPy, and copies in a region, of which no write may be lost.
+"""Reshaped and turned arrays in loops: they are views in NumPy, and copies in a region, of which no write may be lost.
 
 Each function reads an array under one name after a write under another. Captured, all of them had wrong values,
 silently; now the value is NumPy's and the gradient the eager one, whether the loop is captured or unrolled.
 """
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
 
 from effgrad import compile, grad
+from effgrad.stage.loop.capture import RULES
+from effgrad.stage.loop.library import _METHODS
+from effgrad.stage.loop.registry import VIEWING, VIEWS
 
 
 def read_after_a_write(x):
@@ -191,6 +195,16 @@ def complex_planes(x):
     return t
 
 
+def complex_in_place(x):
+    t = 0.0
+    for i in range(40):
+        z = x * (2.0 + 1j) + t
+        w = z
+        z += 1.0 + 0.3 * i
+        t = 0.1 * np.real(w[0])
+    return t
+
+
 PROGRAMS = [f for f in list(vars().values()) if inspect.isfunction(f) and f.__module__ == __name__]
 X = np.linspace(0.1, 1.0, 6)
 
@@ -224,3 +238,86 @@ def in_a_new_shape_each_step(x):
 @pytest.mark.filterwarnings("error::effgrad.errors.StagingWarning")
 def test_what_is_read_before_the_write_is_captured(f):
     np.testing.assert_allclose(compile(grad(f))(X), grad(f)(X), rtol=1e-9, atol=1e-13)
+
+
+# Each a view of a matrix, or an array that may be one, and the index of its element at (0, 0).
+VIEWS_OF = {
+    "asarray": (np.asarray, (0, 0)),
+    "asarray as float": (lambda y: np.asarray(y, dtype=float), (0, 0)),
+    "asanyarray": (np.asanyarray, (0, 0)),
+    "ascontiguousarray": (np.ascontiguousarray, (0, 0)),
+    "atleast_2d": (np.atleast_2d, (0, 0)),
+    "broadcast_to": (lambda y: np.broadcast_to(y, (2, 3, 3)), (1, 0, 0)),
+    "real": (np.real, (0, 0)),
+    "attribute real": (lambda y: y.real, (0, 0)),
+    "diagonal": (np.diagonal, (0,)),
+    "method diagonal": (lambda y: y.diagonal(), (0,)),
+    "diag": (np.diag, (0,)),
+    "moveaxis": (lambda y: np.moveaxis(y, 0, 1), (0, 0)),
+    "rot90": (np.rot90, (2, 0)),
+    "flip": (np.flip, (2, 2)),
+    "fliplr": (np.fliplr, (0, 2)),
+    "squeeze": (lambda y: np.squeeze(y[None]), (0, 0)),
+    "swapaxes": (lambda y: np.swapaxes(y, 0, 1), (0, 0)),
+    "expand_dims": (lambda y: np.expand_dims(y, 0), (0, 0, 0)),
+    "transposed": (lambda y: y.T, (0, 0)),
+    "slice": (lambda y: y[:2, ::2], (0, 0)),
+    "row": (lambda y: y[0], (0,)),
+    "rows": (lambda y: list(y)[0], (0,)),
+    "ravel": (np.ravel, (0,)),
+    "reshape": (lambda y: y.reshape(1, 9), (0, 0)),
+    "astype": (lambda y: y.astype(float, copy=False), (0, 0)),
+    "array": (lambda y: np.array(y, copy=None), (0, 0)),
+    "view of a view": (lambda y: np.ravel(y.T), (0,)),
+    "permute_dims": (lambda y: np.permute_dims(y, (1, 0)), (0, 0)),
+    "matrix_transpose": (np.matrix_transpose, (0, 0)),
+    "copy": (np.copy, (0, 0)),
+    "roll": (lambda y: np.roll(y, 3), (1, 0)),
+    "maximum": (lambda y: np.maximum(y, y), (0, 0)),
+    "where": (lambda y: np.where(y > 0.0, y, y), (0, 0)),
+    "clip": (lambda y: np.clip(y, -100.0, 100.0), (0, 0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.errors.StagingWarning")
+@pytest.mark.parametrize("name", VIEWS_OF)
+@pytest.mark.parametrize("is_new", [False, True], ids=["of an array from before", "of a value of the step"])
+def test_views_see_writes_and_copies_do_not(name, is_new):
+    view, place = VIEWS_OF[name]
+
+    def f(x):
+        y, t = x * 1.0, 0.0
+        for i in range(33):
+            z = y * 1.5 + t if is_new else y
+            w = view(z)
+            z[0, 0] = 1.0 + t + 0.3 * i
+            t = 0.1 * w[place]
+        return t
+
+    x = np.linspace(0.1, 1.0, 9).reshape(3, 3)
+    assert compile(f)(x) == pytest.approx(f(x), rel=1e-13)
+
+
+def test_the_list_of_views_is_numpys():
+    """Walk the functions and methods that have rules: those that share memory with an argument are in the list."""
+    x = np.arange(9.0).reshape(3, 3)
+    given = [(x,), (x, 0), (x, (3, 3)), (x, 0, 1)]
+    functions = [f for f in RULES if not isinstance(f, tuple) and getattr(f, "__module__", "").startswith("numpy")]
+    sharing = set()
+    for f, args in itertools.product(functions, given):
+        try:
+            shares = np.may_share_memory(f(*args), x)
+        except (TypeError, ValueError, IndexError):
+            continue
+        if shares:
+            sharing.add(f)
+    assert len(sharing) > 9 and sharing <= VIEWS
+    methods = {name for name in _METHODS if _shares(x, name)}
+    assert methods and methods <= VIEWING
+
+
+def _shares(x, name):
+    try:
+        return np.may_share_memory(getattr(x, name)(*([0, 1] if name == "swapaxes" else [])), x)
+    except (TypeError, ValueError):
+        return False

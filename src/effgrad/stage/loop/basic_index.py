@@ -39,7 +39,7 @@ class Indexed(Statements):
             return view if out else self.number(view.element(()))
         names = [fresh("e") for _ in axes]
         point = [start + (variable(names[place]) * step if place is not None else 0) for start, step, place in picks]
-        return self.part(self.made(names, [n for _, n in axes], value.element(point)), value)
+        return self.shared(self.made(names, [n for _, n in axes], value.element(point)), value)
 
     def _picked(self, shape: Sequence[Extent], key: Any) -> tuple[list[Any], list[tuple[int | None, Extent]]]:
         """For each axis its start, its step and its place in the result; for each axis of the result its source."""
@@ -178,7 +178,7 @@ class Indexed(Statements):
         if isinstance(value, View):
             return View(value.buffer, value.base, [value.axes[a] for a in order])
         names = [value.names[a] for a in order]
-        return self.part(self.made(names, [value.shape[a] for a in order], value.value), value)
+        return self.shared(self.made(names, [value.shape[a] for a in order], value.value), value)
 
     def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
         """The elements in another shape: copied, along the factors that both shapes have."""
@@ -187,17 +187,14 @@ class Indexed(Statements):
         old = [n for n in value.shape if isinstance(n, int)]
         shape = [n if n >= 0 else math.prod(old) // max(1, -math.prod(shape)) for n in shape]
         factors = _common_factors(old, shape)
-        given, value = value, self.lazy(value)
+        value = self.lazy(value)
         names = [fresh("e") for _ in factors]
         point = [variable(n) for n in names]
         view = whole_view(self.buffer("reshaped", shape, value.dtype))
         place = view.at(_merged(factors, point, shape))
         source = value.element(_merged(factors, point, old))
         self.emit(list(zip(names, factors, strict=True)), [Store(view.buffer, place, source)])
-        view.own = isinstance(given, Lazy)
-        self.twins.link(given if isinstance(given, Lazy) else given.buffer, view.buffer)
-        if isinstance(given, View):
-            self.same(view.buffer, given.buffer)
+        view.own = True
         return view
 
 

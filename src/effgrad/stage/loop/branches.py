@@ -59,10 +59,12 @@ class Branches(Evaluator):
 
     def has_other_names(self, value: Any, name: str, frame: Frame) -> bool:
         """Whether an array has names besides one of a frame, or twins."""
-        if isinstance(value, Lazy) and value in self.twins.others:
+        if any(isinstance(x, Lazy) and x in self.twins.others for x in flat([value])):
             return True
         named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
-        return any((own is not frame.own or n != name) and any(x is value for x in flat([v])) for own, n, v in named)
+        parts = flat([value])
+        others = [v for own, n, v in named if own is not frame.own or n != name]
+        return any(x is part for v in others for x in flat([v]) for part in parts)
 
     def stored_at_home(self, value: View | Lazy) -> View:
         """An array as memory that the blocks after it share, for a write in one of them."""
@@ -70,8 +72,6 @@ class Branches(Evaluator):
             return self.store(value)
         if any(repeated and value in before for _, before, repeated in self.around_blocks):
             raise NotCaptured("an array from before it that a function, or another name, writes to")  # read before
-        if self.is_part(value):
-            raise NotCaptured("an array that is part of another which is still to be computed, and is written to")
         inner, self.block = self.block, self.home(value) or self.block
         try:
             return self.store(value)

@@ -235,7 +235,7 @@ class Capture(Iteration):
         """`array[key] = value`."""
         if isinstance(array, Lazy) and masks.is_mask(key) and self.home(array) is None:
             # Still an expression: what the mask excludes has no part in derivatives.
-            self.rebind(array, cast_like(self, masks.chosen(self, array, key, value), array))
+            self.rebind(array, self.cast_like(masks.chosen(self, array, key, value), array))
             return
         array = self.as_memory(array)
         if masks.is_mask(key):
@@ -264,7 +264,7 @@ class Capture(Iteration):
             if self.has_other_names(old, s.target.id, frame):
                 self.assign(self.as_memory(old), new)
             else:
-                frame.own[s.target.id] = self.store(cast_like(self, new, old))
+                frame.own[s.target.id] = self.store(self.cast_like(new, old))
         elif isinstance(old, View) and isinstance(s.target, ast.Name):
             self.assign(old, new)
         elif isinstance(old, View) and isinstance(s.target, ast.Subscript):
@@ -279,8 +279,10 @@ class Capture(Iteration):
             self.touched.update((old.real.buffer, old.imag.buffer))
             for plane, part in zip(old, parts, strict=True):
                 self.assign(plane, part)
-        elif isinstance(target, ast.Name):
+        elif isinstance(target, ast.Name) and not self.has_other_names(old, target.id, frame):
             frame.own[target.id] = Complex(*map(self.store, new))
+        elif isinstance(target, ast.Name):
+            self.augment_complex(target, self.rebind(old, Complex(*map(self.stored_at_home, old))), new, frame)
         else:
             self.bind(target, new, frame)
 
@@ -333,6 +335,11 @@ class Capture(Iteration):
         return self.run(Frame(Source(f.node, body, closed, {}), own))
 
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        result = self.result(f, args, kwargs)
+        return self.shared(result, *args, getattr(f, "value", None)) if registry.may_view(f, kwargs) else result
+
+    def result(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The value of a call."""
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args = list(map(self.seen, args))
@@ -345,8 +352,7 @@ class Capture(Iteration):
             return self.apply(f, args, kwargs)
         if planes.some([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
             return planes.called(self, f, args, kwargs)
-        known = RULES.get(registry.key_of(f))
-        if known is not None:
+        if (known := RULES.get(registry.key_of(f))) is not None:
             return known(self, *args, **kwargs)
         if isinstance(f, functools.partial):
             return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
@@ -392,9 +398,3 @@ class Capture(Iteration):
         ast.FunctionDef: define, ast.Assert: checking.assert_, ast.Raise: checking.raise_, ast.With: checking.with_,
         ast.Pass: lambda self, s, frame: None,
     }  # fmt: skip
-
-
-def cast_like(capture: Capture, value: Any, old: Lazy) -> Lazy:
-    """A value in the type of the array that it is assigned to in place."""
-    lazy = capture.lazy(value)
-    return capture.made(lazy.names, lazy.shape, capture.converted(lazy.value, old.dtype))

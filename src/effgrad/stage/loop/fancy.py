@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,19 +207,27 @@ def applied(c: Symbols, f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
     function = functools.partial(_called, f, tuple(places), tuple(args), tuple(kwargs.items()))
     if hasattr(f, "reverse"):  # a function of arrays alone
         function = f
-    try:
-        with np.errstate(all="ignore"):
-            result = function(*[sample(v.buffer.shape, v.dtype) for v in inputs])
-    except Exception as error:
-        raise NotCaptured(f"{name}: {error}") from None
-    if inspect.isgenerator(result) or not isinstance(result, np.ndarray | np.generic | float):
-        raise NotCaptured(f"{name}, which returns a {type(result).__name__}")
+    result, is_view = _example(function, [sample(v.buffer.shape, v.dtype) for v in inputs], name)
     output = whole_view(c.buffer(name, np.shape(result), np.result_type(result)))
     c.before_write(output.buffer)
     reason = OF_RULE if has_rule(f) else OF_WHOLE
     c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name, c.place(), reason))
     output.own = True
+    if is_view:
+        c.shared(output, [args[k] for k in places])
     return output if output.axes else c.number(output.element(()))
+
+
+def _example(function: Callable[..., Any], samples: Sequence[Any], name: str) -> tuple[Any, bool]:
+    """The result for examples of the arguments, and whether it may share memory with one of them."""
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*samples)
+    except Exception as error:
+        raise NotCaptured(f"{name}: {error}") from None
+    if inspect.isgenerator(result) or not isinstance(result, np.ndarray | np.generic | float):
+        raise NotCaptured(f"{name}, which returns a {type(result).__name__}")
+    return result, any(np.may_share_memory(result, s) for s in samples)
 
 
 def _stored(c: Symbols, value: Any, name: str) -> View:

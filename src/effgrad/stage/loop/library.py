@@ -65,7 +65,13 @@ def _ones_like(c: Symbols, a: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 1)
 
 
-@rule(np.array, np.asarray, np.copy, np.ascontiguousarray)
+@rule(np.asarray, np.asanyarray)
+def _asarray(c: Symbols, a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    is_one = isinstance(a, View | Lazy) and bool(a.shape) and dtype in (None, a.dtype) and not kwargs
+    return a if is_one else _array(c, a, dtype, **kwargs)
+
+
+@rule(np.array, np.copy, np.ascontiguousarray)
 def _array(c: Symbols, value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not symbolic([value]):
         return np.array(value, dtype)

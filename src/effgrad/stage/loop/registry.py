@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api import tracebacks
-from effgrad.stage.loop.operands import SYMBOLIC
+from effgrad.stage.loop.operands import SYMBOLIC, Method
 
 Rule = Callable[..., Any]
 
@@ -64,6 +64,21 @@ def is_pure(f: Any) -> bool:
     if isinstance(f, type):
         return issubclass(f, np.generic | np.dtype)
     return module.split(".")[0] in ("numpy", "scipy", "math") and "random" not in module
+
+
+# NumPy's functions whose result may share memory with an argument, and methods and attributes with these names.
+VIEWS: set[Callable[..., Any]] = {
+    np.asarray, np.asanyarray, np.ascontiguousarray, np.broadcast_to, np.diag, np.diagonal, np.expand_dims, np.flip,
+    np.float64, np.ravel, np.reshape, np.squeeze, np.swapaxes, np.transpose,
+}  # fmt: skip
+VIEWING = {f.__name__ for f in VIEWS}
+
+
+def may_view(f: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether the result of a call may share memory with an argument; `f` is a function, or a method of an array."""
+    if not kwargs.get("copy", True):
+        return True
+    return f.name in VIEWING if isinstance(f, Method) else f in VIEWS if is_of_library(f) else False
 
 
 def rule(*functions: Any) -> Callable[[Rule], Rule]:

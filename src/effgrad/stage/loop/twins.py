@@ -1,4 +1,4 @@
-"""Arrays that share memory in the program and have two buffers in the region: a reshaped array is a copy here.
+"""Arrays that share memory in the program, and are two in the region: a reshaped array, say, is a copy here.
 
 A write to one makes the other stale. A program that reads a stale array is not captured: Python runs its loop.
 """
@@ -20,17 +20,18 @@ class Twins:
         self.others: weakref.WeakKeyDictionary[Twin, weakref.WeakSet[Twin]] = weakref.WeakKeyDictionary()
         self.stale: weakref.WeakSet[Twin] = weakref.WeakSet()
 
-    def link(self, a: Twin, b: Twin) -> None:
-        """Note that two arrays are one in the program."""
-        self.others.setdefault(a, weakref.WeakSet()).add(b)
-        self.others.setdefault(b, weakref.WeakSet()).add(a)
+    def link(self, a: View | Lazy, b: View | Lazy) -> None:
+        """Note that two arrays are one in the program; one that is gone would link no others."""
+        one, other = _key(a), _key(b)
+        for x in self.connected(other) if one is not other else ():
+            self.others.setdefault(one, weakref.WeakSet()).add(x)
+            self.others.setdefault(x, weakref.WeakSet()).add(one)
 
     def replace(self, old: Value, new: Value) -> None:
         """Note that an array is written to, and is another value from now on."""
         if isinstance(old, Lazy) and old in self.others:
             self.write(old)
-            for other in self.others[old]:
-                self.link(other, _key(new))
+            self.link(new, old)
         elif isinstance(old, tuple):
             for a, b in zip(old, new, strict=True):
                 self.replace(a, b)
@@ -53,7 +54,7 @@ class Twins:
         for x in flat(value) if self.stale else ():
             x = x.value if isinstance(x, Method) else x
             if isinstance(x, View | Lazy) and _key(x) in self.stale:
-                raise NotCaptured("an array that is reshaped and has two names: one is written to, the other is read")
+                raise NotCaptured("an array that is written to under one name, and read under that of a reshaped view")
         return value
 
     def check_loop(self, before: Sequence[Twin], block: Block) -> None:
@@ -67,7 +68,12 @@ class Twins:
             read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
             for a in before:
                 if not (self.connected(a) - {a}).isdisjoint(changed) and not _memory(a).isdisjoint(read):
-                    raise NotCaptured("an array that is reshaped before the loop, and written to in it")
+                    raise NotCaptured("an array that is written to in it, and has a reshaped view from before it")
+
+
+def arrays_in(value: Value) -> list[View | Lazy]:
+    """The arrays that a value has."""
+    return [x for x in flat(value) if isinstance(x, View | Lazy) and x.shape]
 
 
 def _key(value: View | Lazy) -> Twin:

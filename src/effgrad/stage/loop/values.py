@@ -6,7 +6,7 @@ it goes into the statements that use it.
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +35,10 @@ from effgrad.stage.loop.ir import (
     topological,
 )
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, View, read, same_extent, whole_view
-from effgrad.stage.loop.twins import Twins
+from effgrad.stage.loop.twins import Twins, arrays_in
 from effgrad.stage.staged_value import constant_primitive
 
+T = TypeVar("T")
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 # A lazy value of more operations than this is stored rather than computed at each use.
 LONGEST = 60
@@ -54,8 +55,6 @@ class Statements:
         self.block: Block = []
         self.ranges = Ranges()
         self.lazies: weakref.WeakSet[Lazy] = weakref.WeakSet()
-        # Lazy arrays that NumPy would have as views of others.
-        self.parts: weakref.WeakKeyDictionary[Lazy, weakref.ref[Lazy]] = weakref.WeakKeyDictionary()
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
@@ -202,6 +201,11 @@ class Statements:
             raise NotCaptured(f"numbers of {e.dtype} are written to an array of {dtype}")
         return cast(e, INT)
 
+    def cast_like(self, value: Any, old: Lazy) -> Lazy:
+        """A value in the type of the array that it is assigned to in place."""
+        lazy = self.lazy(value)
+        return self.made(lazy.names, lazy.shape, self.converted(lazy.value, old.dtype))
+
     def copy(self, value: View | Lazy) -> View:
         """A copy in memory of its own."""
         return self.store(value, "copy")
@@ -216,15 +220,15 @@ class Statements:
             self.settle(lazy)
         return lazy
 
-    def part(self, value: Lazy, of: View | Lazy) -> Lazy:
-        """A lazy value that NumPy would have as a view of another."""
-        if value.shape and isinstance(of, Lazy):
-            self.parts[value] = weakref.ref(of)
+    def shared(self, value: T, *of: Any) -> T:
+        """A value that NumPy would have as a view of others, or may."""
+        for new in arrays_in(value):
+            for old in arrays_in(of):
+                self.twins.link(new, old)
+                if isinstance(new, View) and isinstance(old, View) and new.buffer is not old.buffer:
+                    self.same(new.buffer, old.buffer)
+                    new.own = False
         return value
-
-    def is_part(self, value: Lazy) -> bool:
-        """Whether NumPy would have a lazy array share memory with another that is still there."""
-        return any(base() is not None and (part is value or base() is value) for part, base in self.parts.items())
 
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.made((), (), value, weak)

@@ -1,6 +1,7 @@
 """A report of a compiled program's steps, beside the machine's ceilings."""
 
 import functools
+import itertools
 import math
 import time
 from collections import Counter
@@ -40,26 +41,15 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float, unroll
 
     `unrolled` says of each loop that Python has run where it is, and why.
     """
-    program(*leaves)
-    held = program.prepare(leaves)
-    rows = []
-    number = 0
-    for step in program.plan.steps:
-        if not isinstance(step, Call):
-            run, number = program.run(number, number + 1), number + 1
-        else:
-            run = program.call(step)
-        seconds = _best(lambda run=run: program.settled([run]))  # type: ignore[misc]
-        rows.append((seconds, _flops(step), _bytes(program, step), _name(step)))
-    del held
+    rows = _timed(program, leaves)
     bandwidth, arithmetic = ceilings()
     outside = sum(buffer.size for buffer in program.plan.direct if buffer.source is None)
     peak = program.plan.arena + outside + sum(np.asarray(leaf).nbytes for leaf in leaves)
     total = sum(row[0] for row in rows) or 1e-9  # a program of constants has no steps
     flops, moved = sum(row[1] for row in rows), sum(row[2] for row in rows)
     called = [_straight(s) for s in program.plan.steps if isinstance(s, Call) and _region(s) is None]
-    names = Counter(call.name for call in called)
-    counted = ": " * bool(names) + ", ".join(f"{name} ({count})" for name, count in names.items())
+    names = [f"{name} ({count})" for name, count in Counter([call.name for call in called]).items()]
+    counted = ": " * bool(names) + ", ".join(names)
     lines = [
         f"{len(rows)} steps, {program.kernels} different kernels, {len(called)} calls of NumPy{counted}",
         f"staged and compiled in {seconds_to_compile:.3g} s; "
@@ -74,9 +64,25 @@ def report(program: Native, leaves: list[Any], seconds_to_compile: float, unroll
         ceiling = f"{max(operations / arithmetic, traffic / bandwidth) / seconds:.0%}"
         figures = f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8} {ceiling:>8}"
         lines.append(f"{figures}  {name[:70]}")
-    reasons = Counter([*called, *(call for step in program.plan.steps for call in _in_loop(step))])
-    stayed = [f"{call}{f', {count} times' if count > 1 else ''}" for call, count in reasons.items()]
+    stayed = _counted([*called, *itertools.chain(*map(_in_loop, program.plan.steps))])
     return "\n".join([*lines, *listed("calls of NumPy, and why", stayed), *listed("unrolled", unrolled)])
+
+
+def _timed(program: Native, leaves: list[Any]) -> list[tuple[float, int, int, str]]:
+    """The seconds of each step, its operations and bytes, and its name."""
+    program(*leaves)
+    held = program.prepare(leaves)
+    rows = []
+    number = 0
+    for step in program.plan.steps:
+        if not isinstance(step, Call):
+            run, number = program.run(number, number + 1), number + 1
+        else:
+            run = program.call(step)
+        seconds = _best(lambda run=run: program.settled([run]))  # type: ignore[misc]
+        rows.append((seconds, _flops(step), _bytes(program, step), _name(step)))
+    del held
+    return rows
 
 
 class Called(NamedTuple):
@@ -88,6 +94,11 @@ class Called(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place or 'the reverse pass'}: {self.name}: {self.reason}"
+
+
+def _counted(calls: Sequence[Called]) -> list[str]:
+    """The text of each call, and how often it is there."""
+    return [f"{call}{f', {count} times' if count > 1 else ''}" for call, count in Counter(calls).items()]
 
 
 def _straight(step: Call) -> Called:
