@@ -7,9 +7,12 @@ has raises, or has another value, and the sample is counted as one of another fu
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.integrate
 import scipy.linalg
 import scipy.special as sp
+from benchmarks.conformance.torch_arrays import ARRAYS
+from benchmarks.conformance.torch_networks import NETWORKS, pad
 from scipy.spatial.distance import cdist, pdist
 
 from effgrad import symmetric
@@ -80,6 +83,8 @@ def cov(x: Any, correction: int = 1, fweights: Any = None, aweights: Any = None)
 
 
 def distances(a: Any, b: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
+    if a.ndim > 2 or b.ndim > 2 or p == 0:
+        return np.linalg.vector_norm(a[..., :, None, :] - b[..., None, :, :], ord=p, axis=-1)
     return cdist(a, b) if p == 2 else cdist(a, b, "chebyshev") if p == np.inf else cdist(a, b, "minkowski", p=p)
 
 
@@ -106,11 +111,11 @@ def matrix_norm(x: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     return np.linalg.norm(x, ord, tuple(dim), keepdim)
 
 
-def padded(x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [tuple(pad[i : i + 2]) for i in range(len(pad) - 2, -1, -2)]
+def padded(x: Any, edges: Any, mode: str = "constant", value: Any = None) -> Any:
+    widths = [(0, 0)] * (x.ndim - len(edges) // 2) + [tuple(edges[i : i + 2]) for i in range(len(edges) - 2, -1, -2)]
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     options = {"constant_values": value or 0} if mode == "constant" else {}
-    return np.pad(x, widths, names[mode], **options)
+    return pad(x, widths, names[mode], **options)
 
 
 def quantile(function: Any) -> Any:
@@ -148,6 +153,8 @@ def unfolded(x: Any, dimension: int, size: int, step: int) -> Any:
 def losses(function: Any) -> Any:
     def program(a: Any, b: Any, *args: Any, reduction: str = "mean", **options: Any) -> Any:
         terms = function(a, b, *args, **options)
+        if reduction == "batchmean":
+            return np.sum(terms) / len(a)
         return {"mean": np.mean, "sum": np.sum, "none": lambda t: t}[reduction](terms)
 
     return program
@@ -159,6 +166,38 @@ def _kl(a: Any, b: Any, log_target: bool = False) -> Any:
 
 def _with_logits(x: Any, y: Any, weight: Any = 1.0, pos_weight: Any = 1.0) -> Any:
     return -weight * (pos_weight * y * sp.log_expit(x) + (1 - y) * sp.log_expit(-x))
+
+
+def and_mean(function: Any) -> Any:
+    def program(x: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, correction: Any = None) -> Any:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        mean = np.mean(x, axis_of(dim), keepdims=keepdim)
+        return spread(function)(x, dim, unbiased, keepdim, correction), mean
+
+    return program
+
+
+def median(middle: Any, quantile: Any) -> Any:
+    """PyTorch's median: the lower one of two."""
+
+    def program(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        odd = (x.size if axis is None else x.shape[axis]) % 2 and quantile is np.quantile
+        return middle(x, axis, keepdims=keepdims) if odd else quantile(
+            x, 0.5, axis, method="lower", keepdims=keepdims)  # fmt: skip
+
+    return program
+
+
+def log_determinant(x: Any) -> Any:
+    sign, size = np.linalg.slogdet(x)
+    return size + np.log(sign) if np.iscomplexobj(x) else np.where(sign > 0, size, np.nan)
+
+
+def least_squares(a: Any, b: Any, driver: Any = None) -> Any:
+    if a.ndim == 2:
+        return np.linalg.lstsq(a, b)[0]
+    return np.stack([least_squares(one, other) for one, other in zip(a, b, strict=True)])
 
 
 # Operators of whose results the program has the first, and those whose vectors are compared by their sizes.
@@ -194,7 +233,8 @@ PROGRAMS: dict[str, Any] = {
     "nn.functional.binary_cross_entropy": losses(lambda x, y, weight=1.0: -weight * (
         sp.xlogy(y, x) + sp.xlog1py(1 - y, -x))),
     "nn.functional.soft_margin_loss": losses(lambda x, y: np.log1p(np.exp(-x * y))),
-    "nn.functional.smooth_l1_loss": losses(lambda a, b, beta=1.0: sp.huber(beta, a - b) / beta),
+    "nn.functional.smooth_l1_loss": losses(lambda a, b, beta=1.0: sp.huber(
+        beta, a - b) / beta if beta else np.abs(a - b)),
     "nn.functional.gelu": lambda x, approximate="none": x * sp.ndtr(x) if approximate == "none" else (
         x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
     "polygamma": lambda x, n: sp.polygamma(n, x), "special.polygamma": lambda x, n: sp.polygamma(n, x),
@@ -205,12 +245,10 @@ PROGRAMS: dict[str, Any] = {
     "cummin": lambda x, dim: np.minimum.accumulate(x, dim),
     "logcumsumexp": lambda x, dim: np.logaddexp.accumulate(x, dim), "max": reduced(np.max), "min": reduced(np.min),
     "std": spread(np.std), "var": spread(np.var),
-    "std_mean": lambda x, dim=None, **o: (spread(np.std)(x, dim, **o), np.mean(
-        x, axis_of(dim), keepdims=o.get("keepdim", False))),
-    "var_mean": lambda x, dim=None, **o: (spread(np.var)(x, dim, **o), np.mean(
-        x, axis_of(dim), keepdims=o.get("keepdim", False))),
+    "std_mean": and_mean(np.std), "var_mean": and_mean(np.var), "max binary": np.maximum, "min binary": np.minimum,
     "quantile": quantile(np.quantile), "nanquantile": quantile(np.nanquantile),
-    "median": reduced(np.median), "nanmedian": reduced(np.nanmedian),
+    "median": reduced(median(np.median, np.quantile)),
+    "nanmedian": reduced(median(np.nanmedian, np.nanquantile)),
     "softmax": softmax(sp.softmax), "log_softmax": softmax(sp.log_softmax), "cov": cov, "corrcoef": np.corrcoef,
     "logsumexp": lambda x, dim, keepdim=False: sp.logsumexp(x, axis_of(dim), keepdims=keepdim), "norm": norm,
     "nn.functional.normalize": lambda x, p=2.0, dim=1, eps=1e-12: x / np.maximum(
@@ -218,7 +256,8 @@ PROGRAMS: dict[str, Any] = {
     "trapz": trapezoid, "trapezoid": trapezoid,
     "cumulative_trapezoid": lambda y, x=None, *, dx=1.0, dim=-1: scipy.integrate.cumulative_trapezoid(y, x, dx, dim),
     "gradient": lambda x, spacing=1, dim=None, edge_order=1: np.gradient(
-        x, *(spacing if isinstance(spacing, tuple | list) else (spacing,)), axis=axis_of(dim), edge_order=edge_order),
+        x, *(spacing if isinstance(spacing, tuple | list) else (spacing or 1,)),
+        axis=axis_of(dim), edge_order=edge_order),
     "nn.functional.pdist": lambda x, p=2.0: pdist(x) if p == 2 else pdist(x, "chebyshev") if p == np.inf else pdist(
         x, "minkowski", p=p), "cdist": distances, "dist": lambda a, b, p=2.0: np.linalg.vector_norm(a - b, ord=p),
     # places
@@ -232,29 +271,29 @@ PROGRAMS: dict[str, Any] = {
     "unsqueeze": np.expand_dims, "T": np.transpose, "t": np.transpose, "mT": np.matrix_transpose,
     "H": lambda x: x.conj().T, "mH": lambda x: np.matrix_transpose(x).conj(), "tril": np.tril, "triu": np.triu,
     "unfold": unfolded,
-    "gather": lambda x, dim, index, sparse_grad=False: np.take_along_axis(x, index, dim),
-    "take_along_dim": lambda x, index, dim=None: np.take_along_axis(x, index, dim),
+    "take_along_dim": lambda x, index, dim=None: np.take_along_axis(x, np.ravel(index) if dim is None else index, dim),
     "index_select": lambda x, dim, index: np.take(x, index, dim), "take": lambda x, index: np.take(x, index),
     "nn.functional.embedding": lambda index, table: np.take(table, index, 0),
-    "repeat_interleave": lambda x, repeats, dim=None: np.repeat(x, repeats, dim),
+    "repeat_interleave": lambda x, repeats, dim=None, output_size=None: np.repeat(x, repeats, dim),
     "sort": lambda x, dim=-1, descending=False, stable=False: -np.sort(-x, dim) if descending else np.sort(x, dim),
     "msort": lambda x: np.sort(x, 0), "__getitem__": lambda x, index: x[index],
     "narrow": lambda x, dim, start, length: x[at(x, dim, slice(start, start + length))],
-    "select": lambda x, dim, index: x[at(x, dim, index)], "masked_select": lambda x, mask: x[mask],
-    "masked_fill": lambda x, mask, value: np.where(mask, value, x), "fft.fftshift": np.fft.fftshift,
-    "fft.ifftshift": np.fft.ifftshift, "nn.functional.pad": padded, "constant_pad_nd": padded,
+    "select": lambda x, dim, index: x[at(x, dim, index)], "masked_select": lambda x, mask: np.broadcast_to(
+        x, np.broadcast_shapes(x.shape, mask.shape))[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))],
+    "masked_fill": lambda x, mask, value: np.where(mask, value, x), "nn.functional.pad": padded,
+    "constant_pad_nd": lambda x, widths, value=0: padded(x, widths, "constant", value),
     "index_put": written(put), "index_add": written(index_add), "index_copy": written(index_write),
     "index_fill": written(index_write), "diagonal_scatter": written(diagonal_write),
     "select_scatter": written(lambda x, source, dim, index: x.__setitem__(at(x, dim, index), source)),
     "slice_scatter": written(lambda x, source, dim=0, start=None, end=None, step=1: x.__setitem__(
         at(x, dim, slice(start, end, step)), source)),
-    "scatter": written(lambda x, dim, index, source: np.put_along_axis(x, index, source, dim)),
-    "put": written(lambda x, index, source: np.put(x, index, source)),
+    "put": written(lambda x, index, source, accumulate=False: np.add.at(
+        x.reshape(-1), index, source) if accumulate else np.put(x, index, source)),
     # matrices, which the database makes Hermitian by adding their adjoints
     "cholesky": lambda x, upper=False: np.linalg.cholesky(2 * symmetric(x), upper=upper),
     "linalg.cholesky": lambda x, upper=False: np.linalg.cholesky(2 * symmetric(x), upper=upper),
     "linalg.eigvalsh": lambda x, UPLO="L": np.linalg.eigvalsh(2 * symmetric(x), UPLO),
-    "linalg.det": np.linalg.det, "logdet": lambda x: np.linalg.slogdet(x)[1], "linalg.slogdet": np.linalg.slogdet,
+    "linalg.det": np.linalg.det, "logdet": log_determinant, "linalg.slogdet": np.linalg.slogdet,
     "linalg.inv": np.linalg.inv, "linalg.pinv": lambda x, *, rtol=None, hermitian=False: np.linalg.pinv(
         2 * symmetric(x) if hermitian else x, rtol=rtol, hermitian=hermitian),
     "linalg.pinv singular": lambda a, b: np.linalg.pinv(a @ np.matrix_transpose(b)), "pinverse": np.linalg.pinv,
@@ -268,6 +307,15 @@ PROGRAMS: dict[str, Any] = {
         x, "reduced" if some else "complete"),
     "linalg.lu": lambda x, pivot=True: scipy.linalg.lu(x),
     "linalg.lu_factor": lambda x, pivot=True: scipy.linalg.lu_factor(x)[0],
-    "linalg.lstsq": lambda a, b, driver=None: np.linalg.lstsq(a, b)[0], "matrix_exp": scipy.linalg.expm,
+    "linalg.lstsq": least_squares, "matrix_exp": scipy.linalg.expm,
     "linalg.matrix_exp": scipy.linalg.expm,
+    **{f"fft.{name}": (lambda x, s=None, dim=None, norm=None, f=f: f(
+        x, s, dim if dim is None or isinstance(dim, list | tuple) else (dim,), norm=norm))
+       for name, f in ((n, getattr(scipy.fft, n)) for n in "fftn ifftn rfftn irfftn hfftn ihfftn".split())},
+    **{f"fft.{name}": (lambda x, s=None, dim=(-2, -1), norm=None, f=f: f(
+        x, s, dim if isinstance(dim, list | tuple) else (dim,), norm=norm))
+       for name, f in ((n, getattr(scipy.fft, n)) for n in "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2".split())},
+    **{f"fft.{name}": (lambda x, dim=None, f=f: f(x, axis_of(dim)))
+       for name, f in (("fftshift", np.fft.fftshift), ("ifftshift", np.fft.ifftshift))},
+    **NETWORKS, **ARRAYS,
 }  # fmt: skip
