@@ -280,7 +280,10 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
         # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
         if method in ("reduce", "accumulate") and len(inputs) == 1:
             kwargs.setdefault("axis", 0)
-        result = REDUCTIONS[ufunc, method](*inputs, **kwargs)
+        rule = REDUCTIONS[ufunc, method]
+        if not any(isinstance(x, Tracer) for x in inputs):  # an argument by name is traced, which NumPy's does not see
+            rule, inputs = FUNCTIONS.get(rule, rule), [np.asarray(inputs[0]), *inputs[1:]]
+        result = rule(*inputs, **kwargs)
         result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
     else:
         raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")

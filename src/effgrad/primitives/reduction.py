@@ -7,6 +7,7 @@ from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
+from effgrad.errors import NoRule
 from effgrad.primitives import cotangents, machine_code
 from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.given import as_computed, given
@@ -165,7 +166,7 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
-            a = np.where(where, a, np.asarray(neutral, a.dtype))
+            a = np.where(choice(where), a, np.asarray(neutral, a.dtype))
         if isinstance(axis, tuple) and primitive is prod:
             result = _product_over(a, axis)
         elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
@@ -180,6 +181,16 @@ def _reduction(primitive: Any, neutral: Value, combine: Function) -> Function:
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
+
+
+def choice(where: Value) -> Value:
+    """The elements that `where` chooses, as booleans; an array of numbers is an error, as it is NumPy's."""
+    if depends(where) and dtype_of(where).kind != "b":
+        raise NoRule("an argument `where` has no derivative rule: it has to be an array of booleans")
+    where = plain(where)
+    if is_lazy(where):
+        return where
+    return where.astype(bool, casting="safe") if isinstance(where, np.ndarray) else np.asarray(where, bool)
 
 
 def _product_over(a: Value, axes: tuple[int, ...]) -> Value:
@@ -197,7 +208,7 @@ def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
         if axis is not None and not ndim_of(a):
             np.lib.array_utils.normalize_axis_tuple(axis, 0)
         return a.size // max(size_of(total), 1)
-    count = np.sum(np.broadcast_to(plain(where), shape_of(a)), axis=axis)
+    count = np.sum(np.broadcast_to(choice(where), shape_of(a)), axis=axis)
     return np.reshape(count, shape_of(total))
 
 
@@ -230,7 +241,7 @@ def _var(
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     if rooted:
-        used = deviation if where is True else np.where(where, plain(deviation), 0.0)
+        used = deviation if where is True else np.where(choice(where), plain(deviation), 0.0)
         total = seen(total, used, axis=axis, keepdims=keepdims)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
     return _of(total, divided(total, count), dtype)
@@ -323,10 +334,17 @@ def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = Fal
     empty = plain(total) == 0
     magnitude = np.where(empty, 1.0, np.abs(total) if return_sign else total)
     result = np.where(empty, -np.inf, np.log(magnitude)) + np.where(plain(top) == -np.inf, 0.0, top)
-    parts: tuple[Value, ...] = (result, np.sign(plain(total))) if return_sign else (result,)
+    parts: tuple[Value, ...] = (result, _sign_of(total, empty)) if return_sign else (result,)
     if not keepdims:
         parts = tuple(np.reshape(part, np.shape(np.sum(plain(a) * used, axis=axis))) for part in parts)
     return parts if return_sign else parts[0]
+
+
+def _sign_of(total: Value, empty: Value) -> Value:
+    """The sign of a sum: constant of a real one, and the number of size 1 in its direction of a complex one."""
+    if dtype_of(total).kind != "c":
+        return np.sign(plain(total))
+    return np.where(empty, 0.0, np.sign(np.where(empty, 1.0, total)))
 
 
 def _below(a: Value, top: Value) -> Value:

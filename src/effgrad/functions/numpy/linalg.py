@@ -47,13 +47,36 @@ def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Opti
     if rcond is None:
         machine = max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
         rcond = machine if rtol is None else rtol
-    return pinv_of(a, rcond=plain(rcond))
+    return _inverse(a, plain(rcond))
+
+
+def _inverse(a: Value, limit: Option) -> Value:
+    """The pseudoinverse of the part of a matrix whose singular values are above the limit."""
+    if not evaluated(_leaves_out, a, limit):
+        return pinv_of(a, rcond=limit)
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    kept = evaluated(_above, s, limit)
+    inverse = np.where(kept, 1 / np.where(kept, s, 1.0), 0.0)
+    right = np.where(kept[..., :, None], vt, 0.0) * inverse[..., :, None]
+    return np.matmul(adjoint(right), adjoint(np.where(kept[..., None, :], u, 0.0)))
+
+
+def _above(s: Value, limit: Option) -> Value:
+    return s > np.asarray(limit)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0.0)
+
+
+def _leaves_out(a: Value, limit: Option) -> bool:
+    """Whether the limit leaves out a singular value that is not 0 to rounding."""
+    s = np.linalg.svdvals(a)
+    machine = 10 * max(np.shape(a)[-2:]) * np.finfo(np.result_type(a)).eps
+    return bool(np.any(_above(s, machine) & ~_above(s, limit)))
 
 
 def _lstsq(a: Value, b: Value, rcond: Option = None) -> Value:
     m, n = shape_of(a)
-    limit = np.finfo(dtype_of(a)).eps * max(m, n) if rcond is None else rcond
-    x = np.matmul(pinv_of(a, rcond=limit), b)
+    eps = np.finfo(dtype_of(a)).eps
+    limit = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
+    x = np.matmul(_inverse(a, limit), b)
     rank = evaluated(_rank, a, limit)
     rest = b - np.matmul(a, x)
     full = m > n and rank == n

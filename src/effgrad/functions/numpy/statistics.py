@@ -10,6 +10,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.primitive import linear
+from effgrad.primitives.reduction import choice
 from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Value
 
 # Sums, products and differences.
@@ -214,7 +215,7 @@ def _without_nans(function: Function, neutral: Value) -> Function:
 def _where_numbers(function: Function) -> Function:
     def rule(a: Value, *args: Value, where: Value = True, **kwargs: Option) -> Value:
         nan = np.isnan(plain(a))
-        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & plain(where), **kwargs)
+        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & choice(where), **kwargs)
 
     return rule
 

@@ -30,7 +30,10 @@ def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
         if not traced_inside((args, options)):
             return
         given = {**dict(zip(own, args, strict=False)), **options}
-        self.given = {name: given[key] for key, name in zip(own, names, strict=False) if given.get(key) is not None}
+        kept = dict(zip(own, names, strict=False))
+        for key, value in given.items():
+            require(key in kept or not traced_inside(value), f"interpolate.{owner.__name__}", f"a constant {key}")
+        self.given = {name: given[key] for key, name in kept.items() if given.get(key) is not None}
 
     return owner, "__init__", Calling(init)  # always: compiled code makes triangles of plain arrays alone
 
@@ -127,7 +130,8 @@ def _linear(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
     wide = np.reshape(weights, (*shape_of(weights), *(1,) * (ndim_of(values) - 1)))
     result = np.sum(wide * values[corners], axis=1)
     beyond = np.reshape(where < 0, (-1, *(1,) * (ndim_of(result) - 1)))
-    return np.reshape(np.where(beyond, self.fill_value, result), shape_of(x)[:-1] + shape_of(values)[1:])
+    fill = _given(self, "fill", self.fill_value)
+    return np.reshape(np.where(beyond, fill, result), shape_of(x)[:-1] + shape_of(values)[1:])
 
 
 def _nearest(self: Any, *args: Value, **options: Option) -> Value:
@@ -157,7 +161,7 @@ def _called(owner: Any, definition: Function) -> tuple[Any, str, Any]:
 TRIANGLES: Any = next(kind for kind in LinearNDInterpolator.__mro__ if "__call__" in vars(kind))
 RULES: list[tuple[Any, str, Any]] = [
     _keeping(RBFInterpolator, "points", "values", "neighbors", "smoothing", "kernel", "epsilon"),
-    _keeping(LinearNDInterpolator, "points", "values"),
+    _keeping(LinearNDInterpolator, "points", "values", "fill"),
     _keeping(NearestNDInterpolator, "points", "values"),
     _called(RBFInterpolator, _rbf),
     _called(TRIANGLES, _linear),

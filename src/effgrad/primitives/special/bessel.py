@@ -112,11 +112,11 @@ spherical_in = _spherical(sp.spherical_in, 1, 1)
 spherical_kn = _spherical(sp.spherical_kn, -1, -1)
 
 
-def _of_spherical(primitive: Primitive) -> Function:
+def _of_spherical(function: Function, primitive: Primitive) -> Function:
     def rule(n: Value, z: Value, derivative: bool = False) -> Value:
         return primitive.partials[1](None, n, z) if derivative else primitive(n, z)
 
-    return rule
+    return as_computed(function, rule)
 
 
 def _riccati(spherical: Primitive) -> Function:
@@ -347,10 +347,10 @@ def _legendre_p_all(n: int, z: Value, *, diff_n: int = 0) -> Value:
 
 
 RULES: dict[str, Any] = {
-    "spherical_jn": _of_spherical(spherical_jn),
-    "spherical_yn": _of_spherical(spherical_yn),
-    "spherical_in": _of_spherical(spherical_in),
-    "spherical_kn": _of_spherical(spherical_kn),
+    "spherical_jn": _of_spherical(scipy.special.spherical_jn, spherical_jn),
+    "spherical_yn": _of_spherical(scipy.special.spherical_yn, spherical_yn),
+    "spherical_in": _of_spherical(scipy.special.spherical_in, spherical_in),
+    "spherical_kn": _of_spherical(scipy.special.spherical_kn, spherical_kn),
     "riccati_jn": _riccati(spherical_jn),
     "riccati_yn": _riccati(spherical_yn),
     "sph_legendre_p": _sph_legendre_p,

@@ -83,7 +83,14 @@ def _rj(x: Value, y: Value, z: Value, p: Value) -> Value:
 
 
 def _rg(x: Value, y: Value, z: Value) -> Value:
-    return (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
+    zeros = [plain(value) == 0 for value in (x, y, z)]
+    two = (zeros[0] & zeros[1]) | (zeros[1] & zeros[2]) | (zeros[2] & zeros[0])
+    # By two zeros it is a root, which rises from them like theirs: infinitely.
+    rise = sum(np.where(two & zero, np.sqrt(value), 0.0) for zero, value in zip(zeros, (x, y, z), strict=True))
+    by_zeros = np.sqrt(np.where(two, x + y + z, 1.0)) / 2 + rise
+    x, y, z = [np.where(two, 1.0, value) for value in (x, y, z)]
+    result = (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
+    return np.where(two, by_zeros, result)
 
 
 UFUNCS.update(all_as_computed({
