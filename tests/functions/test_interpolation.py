@@ -14,6 +14,7 @@ SLOPES = np.cos(XS)
 TABLE = RNG.normal(size=(7, 2))
 Q = np.array([XS[0] + 0.1, 2.3, 3.9, 5.05, XS[-1] - 0.2])
 KNOTS = np.concatenate([[XS[0]] * 4, [2.0, 3.1, 4.4], [XS[-1]] * 4])
+FEWER = np.concatenate([[XS[0] - 1] * 4, [3.1], [XS[-1] + 1] * 4])
 GRID = (np.array([0.0, 1.1, 2.0, 3.3, 4.1, 5.2, 6.0]), np.array([0.0, 0.8, 2.1, 2.9, 4.2, 5.0]))
 VALUES = RNG.normal(size=(7, 6))
 AT = RNG.uniform(0.5, 4.5, (5, 2))
@@ -47,6 +48,17 @@ CASES = {
     "BSpline": (lambda t, c, q: si.BSpline(t, c, 3)(q), KNOTS, YS, Q),
     "BSpline derivative": (lambda t, c, q: si.BSpline(t, c, 3)(q, nu=2), KNOTS, TABLE, Q),
     "BSpline periodic": (lambda t, c, q: si.BSpline(t, c, 3, extrapolate="periodic")(q + 11), KNOTS, YS, Q),
+    "PPoly integral": (lambda x, y, q: si.CubicSpline(x, y).integrate(q[0], q[3]), XS, YS, Q),
+    "integral of columns": (lambda x, y, q: si.PchipInterpolator(x, y).integrate(q[3], q[0] - 9), XS, TABLE, Q),
+    "BSpline integral": (lambda t, c, q: si.BSpline(t, c, 3).integrate(q[0], q[3]), KNOTS, YS, Q),
+    "BSpline integral to its ends": (
+        lambda t, c, q: si.BSpline(t, c, 3, extrapolate=False).integrate(q[0] - 9, q[2]), KNOTS, TABLE, Q),
+    "splint": (lambda t, c, q: si.splint(q[0], q[3] + 9, (t, np.concatenate([c, np.zeros(4)]), 3)), KNOTS, YS, Q),
+    **{f"splrep {k}": (lambda x, y, q, k=k: si.splev(q, si.splrep(x, y, k=k)), XS, YS, Q) for k in (1, 3, 5)},
+    "splrep with knots": (
+        lambda x, y, q: si.splev(q, si.splrep(x, y, w=y**2 + 1, t=[2.5, 4.0], task=-1)), XS, YS, Q),
+    "make_lsq_spline": (
+        lambda x, y, q: si.make_lsq_spline(x, y, FEWER, w=[2.0, 1, 1, 3, 1, 1, 2])(q), XS, TABLE, Q),
     "splev": (lambda t, c, q: si.splev(q, (t, np.concatenate([c, np.zeros(4)]), 3)), KNOTS, YS, Q),
     **{f"make_interp_spline {k}": (lambda x, y, q, k=k: si.make_interp_spline(x, y, k)(q), XS, YS, Q)
        for k in (1, 2, 3, 4, 5)},

@@ -81,9 +81,9 @@ def _holds(*names: str) -> Function:
     return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
 
 
-def _called(owner: Any, rule: Function, public: Any) -> list[tuple[Any, str, Any]]:
+def _called(owner: Any, rule: Function, public: Any, name: str = "__call__") -> list[tuple[Any, str, Any]]:
     """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
-    original, held = vars(owner)["__call__"], _holds("_x", "_t", "_c", "x", "t", "c")
+    original, held = vars(owner)[name], _holds("_x", "_t", "_c", "x", "t", "c")
 
     def holds(self: Any) -> bool:
         return bool(held(_evaluated(self)))
@@ -97,7 +97,7 @@ def _called(owner: Any, rule: Function, public: Any) -> list[tuple[Any, str, Any
             return rule(self, *args, **options)
         return as_computed(value, rule)(self, *args, **options)
 
-    return [(kind, "__call__", Method(call, holds)) for kind in {owner, public} if "__call__" in vars(kind)]
+    return [(kind, name, Method(call, holds)) for kind in {owner, public} if name in vars(kind)]
 
 
 def _in_place(result: Value, axis: int, ndim: int) -> Value:
@@ -121,6 +121,50 @@ def _bspline(self: Any, x: Value, nu: int = 0, extrapolate: Option = None) -> Va
     reals("interpolate", x)
     result = splines.de_boor(_array(self, "t"), _array(self, "c"), self.k, x, nu, extrapolate)
     return _in_place(result, self.axis, ndim_of(x))
+
+
+def _polynomial_integral(self: Any, a: Value, b: Value, extrapolate: Option = None) -> Value:
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    require(extrapolate != "periodic", "interpolate.PPoly.integrate", "a spline that is not periodic")
+    x, c = _array(self, "x"), _array(self, "c")
+    low, high = (splines.integral_of_pieces(x, c, np.asarray(end), extrapolate) for end in (a, b))
+    return high - low
+
+
+def _spline_integral(self: Any, a: Value, b: Value, extrapolate: Option = None) -> Value:
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    require(extrapolate != "periodic", "interpolate.BSpline.integrate", "a spline that is not periodic")
+    return _integral_between(_array(self, "t"), _array(self, "c"), self.k, (a, b), bool(extrapolate))
+
+
+def _integral_between(t: Value, c: Value, k: int, ends: Any, extrapolate: bool) -> Value:
+    """An integral of a spline; one that is not continued is 0 beyond its knots."""
+    inner = ends if extrapolate else [np.clip(end, t[k], t[shape_of(t)[0] - k - 1]) for end in ends]
+    low, high = (splines.integral_of_spline(t, c, k, np.asarray(end)) for end in inner)
+    return high - low
+
+
+def _splint(a: Value, b: Value, tck: Any, full_output: int = 0) -> Value:
+    t, c, k = (tck.t, tck.c, tck.k) if isinstance(tck, BSpline) else tck
+    require(not full_output and not isinstance(c, list | tuple), "interpolate.splint", "one curve, and full_output=0")
+    return _integral_between(np.asarray(t), np.asarray(c), k, (a, b), False)
+
+
+def _splrep(
+    x: Value, y: Value, w: Value = None, xb: Value = None, xe: Value = None, k: int = 3, task: int = 0,
+    s: Value = None, t: Value = None, full_output: int = 0, per: int = 0, quiet: int = 1,
+) -> Value:  # fmt: skip
+    through = t is None and task == 0 and (w is None if s is None else not traced_inside(s) and s == 0)
+    plainly = xb is None and xe is None and not full_output and not per
+    require(plainly and (through or t is not None), "interpolate.splrep", "s=0 or given knots t, without other options")
+    x, y = np.asarray(x), np.asarray(y)
+    if through:
+        knots = splines.interpolation_knots(x, k, None)
+        c = splines.interpolation_coefficients(x, y, knots, k, None)
+    else:
+        knots = np.concatenate([x[:1]] * (k + 1) + [np.asarray(t)] + [x[-1:]] * (k + 1))
+        c = splines.least_squares_coefficients(x, y, knots, k, w)
+    return knots, np.concatenate([c, np.zeros(k + 1)]), k
 
 
 def _splev(x: Value, tck: Any, der: int = 0, ext: int = 0) -> Value:
@@ -205,6 +249,18 @@ def _make_smoothing_spline(x: Value, y: Value, w: Value = None, lam: Value = Non
 
 
 _plain_smoothing_spline = scipy.interpolate.make_smoothing_spline
+
+
+def _make_lsq_spline(
+    x: Value, y: Value, t: Value, k: int = 3, w: Value = None, axis: int = 0, check_finite: bool = True,
+    **options: Option,
+) -> Value:  # fmt: skip
+    plain_spline = outside(lambda: _plain_lsq_spline(*plain_tree((x, y, t, k, w)), axis, check_finite, **options))
+    values, knots = np.moveaxis(np.asarray(y), axis, 0), np.asarray(t)
+    return _spline_of(plain_spline, knots, splines.least_squares_coefficients(np.asarray(x), values, knots, k, w))
+
+
+_plain_lsq_spline = scipy.interpolate.make_lsq_spline
 
 
 # Interpolation of tables.
@@ -348,6 +404,8 @@ def _grid_holds(self: Any) -> bool:
 RULES: list[tuple[Any, str, Any]] = [
     *_called(_PPolyBase, _polynomial, PPoly),
     *_called(EVALUATED_SPLINE, _bspline, BSpline),
+    *_called(EVALUATED_POLYNOMIAL, _polynomial_integral, PPoly, "integrate"),
+    *_called(EVALUATED_SPLINE, _spline_integral, BSpline, "integrate"),
     (CubicSpline, "__init__", _fitted(CubicSpline, _cubic_coefficients)),
     (PchipInterpolator, "__init__", _fitted(PchipInterpolator, _pchip_coefficients)),
     (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),
@@ -358,8 +416,9 @@ RULES: list[tuple[Any, str, Any]] = [
     (RegularGridInterpolator, "__init__", _grid_table),
     (RegularGridInterpolator, "__call__", Method(as_computed(_grid_value, _grid), _grid_holds)),
     (_rgi, "_ndim_coords_from_arrays", _points),
-    *rules_of(scipy.interpolate, {"splev": _splev}),
+    *rules_of(scipy.interpolate, {"splev": _splev, "splint": _splint, "splrep": _splrep}),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
     (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),
+    (scipy.interpolate, "make_lsq_spline", _make_lsq_spline),
     *scattered.RULES,
 ]

@@ -92,7 +92,7 @@ NO_RULE = {
     "interpolate": {
         "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
             InterpolatedUnivariateSpline LSQUnivariateSpline SmoothBivariateSpline RectBivariateSpline bisplrep bisplev
-            splrep splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
+            splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
         "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
             "CloughTocher2DInterpolator",
         "in compiled code": "NdBSpline NdPPoly",

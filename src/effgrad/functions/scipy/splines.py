@@ -76,6 +76,26 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
     return inside(x, low, high, extrapolate, d[k])
 
 
+def integral_of_pieces(knots: Value, c: Value, x: Value, extrapolate: Option) -> Value:
+    """The integral of a piecewise polynomial from its first knot to a point."""
+    degree, wide = shape_of(c)[0], (-1,) + (1,) * (ndim_of(c) - 2)
+    raised = c / np.reshape(np.arange(degree, 0.0, -1), (-1, 1, *wide[1:]))
+    length = np.reshape(knots[1:] - knots[:-1], wide)
+    area: Value = 0.0 * length * c[0]
+    for row in raised:
+        area = (area + row) * length
+    start = np.concatenate([0.0 * area[:1], np.cumsum(area, axis=0)[:-1]])
+    return polynomial(knots, np.concatenate([raised, start[None]]), x, 0, extrapolate)
+
+
+def integral_of_spline(t: Value, c: Value, k: int, x: Value) -> Value:
+    """The integral of a spline from its first knot to a point: a spline of one degree more. De Boor (1978), (X.22)."""
+    c = c[: shape_of(t)[0] - k - 1]
+    share = np.reshape((t[k + 1 :] - t[: -k - 1]) / (k + 1), (-1,) + (1,) * (ndim_of(c) - 1))
+    raised = np.concatenate([0.0 * c[:1], np.cumsum(c * share, axis=0)])
+    return de_boor(np.concatenate([t[:1], t, t[-1:]]), raised, k + 1, x)
+
+
 # Cubic interpolation: slopes at the points, and the coefficients by them.
 
 
@@ -235,6 +255,20 @@ def interpolation_coefficients(x: Value, y: Value, t: Value, k: int, bc_type: Op
     stored = np.concatenate([np.reshape(rows, (-1,)), np.zeros(1)])
     band = getitem(stored, evaluated(lambda x, t: _places_in_band(x, t, k, n, ends), x, t))
     return np.reshape(banded(band, right, low=k, up=k), (n, *shape_of(y)[1:]))
+
+
+def least_squares_coefficients(x: Value, y: Value, t: Value, k: int, w: Value) -> Value:
+    """The B-spline coefficients of the spline with given knots that is nearest to values, with weights."""
+    n = shape_of(t)[0] - k - 1
+    first = evaluated(lambda x, t: np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k, x, t)
+    columns = evaluated(lambda first: first[:, None] == np.arange(n), first)
+    rows = basis_values(t, k, x)
+    matrix: Value = 0.0
+    for shift, row in enumerate(rows):
+        matrix = matrix + np.where(np.roll(columns, shift, axis=1), row[:, None], 0.0)
+    right = np.reshape(y, (shape_of(y)[0], -1))
+    weights = 1.0 if w is None else np.reshape(w, (-1, 1))
+    return np.reshape(np.linalg.lstsq(weights * matrix, weights * right)[0], (n, *shape_of(y)[1:]))
 
 
 def _places_in_band(x: Value, t: Value, k: int, n: int, ends: bool) -> Value:
