@@ -63,7 +63,7 @@ def limited_slopes(checkout: Checkout) -> tuple[Any, ...]:
 
 @program("skyfielders/python-skyfield", "`propagate`: two bodies after some time; `reverse_terra`")
 def two_bodies(checkout: Checkout) -> tuple[Any, ...]:
-    stub(*(f"jplephem{name}" for name in ("", ".exceptions", ".names", ".spk")))
+    stub("sgp4", "sgp4.api", *(f"jplephem{name}" for name in ("", ".exceptions", ".names", ".spk")))
     kepler, earth = checkout.package("skyfield.keplerlib"), checkout.package("skyfield.earthlib")
 
     def after(position: Any, velocity: Any) -> Any:
