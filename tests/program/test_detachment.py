@@ -122,7 +122,6 @@ REFUSED = {
     "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
     "np.nditer": (lambda x: sum(a * a for a in np.nditer(x)), r"plain memory"),
-    "np.fromiter": (lambda x: np.sum(np.fromiter((a * a for a in x), float)), r"float\(x\)"),
     "a plain array in place": (lambda x: np.sum(operator.iadd(X.copy(), x)), r"a = a \+ x"),
     "np.frompyfunc": (lambda x: np.sum(np.frompyfunc(lambda a: a * a, 1, 1)(x)), r"np\.vectorize has one"),
     "np.ma.array": (lambda x: np.sum(np.ma.array(x, mask=[0, 1, 0])), r"numpy\.ma.*np\.where\(mask"),

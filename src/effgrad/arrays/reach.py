@@ -27,7 +27,7 @@ def array(
 ) -> Value:
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
     if isinstance(value, Tracer):
-        result = value.copy(order) if copy in (True, numpy._CopyMode.ALWAYS) else value
+        result = value.copy(order or "K") if copy in (True, numpy._CopyMode.ALWAYS) else value
     else:
         result = nested(value)
     if dtype is not None and numpy.dtype(dtype) != result.dtype:
@@ -73,6 +73,7 @@ def when_traced(original: Any, rule: Function) -> Function:
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
 
+    dispatch.rule = rule  # type: ignore[attr-defined]
     return dispatch
 
 

@@ -105,6 +105,8 @@ def _numeric(original: Any, same: Any) -> Function:
     row = _with_values(original, primitive) if type(primitive) is Primitive else as_computed(original, same)
 
     def rule(*args: Value) -> Value:
+        if len(args) == 1 and type(plain(args[0])) is float:
+            return row(*args)
         plains = [plain(a) for a in args]
         if all(type(p) is float for p in plains):
             return row(*args)

@@ -30,7 +30,7 @@ def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         memory = memory_of(array)
         args = tuple(map(read_arrays, args))
         kwargs = {key: read_arrays(value) for key, value in kwargs.items()}
-    if memory is None and not (traced_inside(args) or traced_inside(kwargs)):
+    if f.__name__ == "__array_finalize__" or memory is None and not (traced_inside(args) or traced_inside(kwargs)):
         if f.__name__ in WRITING:
             preserve(array)
         return f(*args, **kwargs)

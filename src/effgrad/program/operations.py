@@ -95,9 +95,8 @@ def item(a: Any, key: Any) -> Any:
 def held_item(a: Any, key: Any) -> Any:
     """An item of a plain array that holds traced values: a copy of several has the class of the array."""
     result = item_of(memory_of(a), a, key)  # type: ignore[arg-type]
-    if not is_subclass(a) or not isinstance(result, Tracer) or not result.ndim:
-        return result
-    return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {})
+    copies = is_subclass(a) and isinstance(result, Tracer) and result.ndim
+    return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {}) if copies else result
 
 
 def class_item(a: Any) -> Any:
@@ -222,7 +221,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
         if memories:
             b = read(b)
         b = beside(a, b)
-        if type(a) is np.ndarray or (is_subclass(a) and method_of(type(a), method) is None and takes(a, b)):
+        if type(a) is np.ndarray:
             if not takes(a, b):
                 preserve(a)
                 return operate(a, b)
@@ -236,6 +235,9 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
         if is_builtin(a):
             return operate(a, b)
         found = method_of(type(a), method)
+        if found is None and is_subclass(a) and takes(a, b):
+            write_item(otherwise(a, b), a, ...)
+            return a
         result = NotImplemented if found is None else found(a, b)
         if result is not NotImplemented:
             return result

@@ -38,6 +38,8 @@ CALLING_METHODS = frozenset((re.Pattern, contextvars.Context))
 AT_FRAMES = frozenset((
     collections.namedtuple, warnings.warn, *(f for name, f in vars(sys).items() if name.startswith("_getframe")),
 ))  # fmt: skip
+# The modules whose functions take numbers.
+OF_NUMBERS = frozenset(("math", "cmath"))
 # They ask for an object's class or identity, and for no number in it.
 LOOKING = frozenset((isinstance, issubclass, id, callable, type))
 # They keep what they are given.

@@ -187,6 +187,8 @@ def builtin(f: Any) -> Any:
 def compiled(f: Any) -> Any:
     """A compiled function, with its rule if it has one."""
     rule = RULES.target(f)
+    if f.__module__ in policy.OF_NUMBERS and hasattr(rule, "rule"):
+        return registry.of_one_number(f, rule.rule, reading_callbacks(rule))
     return reading_callbacks(rule or f) if rule is not None or not policy.holds(f) else given(f, _as_it_is)
 
 

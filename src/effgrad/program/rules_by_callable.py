@@ -14,7 +14,7 @@ import scipy.special
 from effgrad import forks
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
-from effgrad.arrays.traced import buffer
+from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
@@ -187,6 +187,22 @@ def _method(original: Any, rule: Any, holds: Any) -> Any:
         return original(self, *args, **kwargs)
 
     return dispatch
+
+
+def of_one_number(f: Any, rule: Any, careful: Any) -> Any:
+    """A function of numbers, mostly of one: a float, or a traced value; `careful` is for all other arguments."""
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            kind = type(args[0])
+            if kind is float:
+                return f(args[0])
+            if kind is not Mutable and issubclass(kind, Tracer):
+                return rule(args[0])
+        return careful(*args, **kwargs)
+
+    given.__name__ = f.__name__
+    return given
 
 
 # Functions of NumPy
