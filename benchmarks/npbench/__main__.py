@@ -98,6 +98,7 @@ def launched(a, kernel, system):
     with tempfile.TemporaryDirectory() as cache:
         flags = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
         environment = {**os.environ, **threads, **flags, "EFFGRAD_CACHE": cache}
+        environment.pop("OPENBLAS_CORETYPE", None)  # each library chooses its instructions by the processor
         done = subprocess.run(command, capture_output=True, text=True, env=environment, preexec_fn=limited)
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])

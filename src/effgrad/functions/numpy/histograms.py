@@ -29,17 +29,35 @@ def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weig
 
 
 def _histogram(a: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None) -> Value:
-    moving = _histogram_bin_edges(a, bins, range, weights)
-    edges = plain(moving)
+    moving = _histogram_bin_edges(a, bins, range)
+    edges, size = plain(moving), len(moving) - 1
+    at, inside = _bins_of(np.ravel(plain(a)), edges, uniform=ndim_of(bins) == 0)
     if weights is None:
-        counts: Any = np.histogram(plain(a), edges)[0]
+        counts: Any = np.bincount(np.where(inside, at, size), minlength=size + 1)[:size]
     else:
-        i = np.searchsorted(edges, np.ravel(plain(a)), side="right") - 1
-        i = np.where(np.ravel(plain(a)) == edges[-1], len(edges) - 2, i)
-        inside = (i >= 0) & (i < len(edges) - 1)
-        counts = _bincount(i[inside], np.ravel(weights)[np.flatnonzero(inside)], len(edges) - 1)
+        counted = np.where(inside, np.asarray(np.ravel(weights), float), 0)
+        counts = move.scatter_add(counted, shape=(size,), indices=(np.where(inside, at, 0),))
         counts = counts.astype(dtype_of(weights))
     return (counts / np.sum(counts) / np.diff(moving) if density else counts), moving
+
+
+def _bins_of(a: Value, edges: Value, uniform: bool) -> tuple[Value, Value]:
+    """The bin of each element, and whether it is in any.
+
+    In bins of one width the place is computed, and corrected where rounding put an element beyond an edge, as NumPy
+    does; the counts are the same.
+    """
+    last = len(edges) - 2
+    inside = (a >= edges[0]) & (a <= edges[-1])
+    if uniform:
+        a = np.asarray(a, edges.dtype)
+        place = (a - edges[0]) / (edges[-1] - edges[0]) * (last + 1)
+        i = np.minimum(np.where(inside, place, 0).astype(int), last)
+        i = i - (a < edges[i])
+        i = i + ((a >= edges[i + 1]) & (i != last))
+    else:
+        i = np.minimum(np.searchsorted(edges, a, side="right") - 1, last)
+    return i, inside
 
 
 def _histogramdd(
