@@ -135,7 +135,7 @@ def test_complex_loops_are_captured(f, every_loop):
         close(effgrad.compile(gradient)(Z.copy(), A), wanted)
 
 
-@pytest.mark.parametrize("f", [written, split_steps, chosen, exchanged], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [written, split_steps, chosen, exchanged, systems], ids=lambda f: f.__name__)
 def test_both_nestings_and_differences(f):
     g = lambda a: f(Z * (1 + 0.1j * a), a)  # noqa: E731
     step = 1e-5

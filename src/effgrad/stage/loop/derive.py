@@ -158,7 +158,8 @@ class Reversal:
             self._read(s, [e.args[0] for e in reads(back[0]) if e.args[0] not in own] if back else [])
         elif isinstance(s, Apply):
             if s.output in self.cotangents:
-                self._read(s, [*s.inputs, *([s.output] if hasattr(s.function, "reverse") else [])])
+                reading = getattr(s.function, "read_by_reverse", None)
+                self._read(s, reading(s) if reading is not None else s.inputs)
         elif isinstance(s, Push | Pop):
             self._read(s, [e.args[0] for e in reads(s)])
         elif not isinstance(s, Check):  # the pass back of a `while` is as many steps

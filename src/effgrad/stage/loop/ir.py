@@ -226,7 +226,8 @@ class Map:
 class Apply:
     """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers.
 
-    A function may have a method `reverse(statement, cotangents)`: the statements of its adjoint, which may read all.
+    A function may have a method `reverse(statement, cotangents)`: the statements of its adjoint. These read only the
+    buffers that its method `read_by_reverse(statement)` returns.
     Reports say at which `place` of the program the call is, and for what `reason` it is no Map.
     """
 

@@ -19,6 +19,7 @@ from effgrad.stage.loop.element import cast, primitive_of
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, constant, load, whole
 from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, View, common_type, flat, whole_view
 from effgrad.stage.loop.registry import rule
+from effgrad.stage.loop.small_systems import MOST_UNKNOWNS, ComplexSolution
 from effgrad.stage.loop.symbols import Symbols
 
 # Functions that move elements or add them up: they act on each plane.
@@ -306,8 +307,12 @@ def _rows(a: Complex) -> int:
 
 
 def solution(c: Symbols, a: Complex, b: Complex) -> Complex:
-    """The solution of a complex linear system, as a real one of twice as many unknowns."""
+    """The solution of a complex linear system; few unknowns are those of a real one of twice as many."""
     n = _rows(a)
+    if 2 * n > MOST_UNKNOWNS and len(a.real.shape) == 2:
+        planes = [c.stacked(list(x)) for x in (a, b)]
+        result = fancy.applied(c, ComplexSolution(), planes, {})
+        return Complex(c.index(result, 0), c.index(result, 1))
     matrix = c.call(np.block, [[[a.real, c.call(np.negative, [a.imag], {})], [a.imag, a.real]]], {})
     found = c.call(np.linalg.solve, [matrix, c.call(np.concatenate, [[b.real, b.imag]], {})], {})
     return Complex(c.index(found, slice(0, n)), c.index(found, slice(n, 2 * n)))
@@ -352,6 +357,9 @@ class Transform:
     def __call__(self, x: Any) -> Any:
         result = call(np.fft.ifft if self.inverse else np.fft.fft)(x[0] + 1j * x[1], axis=self.axis) * self.scale
         return call(np.stack)([np.real(result), np.imag(result)])
+
+    def read_by_reverse(self, s: Apply) -> list[Buffer]:
+        return []
 
     def reverse(self, s: Apply, cotangents: Mapping[Buffer, Buffer]) -> Block:
         """The statements that add to the cotangent of the planes."""

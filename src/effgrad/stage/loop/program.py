@@ -18,7 +18,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.ir import Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
+from effgrad.stage.loop.ir import Branch, Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
 from effgrad.stage.loop.schedule import Schedule, schedule
 from effgrad.stage.loop.tangents import tangent
 
@@ -161,7 +161,8 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
     """The most bytes that statements save; a `while` counts as one step."""
     total = 0
     for s in block:
-        inner = sum(saved_bytes(part, ranges) for part in parts(s))
+        of_parts = [saved_bytes(part, ranges) for part in parts(s)]
+        inner = max(of_parts) if isinstance(s, Branch) else sum(of_parts)
         if isinstance(s, Repeat) and inner:
             span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
             inner *= max(0, -(-(span or 1) // abs(s.step)))

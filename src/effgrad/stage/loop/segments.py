@@ -64,8 +64,11 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
 def segmented(s: Repeat, schedule: Schedule, saves: Block, there: Block, back: Block) -> tuple[Block, Block]:
     """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save.
 
-    `saves` keep a state; `there` and `back` are a step that saves, and its reverse.
+    `saves` keep a state; `there` and `back` are a step that saves, and its reverse. The steps that run again save on a
+    stack of their own, which is empty after each segment: the states of the way forward stay where they are.
     """
+    own = Stack()
+    there, back = _onto(there, own), _onto(back, own)
 
     def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
         """The steps between two numbers; a schedule for more steps than there are begins before the first."""

@@ -4,7 +4,7 @@ A call of LAPACK takes some microseconds, and its derivative twenty times that; 
 Golub and Van Loan 2013, Matrix Computations, algorithm 3.4.1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
-from effgrad.stage.loop.affine import affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.element import (
     ADD,
     DIVIDE,
@@ -123,22 +123,51 @@ class Solution:
     def __call__(self, a: Any, b: Any) -> Any:
         return call(np.linalg.solve)(a.T if self.transposed else a, b)
 
+    def read_by_reverse(self, s: Apply) -> list[Buffer]:
+        return [s.inputs[0], s.output]
+
     def reverse(self, s: Apply, cotangents: Mapping[Buffer, Buffer]) -> Block:
         """The statements that add to the cotangents of the matrix and of the right side."""
         (a, b), g = s.inputs, cotangents[s.output]
         part = Buffer(fresh("part"), b.shape, b.dtype)
-        block: Block = [replace(s, function=Solution(not self.transposed), inputs=(a, g), output=part)]
+        block: Block = [replace(s, function=type(self)(not self.transposed), inputs=(a, g), output=part)]
         if b in cotangents:
             dims, place = whole(b)
             block.append(Map(dims, [Store(cotangents[b], place, load(part, place), adds=True)]))
         if a in cotangents:
-            i, j, k = (variable(fresh("e")) for _ in range(3))
-            rest = (k,) if len(b.shape) == 2 else ()
-            outer = element(NEGATIVE, element(MULTIPLY, load(part, (i, *rest)), load(s.output, (j, *rest))))
-            extents = zip((i, j, *rest), (*a.shape, *b.shape[1:]), strict=True)
-            dims = tuple((v.terms[0][0], affine(n)) for v, n in extents)
-            block.append(Map(dims, [Store(cotangents[a], (j, i) if self.transposed else (i, j), outer, adds=True)]))
+            block += self.of_matrix(cotangents[a], part, s.output)
         return block
+
+    def of_matrix(self, g: Buffer, part: Buffer, x: Buffer) -> Block:
+        """The statements that add to the cotangent of the matrix."""
+        return [self.outer(g, part, x)]
+
+    def outer(self, g: Buffer, part: Buffer, x: Buffer, planes: Sequence[int] = (), negative: bool = True) -> Map:
+        """`g -= part @ x.T`, or the transpose of that; `planes` are those of the three, where they have any."""
+        i, j, k = (variable(fresh("e")) for _ in range(3))
+        places: list[tuple[Affine, ...]] = [(affine(p),) for p in planes]
+        of_g, of_part, of_x = places or [()] * 3
+        rest = (k,) if len(x.shape) > 1 + len(of_x) else ()
+        value = element(MULTIPLY, load(part, (*of_part, i, *rest)), load(x, (*of_x, j, *rest)))
+        sizes = g.shape[-1], g.shape[-1], x.shape[-1]
+        dims = tuple((v.terms[0][0], affine(n)) for v, n in zip((i, j, *rest), sizes, strict=False))
+        place = (*of_g, j, i) if self.transposed else (*of_g, i, j)
+        return Map(dims, [Store(g, place, element(NEGATIVE, value) if negative else value, adds=True)])
+
+
+class ComplexSolution(Solution):
+    """The same for complex numbers, as two planes that are stacked, or with the conjugate transpose of `a`."""
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        matrix = (a[0] - 1j * a[1]).T if self.transposed else a[0] + 1j * a[1]
+        x = call(np.linalg.solve)(matrix, b[0] + 1j * b[1])
+        return call(np.stack)([np.real(x), np.imag(x)])
+
+    def of_matrix(self, g: Buffer, part: Buffer, x: Buffer) -> Block:
+        """Add minus the product of a part and the conjugate of the solution, or the conjugate of that."""
+        signs = (True, True, not self.transposed, self.transposed)
+        planes = ((0, 0, 0), (0, 1, 1), (1, 1, 0), (1, 0, 1))
+        return [self.outer(g, part, x, *given) for given in zip(planes, signs, strict=True)]
 
 
 @rule(np.linalg.solve)
