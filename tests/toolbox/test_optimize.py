@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import NonlinearConstraint, rosen, rosen_der, rosen_hess
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, rosen, rosen_der, rosen_hess
 
 import effgrad
 from effgrad import optimize
@@ -105,6 +105,129 @@ def test_roots():
     assert "uses no derivatives" in optimize.root(lambda x: np.cos(x) - x, np.array([0.5]), method="krylov").supplied
 
 
+def bowl(x):
+    return np.sum((x - np.array([1.0, 2.0])) ** 2)
+
+
+CONSTRAINTS = {
+    "a dictionary": {"type": "ineq", "fun": lambda x: 2 - x[0] - x[1]},
+    "a list of a vector": [{"type": "ineq", "fun": lambda x: np.array([2 - x[0] - x[1]])}],
+    "with arguments": {"type": "ineq", "fun": lambda x, b: b - x[0] - x[1], "args": (2.0,)},
+    "with its Jacobian": {"type": "ineq", "fun": lambda x: 2 - x[0] - x[1], "jac": lambda x: -np.ones(2)},
+    "linear": LinearConstraint([[1, 1]], -np.inf, 2),
+    "not linear": NonlinearConstraint(lambda x: x[0] + x[1], -np.inf, 2),
+    "two kinds": [LinearConstraint([[1, 1]], -np.inf, 2), NonlinearConstraint(lambda x: x[0] ** 2, -np.inf, 9)],
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("method", ["COBYLA", "SLSQP", "trust-constr"])
+def test_every_kind_of_constraint(name, method):
+    result = optimize.minimize(bowl, np.zeros(2), method=method, constraints=CONSTRAINTS[name])
+    np.testing.assert_allclose(result.x, [0.5, 1.5], atol=2e-3)
+
+
+@pytest.mark.parametrize("method", ["Nelder-Mead", "Powell", "L-BFGS-B", "TNC", "COBYLA", "SLSQP", "trust-constr"])
+def test_bounds_of_every_method_that_has_them(method):
+    result = optimize.minimize(bowl, np.full(2, 0.1), method=method, bounds=Bounds([0, 0], [0.5, 5]))
+    np.testing.assert_allclose(result.x, [0.5, 2.0], atol=2e-3)
+
+
+def linked(x):
+    return np.array([10 * (x[1] - x[0] ** 2), 1 - x[0]])
+
+
+@pytest.mark.parametrize("method", ["trf", "dogbox", "lm"])
+@pytest.mark.parametrize("loss", ["linear", "soft_l1", "huber", "cauchy", "arctan"])
+def test_every_method_and_loss_of_least_squares(method, loss):
+    if method == "lm" and loss != "linear":
+        pytest.skip("SciPy's lm has the linear loss alone")
+    result = optimize.least_squares(linked, np.array([-1.2, 1.0]), method=method, loss=loss)
+    np.testing.assert_allclose(result.x, np.ones(2), atol=1e-3)
+    if method != "lm":
+        bounded = optimize.least_squares(linked, np.full(2, 0.1), ([0, 0], [0.5, 5]), method, loss=loss)
+        np.testing.assert_allclose(bounded.x, [0.5, 0.25], atol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["hybr", "lm", "broyden1", "broyden2", "anderson", "krylov", "df-sane"])
+def test_every_method_of_root(method):
+    def f(x):
+        return np.array([2 * x[0] + 0.3 * np.sin(x[1]) - 1, 2 * x[1] + 0.2 * x[0] ** 2 - 1])
+
+    found = optimize.root(f, np.full(2, 0.3), method=method)
+    np.testing.assert_allclose(f(found.x), 0, atol=1e-4)
+    assert ("the Jacobian" in found.supplied) == (method in ("hybr", "lm"))
+
+
+T = np.linspace(0, 3, 30)
+Y = 2 * np.exp(-1.3 * T) + 0.01 * np.cos(50 * T)
+
+
+def decay(t, a, b):
+    return a * np.exp(-b * t)
+
+
+FITS = {
+    "no start": {}, "a start": {"p0": (1, 1)}, "bounds": {"bounds": (0, [1.5, 3])}, "lists": {"xdata": list(T)},
+    "deviations": {"sigma": 0.1 + T, "absolute_sigma": True}, "a covariance": {"sigma": np.diag(0.1 + T)},
+    "trf": {"method": "trf"}, "dogbox": {"method": "dogbox"}, "without NaN": {"nan_policy": "omit"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_every_form_of_curve_fit(name):
+    options = {"xdata": T, **FITS[name]}
+    y = np.where(T > 2, np.nan, Y) if name == "without NaN" else Y
+    found, covariance = optimize.curve_fit(decay, ydata=y, **options)
+    expected = scipy.optimize.curve_fit(decay, ydata=y, **options)
+    np.testing.assert_allclose(found, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(covariance, expected[1], rtol=1e-3)
+
+
+def test_forms_of_starts_and_arguments():
+    assert optimize.minimize(lambda x: (x - 1) ** 2, 0.0).x == pytest.approx(1.0, abs=1e-6)
+    assert optimize.minimize(lambda x: np.sum((x - 1) ** 2), np.zeros((2, 2))).x.shape == (2, 2)
+    assert type(optimize.minimize(lambda p: (p[0] - 1) ** 2 + p[1] ** 2, [0.0, 3.0]).x) is list
+    for args in (3.0, (3.0,)):  # SciPy takes one argument without a tuple
+        np.testing.assert_allclose(optimize.minimize(lambda x, a: np.sum((x - a) ** 2), np.zeros(2), args).x, 3.0)
+        np.testing.assert_allclose(optimize.root(lambda x, a: x - a, np.zeros(2), args).x, 3.0)
+    found = optimize.least_squares(lambda x, a, b=0.0: x - a - b, np.zeros(2), args=(1.0,), kwargs={"b": 2.0})
+    np.testing.assert_allclose(found.x, 3.0)
+    seen = []
+    optimize.minimize(bowl, np.zeros(2), callback=lambda intermediate_result: seen.append(intermediate_result.fun))
+    assert seen and seen[-1] == pytest.approx(0.0, abs=1e-9)
+
+
+def after(count, f):
+    """A function that is interrupted at one of its calls."""
+    calls = []
+
+    def g(*args):
+        calls.append(0)
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        return f(*args)
+
+    return g
+
+
+def test_every_function_gives_the_best_point_when_interrupted():
+    for run in (
+        lambda: optimize.least_squares(after(5, linked), np.array([-1.2, 1.0])),
+        lambda: optimize.root(after(5, linked), np.array([-1.2, 1.0])),
+        lambda: optimize.minimize(after(5, bowl), np.zeros(2), method="Nelder-Mead"),
+        lambda: optimize.minimize(after(3, bowl), np.zeros(2), method="trust-exact"),
+        lambda: optimize.minimize(bowl, np.zeros(2), callback=after(1, print)),
+    ):
+        result = run()
+        assert not result.success and "interrupted" in result.message
+    with pytest.warns(scipy.optimize.OptimizeWarning, match="best parameters so far"):
+        found, covariance = optimize.curve_fit(
+            after(5, lambda t, a, b: decay(t, a, b)), T, Y, (1.0, 1.0), sigma=0.1 + T)  # fmt: skip
+    assert np.sum((decay(T, *found) - Y) ** 2) < np.sum((decay(T, 1.0, 1.0) - Y) ** 2) and np.all(np.isinf(covariance))
+
+
 def test_an_interrupt_returns_the_best_point_so_far():
     calls = []
 
@@ -166,8 +289,28 @@ def test_a_missing_package_is_named(monkeypatch):
         (lambda: optimize.minimize(lambda x: 0.0, {}), "no leaves"),
         (lambda: optimize.minimize(lambda x: 0.0, np.zeros(0)), "nothing to optimise"),
         (lambda: optimize.root(lambda x: x[:1], np.ones(2)), "2 unknowns and 1 equations"),
+        (lambda: optimize.minimize(bowl, np.zeros(2, complex)), "the start is complex"),
     ],
 )
 def test_bad_problems_say_what_is_wrong(call, said):
     with pytest.raises(effgrad.EffgradError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: optimize.minimize(bowl, np.zeros(2), method="best"), "Unknown solver best"),
+        (lambda: optimize.least_squares(linked, np.zeros(2), method="best"), "must be 'trf'"),
+        (lambda: optimize.least_squares(linked, np.full(2, 5.0), ([0, 0], [1, 1])), "outside of provided bounds"),
+        (lambda: optimize.least_squares(lambda x: x[:1], np.zeros(2), method="lm"), "number of residuals is less"),
+        (lambda: optimize.curve_fit(decay, T, Y[:5]), "could not be broadcast"),
+        (lambda: optimize.curve_fit(decay, T, np.where(T > 2, np.nan, Y)), "infs or NaNs"),
+        (lambda: optimize.curve_fit(lambda t, *p: p[0] * t, T, Y), "number of fit parameters"),
+        (lambda: optimize.least_squares(linked, np.zeros(2), jac="3-point"), "least_squares supplies jac"),
+        (lambda: optimize.root(linked, np.zeros(2), jac=False), "root supplies jac"),
+    ],
+)
+def test_what_scipy_refuses_is_refused_in_its_words(call, said):
+    with pytest.raises(ValueError, match=said):
         call()

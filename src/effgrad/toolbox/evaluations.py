@@ -50,6 +50,8 @@ class Unknowns:
 
     def __init__(self, start: Value) -> None:
         leaves, self.tree = flatten(start)
+        if any(dtype_of(leaf).kind == "c" for leaf in leaves):
+            raise NotDifferentiable("the start is complex: give real and imaginary parts as unknowns of their own")
         leaves = [np.asarray(leaf, float) if dtype_of(leaf).kind in "iub" else leaf for leaf in leaves]
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
@@ -110,7 +112,7 @@ class Evaluations:
     """
 
     def __init__(self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float) -> None:
-        self.f, self.args, self.size = Timed(f), args, size
+        self.f, self.args, self.size = Timed(f), args if isinstance(args, tuple) else (args,), size
         self.beside: list[Timed] = []
         self.history: list[float] = []
         self.best: tuple[float, Value] = (np.inf, None)

@@ -6,11 +6,12 @@ returns the best point so far.
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import scipy.optimize
-from scipy.optimize import NonlinearConstraint
+from scipy.optimize import NonlinearConstraint, OptimizeWarning
 
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
@@ -200,11 +201,13 @@ def least_squares(
     >>> np.round(result.x, 4).tolist(), result.supplied
     ([1.0, 1.0], 'trf: the Jacobian')
     """
-    unknowns = Unknowns(x0)
+    if "jac" in options:
+        raise ValueError("least_squares supplies jac: leave it out, or use SciPy's")
+    unknowns, named = Unknowns(x0), options.pop("kwargs", {})
     if isinstance(fun, LeastSquares):
         f, few = few_residuals(fun, unknowns.unflatten, options.get("loss", "linear"))
     else:
-        f, few = unknowns.of_vector(_flat(fun)), None
+        f, few = unknowns.of_vector(_flat(functools.partial(fun, **named) if named else fun)), None
     evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
     if few is not None:
         matrix, kind = evaluations.timed(few), "the Jacobian, of a distributed sum"
@@ -247,7 +250,10 @@ def root(
     >>> round(float(result.x["u"]), 6), round(float(result.x["v"]), 6), result.supplied
     (2.0, 1.0, 'hybr: the Jacobian')
     """
+    if "jac" in options:
+        raise ValueError("root supplies jac: leave it out, or use SciPy's")
     unknowns, distributed = Unknowns(x0), isinstance(fun, Equations)
+    args = args if isinstance(args, tuple) else (args,)
     f = unknowns.of_vector(fun.value if isinstance(fun, Equations) else _flat(fun))
     count = size_of(f(unknowns.vector, *args))
     if count != unknowns.vector.size:
@@ -283,7 +289,8 @@ def curve_fit(
         options: as SciPy's.
 
     Returns:
-        The parameters and their covariance, or what SciPy returns with `full_output`.
+        The parameters and their covariance, or what SciPy returns with `full_output`. Interrupted (Ctrl-C), it warns
+        and returns the best parameters so far with an infinite covariance.
 
     Raises:
         NotDifferentiable: as for `minimize`.
@@ -305,7 +312,36 @@ def curve_fit(
     def derivatives(x: Value, *parameters: Value) -> Value:
         return jacobian(lambda p: f(x, *p))(np.asarray(parameters, float))
 
-    return scipy.optimize.curve_fit(f, xdata, ydata, p0, jac=derivatives, **options)
+    best: tuple[float, Value] = (np.inf, None)
+
+    @functools.wraps(f)
+    def model(x: Value, *parameters: Value) -> Value:
+        nonlocal best
+        values = f(x, *parameters)
+        misfit = _misfit(values, xdata, ydata, **options)
+        if misfit < best[0]:
+            best = (misfit, np.asarray(parameters, float))
+        return values
+
+    try:
+        return scipy.optimize.curve_fit(model, xdata, ydata, p0, jac=derivatives, **options)
+    except KeyboardInterrupt:
+        if best[1] is None:
+            raise
+        warnings.warn("interrupted: these are the best parameters so far", OptimizeWarning, stacklevel=2)
+        return best[1], np.full((len(best[1]),) * 2, np.inf)
+
+
+def _misfit(
+    values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None, **_: Value
+) -> float:
+    """The sum of squares of a fit, which the best of an interrupted run has least."""
+    y = np.asarray(ydata, float)
+    deviations = np.ones_like(y) if sigma is None else np.sqrt(np.diag(sigma)) if np.ndim(sigma) == 2 else sigma
+    if nan_policy == "omit":
+        kept = ~(np.isnan(y) | np.isnan(np.atleast_2d(np.asarray(xdata, float))).any(axis=0))
+        y, deviations = y[kept], np.broadcast_to(deviations, y.shape)[kept]
+    return float(np.sum(np.square((values - y) / deviations)))
 
 
 def _fit_of_sum(total: LeastSquares, p0: Value, absolute_sigma: bool = False, **options: Value) -> tuple[Value, Value]:
