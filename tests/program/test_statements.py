@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from statement_programs import text
 
+from effgrad import compile as compile_
 from effgrad import jvp, value_and_grad
 
 # A program that misuses NumPy or a class: what is said of it is not Python's own affair.
@@ -64,6 +65,12 @@ def differs(seed, transforms):
     return None
 
 
+def compiled(f, x):
+    program = compile_(value_and_grad(f))
+    program(x)  # the path is staged, and the second call takes it
+    return program(x)
+
+
 EAGER = {"grad": lambda f, x: value_and_grad(f)(x), "jvp": lambda f, x: jvp(f, (x,), (1.0,))}
 
 
@@ -79,4 +86,9 @@ def test_random_programs_do_what_python_does(chunk):
 @pytest.mark.parametrize("chunk", range(10))
 def test_a_thousand_random_programs(chunk):
     seeds = range(100 + 100 * chunk, 200 + 100 * chunk)
-    assert [found for seed in seeds if (found := differs(seed, EAGER))] == []
+    assert [found for seed in seeds if (found := differs(seed, {**EAGER, "compile": compiled}))] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_programs_compiled_do_what_python_does():
+    assert [found for seed in range(24) if (found := differs(seed, {"compile": compiled}))] == []
