@@ -202,9 +202,10 @@ class Factored:
     """The factors of a matrix with traced elements, or that meets traced right-hand sides, as SciPy's SuperLU."""
 
     def __init__(self, matrix: Matrix, factor: Callable[[Matrix], Value]) -> None:
-        self.matrix, self.shape, self.nnz = matrix, matrix.shape, matrix.nnz
+        self.matrix, self.shape = matrix, matrix.shape
         self._factors = Factors()
         self._plain = None if type(matrix) is TracedSparse else factor(matrix)
+        self.nnz = (self._plain or matrix).nnz
         self._transposed = None
 
     def solve(self, rhs: Value, trans: str = "N") -> Value:
@@ -226,11 +227,12 @@ class Factored:
 
 
 def _splu(A: Matrix, *args: Value, **kwargs: Value) -> Factored:
-    return Factored(A, lambda matrix: superlu(matrix, *args, **kwargs))
+    matrix = A if sparse.issparse(A) else _as_sparse(A, "splu")
+    return Factored(matrix, lambda matrix: superlu(matrix, *args, **kwargs))
 
 
 def _factorized(A: Matrix) -> Callable[[Value], Value]:
-    return Factored(A, superlu).solve
+    return _splu(A).solve
 
 
 ITERATIVE = {name: getattr(scipy.sparse.linalg, name) for name in (
