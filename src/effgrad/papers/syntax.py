@@ -214,19 +214,19 @@ class Base(Type):
 
 @dataclasses.dataclass(frozen=True)
 class Product(Type):
-    left: Any
-    right: Any
+    left: Type
+    right: Type
     form, level = "{:3} * {:2}", 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Arrow(Type):
-    argument: Any
-    result: Any
+    argument: Type
+    result: Type
     form, level = "{:1} -> {}", 0
 
 
-def power(type_: Any, n: int) -> Any:
+def power(type_: Type, n: int) -> Type:
     """The n-fold product of a type: nested pairs to the right."""
     return type_ if n == 1 else Product(type_, power(type_, n - 1))
 

@@ -111,7 +111,7 @@ class Machine:
         match name, parameter:
             case "ref", _:
                 self.store.append(parameter)
-                return t.Location(len(self.store) - 1, self.types.value(parameter, {}, frozenset())[1])
+                return t.Location(len(self.store) - 1, self.types.value(parameter, {}))
             case "read", t.Location(number):
                 return self.store[number]
             case "write", t.Pair(t.Location(number), value):
@@ -146,7 +146,7 @@ class Machine:
             if clause.operation == name:
                 resumed, effect = _plugged(basic[::-1], t.Return(t.Var("x"))), handle.effect
                 if handle.shallow:
-                    effect = frozenset(clause.operation for clause in handle.handler.clauses)
+                    effect = handle.handler.handled
                 else:
                     resumed = t.Handle(resumed, handle.handler, effect)
                 continuation = t.Thunk(t.Lam("x", self.operations[name][1], resumed), effect)

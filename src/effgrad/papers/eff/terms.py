@@ -226,6 +226,12 @@ class Handler(Term):
     body: Term
     clauses: tuple[Clause, ...]
     origin: str | None = field(default=None, compare=False)
+
+    @property
+    def handled(self) -> Effect:
+        """The operations that it has clauses for."""
+        return frozenset(clause.operation for clause in self.clauses)
+
     scopes = {"body": ("name",)}
 
     def text(self) -> str:
