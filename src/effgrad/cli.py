@@ -155,41 +155,39 @@ def run_verify(options: argparse.Namespace) -> None:
         if getattr(options, name) < 1:
             raise UserError(f"--{name} must be at least 1, not {getattr(options, name)}")
     progress = _extra("rich.progress", "papers")
-    if options.effects is not None:
-        run_verify_effects(options, progress)
-        return
+    kind, run, counterexample = _effects() if options.effects is not None else _programs()
+    count = getattr(options, kind)
+    with progress.Progress() as bar:
+        task = bar.add_task("programs" if kind == "programs" else "programs of effects", total=count)
+        report = run(count, options.seed, options.jobs, options.size,
+                     lambda report: bar.update(task, completed=report.programs))  # fmt: skip
+    text = "\n".join(report.lines())
+    print(text)
+    if options.report is not None:
+        page = f"`effgrad verify --{kind} {count} --seed {options.seed} --size {options.size}`\n\n{text}\n"
+        as_json = options.report.suffix == ".json" and hasattr(report, "as_json")
+        options.report.write_text(report.as_json() + "\n" if as_json else page)
+    if report.failures:
+        options.counterexample.write_text(f"{counterexample(report.failures[0])}\n")
+        who = "the means" if kind == "programs" else "the library and the papers"
+        raise UserError(f"{who} disagree on a program: see {options.counterexample}")
+
+
+Verification = tuple[str, Callable[..., Any], Callable[[Any], Any]]
+
+
+def _programs() -> Verification:
+    """How programs are verified: the option with their number, the run, and the text of a failure."""
     _extra("lark", "papers")  # which these modules need when they are imported
     means = importlib.import_module("effgrad.papers.verify.means")
     verification = importlib.import_module("effgrad.papers.verify.verification")
-    with progress.Progress() as bar:
-        task = bar.add_task("programs", total=options.programs)
-        report = verification.verify(options.programs, options.seed, options.jobs, options.size,
-                        lambda report: bar.update(task, completed=report.programs))  # fmt: skip
-    text = "\n".join(report.lines())
-    print(text)
-    if options.report is not None:
-        command = f"effgrad verify --programs {options.programs} --seed {options.seed} --size {options.size}"
-        page = f"`{command}`\n\n{text}\n"
-        options.report.write_text(report.as_json() + "\n" if options.report.suffix == ".json" else page)
-    if report.failures:
-        options.counterexample.write_text(f"{verification.shrunk(report.failures[0], means.MEANS | means.PUBLIC)}\n")
-        raise UserError(f"the means disagree on a program: see {options.counterexample}")
+    return "programs", verification.verify, lambda failure: verification.shrunk(failure, means.MEANS | means.PUBLIC)
 
 
-def run_verify_effects(options: argparse.Namespace, progress: Any) -> None:
+def _effects() -> Verification:
+    """The same for programs of effects."""
     _extra("greenlet", "control")
-    with progress.Progress() as bar:
-        task = bar.add_task("programs of effects", total=options.effects)
-        report = compare_many(options.effects, options.seed, options.jobs, options.size,
-                              lambda report: bar.update(task, completed=report.programs))  # fmt: skip
-    text = "\n".join(report.lines())
-    print(text)
-    if options.report is not None:
-        command = f"effgrad verify --effects {options.effects} --seed {options.seed} --size {options.size}"
-        options.report.write_text(f"`{command}`\n\n{text}\n")
-    if report.failures:
-        options.counterexample.write_text(shown(shrink(report.failures[0])))
-        raise UserError(f"the library and the papers disagree on a program: see {options.counterexample}")
+    return "effects", compare_many, lambda failure: shown(shrink(failure))
 
 
 def _extra(module: str, extra: str) -> Any:
@@ -198,7 +196,3 @@ def _extra(module: str, extra: str) -> Any:
     except ImportError as error:
         package = module.split(".")[0]
         raise UserError(f"this command needs {package}: pip install 'effgrad[{extra}]'") from error
-
-
-if __name__ == "__main__":
-    sys.exit(main())

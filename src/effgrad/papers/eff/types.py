@@ -152,14 +152,19 @@ class Checker:
                     raise self.wrong("application", "A -> C", type_, term)
                 self.same(self.value(argument, context), type_.argument, "argument of an application", term)
                 return type_.result
-            case t.Choice(left, right):
-                return types.Both(self.computation(left, context, effect), self.computation(right, context, effect))
-            case t.Prj(index, choice):
-                type_ = self.computation(choice, context, effect)
-                if not isinstance(type_, types.Both) or index not in (1, 2):
-                    raise self.wrong(f"projection {index}", "C & D", type_, term)
-                return type_.left if index == 1 else type_.right
+            case t.Choice() | t.Prj():
+                return self.choice(term, context, effect)
         return self.operation(term, context, effect)
+
+    def choice(self, term: t.Choice | t.Prj, context: Context, effect: types.Effect) -> types.ComputationType:
+        """The type of a pair of computations, or of one of a pair."""
+        if isinstance(term, t.Choice):
+            left, right = (self.computation(part, context, effect) for part in (term.left, term.right))
+            return types.Both(left, right)
+        type_ = self.computation(term.choice, context, effect)
+        if not isinstance(type_, types.Both) or term.index not in (1, 2):
+            raise self.wrong(f"projection {term.index}", "C & D", type_, term)
+        return type_.left if term.index == 1 else type_.right
 
     def operation(self, term: t.Term, context: Context, effect: types.Effect) -> types.ComputationType:
         """The type of a computation that performs an operation, uses the store, recurs or handles."""

@@ -2,42 +2,28 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import repeat
-from multiprocessing import get_context
 from types import ModuleType
 
 from effgrad import effects
 from effgrad.papers.handlers import to_eff, to_hh, to_python
 from effgrad.papers.handlers.generation import closed, program, smaller
 from effgrad.papers.handlers.terms import Clause, Handle, Mask, Move, Perform, Raise, Resume, Term, in_eff, in_hh
+from effgrad.papers.runs import Results, each_chunk
 from effgrad.papers.syntax import Stuck
 
 STEPS = 20_000
-CHUNK = 50
 Outcome = tuple[str, int | None, list[int] | None]
 
 
 @dataclass
-class EffectsReport:
+class EffectsReport(Results):
     """The results of a run of programs."""
 
-    programs: int = 0
     too_long: int = 0
     compared: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
     parts: Counter[str] = field(default_factory=Counter)
-    failures: list[Term] = field(default_factory=list)
-
-    def add(self, other: "EffectsReport") -> None:
-        self.programs += other.programs
-        self.too_long += other.too_long
-        self.compared += other.compared
-        self.ends += other.ends
-        self.parts += other.parts
-        self.failures += other.failures
 
     def lines(self) -> Iterator[str]:
         """Return a page of Markdown."""
@@ -120,13 +106,9 @@ def compare_many(
     []
     """
     report = EffectsReport()
-    firsts = range(0, programs, CHUNK)
-    lasts = [min(first + CHUNK, programs) for first in firsts]
-    with ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else nullcontext() as pool:
-        run = map if pool is None else pool.map
-        for part in run(compare, firsts, lasts, repeat(seed), repeat(size)):
-            report.add(part)
-            tell(report)
+    for part in each_chunk(compare, programs, jobs, seed, size):
+        report.add(part)
+        tell(report)
     return report
 
 

@@ -6,42 +6,35 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from effgrad.papers.lam.terms import Term
+from effgrad.papers.runs import Results, each_chunk
 from effgrad.papers.syntax import deep
 from effgrad.papers.verify.means import MEANS, PUBLIC, Case, Expected, Mean, Skip, arity, expected, outcomes
 from effgrad.papers.verify.programs import program, smaller
 from effgrad.papers.verify.python import source
 
-CHUNK = 50
+
+class _Largest(dict[str, float]):
+    """The largest number of each name; the sum of two has the larger ones."""
+
+    def __add__(self, other: "_Largest") -> "_Largest":
+        return _Largest({name: max(self.get(name, 0.0), other.get(name, 0.0)) for name in self | other})
 
 
 @dataclass
-class Report:
+class Report(Results):
     """The outcomes of the programs of a run."""
 
-    programs: int = 0
     exact: int = 0
     skipped: int = 0
     compared: Counter[str] = field(default_factory=Counter)
     too_long: Counter[str] = field(default_factory=Counter)
-    furthest: dict[str, float] = field(default_factory=dict)
-    failures: list["Failure"] = field(default_factory=list)
+    furthest: _Largest = field(default_factory=_Largest)
     seconds: float = 0.0
-
-    def add(self, other: "Report") -> None:
-        self.programs += other.programs
-        self.exact += other.exact
-        self.skipped += other.skipped
-        self.compared += other.compared
-        self.too_long += other.too_long
-        self.failures += other.failures
-        for name, distance in other.furthest.items():
-            self.furthest[name] = max(distance, self.furthest.get(name, 0.0))
 
     def lines(self) -> Iterator[str]:
         """Return a page of Markdown."""
@@ -114,7 +107,7 @@ def examine(seed: str, case: Case, means: dict[str, Mean], report: Report) -> No
             text = ", ".join(map(str, wanted.results[quantity]))
             report.failures.append(Failure(seed, case, name, quantity, _shown(found), text))
         elif not case.exact:
-            report.furthest[name] = max(report.furthest.get(name, 0.0), wanted.distance(quantity, found))
+            report.furthest += _Largest({name: wanted.distance(quantity, found)})
 
 
 def _shown(found: list[Any] | Exception) -> str:
@@ -147,7 +140,7 @@ def shrunk(failure: Failure, means: dict[str, Mean]) -> Failure:
     return found
 
 
-def _chunk(seed: int, first: int, last: int, size: int) -> Report:
+def _chunk(first: int, last: int, seed: int, size: int) -> Report:
     report = Report()
     for i in range(first, last):
         case = case_of(f"{seed}/{i}", i % 2 == 0, size)
@@ -176,27 +169,10 @@ def verify(programs: int, seed: int = 0, jobs: int = 1, size: int = 12,
     """
     start = time.perf_counter()
     total = Report()
-    starts = range(0, programs, CHUNK)
-    ends = [min(first + CHUNK, programs) for first in starts]
-    with _mapping(jobs) as run:
-        for report in run(_chunk, [seed] * len(ends), starts, ends, [size] * len(ends)):
-            total.add(report)
-            total.seconds = time.perf_counter() - start
-            progress(total)
-            if total.failures:
-                break
+    for report in each_chunk(_chunk, programs, jobs, seed, size):
+        total.add(report)
+        total.seconds = time.perf_counter() - start
+        progress(total)
+        if total.failures:
+            break
     return total
-
-
-class _mapping:  # noqa: N801 (a context manager that reads as a verb)
-    """`map`, in this process or in several."""
-
-    def __init__(self, jobs: int) -> None:
-        self.pool = ProcessPoolExecutor(jobs) if jobs > 1 else None
-
-    def __enter__(self) -> Callable[..., Any]:
-        return map if self.pool is None else self.pool.map
-
-    def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
