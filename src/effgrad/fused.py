@@ -8,7 +8,6 @@ Krawiec et al. 2022, section 8.7, figure 15.
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import dense
 from effgrad.primitives.primitive import Primitive
 from effgrad.trees import Structure, flatten
+from effgrad.vocabulary import Cotangent, Function, Tangent, Tree, Value
 
 
-def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
+def fuse(f: Function) -> Function:
     """`f` with its derivative accumulated at every call; also a decorator.
 
     Arguments:
@@ -50,7 +50,7 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
     read = program.read(f)
 
     @functools.wraps(f)
-    def fused(*args: Any, **kwargs: Any) -> Any:
+    def fused(*args: Value, **kwargs: Value) -> Value:
         leaves, tree = flatten((args, kwargs))
         leaves = [x.copy() if type(x) is Mutable and depends(x) else x for x in leaves]
         owners = [leaf.owner for leaf in leaves if isinstance(leaf, Traced)]
@@ -62,13 +62,13 @@ def fuse(f: Callable[..., Any]) -> Callable[..., Any]:
     return fused
 
 
-def _accumulated_call(read: Callable[..., Any], leaves: list[Any], tree: Structure, innermost: Any) -> Any:
+def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, innermost: Any) -> Tree:
     """The call of a function on some leaves, as operations of the innermost derivative among them."""
     moving = [owned_by(leaf, innermost) for leaf in leaves]
     fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
     inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 
-    def inner(*inputs: Any) -> Any:
+    def inner(*inputs: Value) -> Value:
         given = iter(inputs)
         full = [next(given) if moves else leaf for leaf, moves in zip(fixed, moving, strict=True)]
         args, kwargs = tree.unflatten(full)
@@ -85,7 +85,7 @@ def _accumulated_call(read: Callable[..., Any], leaves: list[Any], tree: Structu
     return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
 
 
-def locked(value: Any) -> Any:
+def locked(value: Value) -> Value:
     """A constant argument as it may be read: what is written to the copy would not reach the caller."""
     if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         value = value.view()
@@ -93,7 +93,7 @@ def locked(value: Any) -> Any:
     return value
 
 
-def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], list[list[Any]], Structure]:
+def _accumulated(f: Function, inputs: list[Value]) -> tuple[list[Value], list[list[Value]], Structure]:
     """The outputs of `f`, and for each the partials with respect to the inputs, of output shape + input shape."""
     result, pullback = record_pullback(f, tuple(inputs), "taped")
     values, tree = flatten(result)
@@ -110,13 +110,13 @@ def _accumulated(f: Callable[..., Any], inputs: list[Any]) -> tuple[list[Any], l
 class Call:
     """One output of a fused function as a function of the inputs; at those of the call, its value is known."""
 
-    def __init__(self, f: Callable[..., Any], place: int, at: list[Any], value: Any) -> None:
+    def __init__(self, f: Function, place: int, at: list[Value], value: Value) -> None:
         self.f, self.place, self.at, self.value = f, place, at, value
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Value) -> Value:
         return self.value if self.is_at(args) else flatten(fuse(self.f)(*args))[0][self.place]
 
-    def is_at(self, args: Any) -> bool:
+    def is_at(self, args: Value) -> bool:
         return all(given is at for given, at in zip(args, self.at, strict=True))
 
 
@@ -125,21 +125,21 @@ class Fused(Primitive):
 
     __slots__ = ("known",)
 
-    def __init__(self, call: Call, known: list[Any]) -> None:
+    def __init__(self, call: Call, known: list[Value]) -> None:
         super().__init__("fused", call, "general", None, None)
         self.known = known
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, *args: Value, **params: Value) -> Value:
         return self.function(*args)  # which performs operations of its own, where the arguments are not the call's
 
-    def push(self, index: int, tangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+    def push(self, index: int, tangent: Tangent, result: Value, /, *args: Value, **params: Value) -> Value:
         partial, dimensions = self._partials(args)[index], ndim_of(args[index])
         return partial * tangent if dimensions == 0 else np.tensordot(partial, tangent, dimensions)
 
-    def pull(self, index: int, cotangent: Any, result: Any, /, *args: Any, **params: Any) -> Any:
+    def pull(self, index: int, cotangent: Cotangent, result: Value, /, *args: Value, **params: Value) -> Value:
         partial, cotangent, dimensions = self._partials(args)[index], dense(cotangent), ndim_of(result)
         return cotangent * partial if dimensions == 0 else np.tensordot(cotangent, partial, dimensions)
 
-    def _partials(self, args: Any) -> list[Any]:
-        call: Any = self.function
+    def _partials(self, args: Value) -> list[Value]:
+        call: Value = self.function
         return self.known if call.is_at(args) else _accumulated(call.f, list(args))[1][call.place]

@@ -6,7 +6,6 @@ Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import optree
@@ -25,14 +24,15 @@ from effgrad.stage.loop.functions import (
     repeated_while,
     run_captured,
 )
+from effgrad.vocabulary import Tree, Value
 
 __all__ = ["fori", "scan", "while_"]
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    f: Callable[[Tree, Tree], tuple[Tree, Tree]], init: Tree, xs: Tree = None, length: int | None = None,
     reverse: bool = False, memory: int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Tree, Tree]:  # fmt: skip
     """Carry a value along the first axis of arrays: ``carry, y = f(carry, x)`` for each ``x`` of `xs`.
 
     Arguments:
@@ -68,7 +68,7 @@ def scan(
     leaves, tree = flat(init)
     results = Rows(count)
 
-    def step(i: int, leaves: list[Any]) -> list[Any]:
+    def step(i: int, leaves: list[Value]) -> list[Value]:
         carry, y = f(in_tree(tree, leaves), in_tree(xs_tree, [row[i] for row in rows]))
         put(results, i, y)
         return leaves_of(tree, carry)
@@ -81,7 +81,7 @@ def scan(
     return carry, optree.tree_map(lambda *parts: np.stack(parts), *ys) if ys else None
 
 
-def fori(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, memory: int | None = None) -> Any:
+def fori(lower: int, upper: int, body: Callable[[int, Tree], Tree], init: Tree, memory: int | None = None) -> Tree:
     """``for i in range(lower, upper): carry = body(i, carry)``, beginning with `init`; the last carry.
 
     Arguments:
@@ -105,7 +105,7 @@ def fori(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, mem
     leaves, tree = flat(init)
     order = range(lower, upper)
 
-    def step(i: int, leaves: list[Any]) -> list[Any]:
+    def step(i: int, leaves: list[Value]) -> list[Value]:
         return leaves_of(tree, body(i, in_tree(tree, leaves)))
 
     found = run_captured(repeated, None, memory, step=step, carry=leaves, order=order) if order else None
@@ -115,8 +115,8 @@ def fori(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, mem
 
 
 def while_(
-    cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, memory: int | None = None
-) -> Any:  # fmt: skip
+    cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init: Tree, memory: int | None = None
+) -> Tree:  # fmt: skip
     """``while cond(carry): carry = body(carry)``, beginning with `init`; the last carry.
 
     In a reverse mode the steps are counted first, by running them once more.
@@ -142,17 +142,17 @@ def while_(
     _check_memory(memory)
     leaves, tree = flat(init)
 
-    def going(leaves: list[Any]) -> Any:
+    def going(leaves: list[Value]) -> Tree:
         return cond(in_tree(tree, leaves))
 
-    def step(leaves: list[Any]) -> list[Any]:
+    def step(leaves: list[Value]) -> list[Value]:
         return leaves_of(tree, body(in_tree(tree, leaves)))
 
     found = run_captured(repeated_while, None, memory, going=going, step=step, carry=leaves)
     if found is not None:
         return in_tree(tree, found[0])
 
-    def run() -> tuple[Any, int]:
+    def run() -> tuple[Tree, int]:
         carry, count = init, 0
         while cond(carry):
             carry, count = body(carry), count + 1
@@ -170,8 +170,8 @@ def _check_memory(memory: int | None) -> None:
 
 
 def _steps(
-    step: Callable[[Any, int], tuple[Any, Any]], carry: Any, order: range, memory: int | None
-) -> tuple[Any, list[Any]]:
+    step: Callable[[Tree, int], tuple[Tree, Tree]], carry: Tree, order: range, memory: int | None
+) -> tuple[Tree, list[Value]]:
     """`step(carry, i)` for each number in order; the last carry, and the results.
 
     What comes before a snapshot is a checkpoint: it is recomputed when the steps after it have been reversed.
@@ -183,8 +183,8 @@ def _steps(
             results.append(result)
         return carry, results
 
-    def run(carry: Any, order: range, snapshots: int) -> tuple[Any, list[Any]]:
-        results: list[Any] = []
+    def run(carry: Tree, order: range, snapshots: int) -> tuple[Tree, list[Value]]:
+        results: list[Value] = []
         while len(order) > 1:
             ahead = split(len(order), max(snapshots, 1))
             carry, some = checkpoint(run, carry, order[:ahead], snapshots)

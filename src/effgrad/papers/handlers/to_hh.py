@@ -15,7 +15,6 @@ from effgrad.papers.hh.terms import UNIT, Branch, Handle, Let, Literal, Made, Ma
 from effgrad.papers.syntax import Stuck
 
 NOTHING = Strict("row", ())
-Clauses = list[Branch]
 
 
 def made(constructor: str, argument: Term = NOTHING) -> Term:
