@@ -579,6 +579,223 @@ def _():
     return f"map; a branch is {refused(lambda: x if x > 0 else -x)}; a Function is pickled"
 
 
+# Packages beside the systems, which their users take.
+
+
+@cell("torchdiffeq", "times of events, PyTorch")
+def _():
+    import torch
+    from torchdiffeq import odeint, odeint_adjoint, odeint_event
+
+    class Fall(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rate = torch.nn.Parameter(torch.tensor(0.5))
+
+        def forward(self, t, y):
+            return -self.rate * y
+
+    times = torch.tensor([0.0, 1.0])
+    for solve in (odeint, odeint_adjoint):
+        fall, start = Fall(), torch.tensor([2.0], requires_grad=True)
+        solve(fall, start, times, rtol=1e-6, atol=1e-8)[-1].sum().backward()
+        near(start.grad[0], math.exp(-0.5))
+        near(fall.rate.grad, -2 * math.exp(-0.5))
+    fall = Fall()
+    ends = {"event_fn": lambda t, y: y[0] - 1.0, "odeint_interface": odeint}
+    odeint_event(fall, torch.tensor([2.0]), torch.tensor(0.0), **ends)[0].backward()
+    near(fall.rate.grad, -math.log(2.0) / 0.25, 1e-3)
+    return "odeint, odeint_adjoint, odeint_event: by parameters, initial values and times of events"
+
+
+@cell("torchopt", "roots, PyTorch")
+def _():
+    import torch
+    import torchopt
+
+    @torchopt.diff.implicit.custom_root(lambda x, a: x**3 - a, argnums=1)
+    def solve(x, a):
+        return torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+
+    a = torch.tensor([8.0], dtype=torch.float64, requires_grad=True)
+    solve(torch.ones(1, dtype=torch.float64), a).sum().backward()
+    near(a.grad[0], 1 / 12)
+    return "own types (torchopt)"
+
+
+@cell("jaxopt", "minima, JAX")
+def _():
+    import jax
+    import jaxopt
+    import numpy as np
+
+    jax.config.update("jax_enable_x64", True)
+
+    def least(a):
+        solver = jaxopt.LBFGS(lambda x, a: jax.numpy.sum((x - a) ** 2) + jax.numpy.sum(x**4), tol=1e-10)
+        return solver.run(jax.numpy.zeros(2), a).params[0]
+
+    a = np.array([1.0, 2.0])
+    x = least(a)
+    near(jax.grad(least)(a)[0], 2 / (2 + 12 * x**2))
+    bounded = jaxopt.ProjectedGradient(
+        lambda x, a: jax.numpy.sum((x - a) ** 2), jaxopt.projection.projection_box, tol=1e-10)  # fmt: skip
+    near(jax.grad(lambda a: bounded.run(jax.numpy.zeros(1), (0.0, 0.5), a).params[0])(1.0), 0.0)
+    program = jaxopt.OSQP(tol=1e-8)
+
+    def corner(b):
+        eye = jax.numpy.eye(1)
+        return program.run(params_obj=(eye * 1e-6, -jax.numpy.ones(1)), params_ineq=(eye, b[None])).params.primal[0]
+
+    near(jax.grad(corner)(jax.numpy.array(2.0)), 1.0, 1e-2)
+    return "own types (jaxopt), also quadratic and linear programs"
+
+
+@cell("quadax", "integrals, JAX")
+def _():
+    import jax
+    import quadax
+
+    jax.config.update("jax_enable_x64", True)
+    near(jax.grad(lambda a: quadax.quadgk(lambda x: jax.numpy.exp(-a * x), [0.0, 1.0])[0])(1.0), 2 / math.e - 1)
+    jump = jax.grad(lambda a: quadax.quadgk(lambda x: jax.numpy.where(x < a, 1.0, 0.0), [0.0, 1.0])[0])(0.3)
+    return f"quadax; where the integrand jumps at a parameter, {float(jump):g} for 1"
+
+
+@cell("torchquad", "integrals, PyTorch")
+def _():
+    import torch
+    from torchquad import Simpson
+
+    a = torch.tensor(1.0, requires_grad=True, dtype=torch.float64)
+    domain = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
+    Simpson().integrate(lambda x: torch.exp(-a * x[:, 0]), dim=1, N=201, integration_domain=domain).backward()
+    near(a.grad, 2 / math.e - 1)
+    b = torch.tensor(0.3, requires_grad=True, dtype=torch.float64)
+    total = Simpson().integrate(
+        lambda x: torch.where(x[:, 0] < b, 1.0, 0.0) + 0 * b, dim=1, N=201, integration_domain=domain)  # fmt: skip
+    total.backward()
+    return f"torchquad; where the integrand jumps at a parameter, {float(b.grad):g} for 1"
+
+
+@cell("optax", "optimisers, JAX")
+def _():
+    import jax
+    import optax
+
+    solver, x = optax.adam(0.3), jax.numpy.zeros(1)
+    state = solver.init(x)
+    for _ in range(200):
+        step, state = solver.update(jax.grad(lambda x: (x[0] - 1.0) ** 2)(x), state)
+        x = optax.apply_updates(x, step)
+    near(x[0], 1.0, 1e-2)
+    return "optax"
+
+
+@cell("torch", "optimisers")
+def _():
+    import torch
+
+    x = torch.zeros(1, requires_grad=True)
+    solver = torch.optim.LBFGS([x])
+
+    def closure():
+        solver.zero_grad()
+        value = ((x - 1.0) ** 2).sum()
+        value.backward()
+        return value
+
+    solver.step(closure)
+    near(x[0], 1.0)
+    return "torch.optim"
+
+
+@cell("torch", "draws in batches, and their score")
+def _():
+    import torch
+
+    drawn = torch.func.vmap(lambda m: m + torch.randn(()), randomness="different")(torch.zeros(3))
+    assert len(set(drawn.tolist())) == 3
+    rate = torch.tensor(3.0, requires_grad=True)
+    law = torch.distributions.Poisson(rate)
+    k = law.sample((20000,))
+    (law.log_prob(k) * k).mean().backward()  # E k is the rate
+    near(rate.grad, 1.0, 0.1)
+    return "vmap(randomness=...), log_prob by hand"
+
+
+@cell("jax", "score function")
+def _():
+    import jax
+
+    def surrogate(rate):
+        k = jax.random.poisson(jax.random.key(0), 3.0, (20000,))
+        return jax.numpy.mean(jax.scipy.stats.poisson.logpmf(k, rate) * k)
+
+    near(jax.grad(surrogate)(3.0), 1.0, 0.1)
+    return "by hand"
+
+
+@cell("torch", "a root of every order, by hand")
+def _():
+    import torch
+
+    a = torch.tensor(8.0, requires_grad=True, dtype=torch.float64)
+    x = torch.tensor(2.0, dtype=torch.float64)
+    for _ in range(2):  # a step of Newton from the solution has one more derivative
+        x = x - (x**3 - a) / (3 * x**2)
+    (first,) = torch.autograd.grad(x, a, create_graph=True)
+    near(torch.autograd.grad(first, a)[0], -2 / 9 * 8 ** (-5 / 3))
+    return "by hand"
+
+
+@cell("autograd", "draws, by hand")
+def _():
+    import autograd
+    import autograd.numpy as anp
+    from autograd.scipy.stats import poisson
+
+    near(autograd.grad(lambda m: anp.mean((m + anp.array([0.5, -0.5])) ** 2))(1.0), 2.0)
+    near(autograd.grad(lambda r: poisson.logpmf(2, r))(3.0), 2 / 3 - 1)
+    return "by hand"
+
+
+@cell("casadi", "sparse matrices, their systems, and a Hessian")
+def _():
+    import casadi as ca
+
+    v = ca.SX.sym("v", 3)
+    assert ca.kron(ca.diag(v), ca.SX.eye(2)).nnz() == 6 and ca.diag(v)[1:, :].nnz() == 2
+    m = ca.MX.sym("m", 2, 2)
+    slopes = ca.Function("f", [m], [ca.jacobian(ca.solve(m, ca.DM([1.0, 1.0]), "csparse"), m)])
+    near(slopes(ca.diag(ca.DM([2.0, 1.0])))[0, 0], -0.25)
+    x = ca.SX.sym("x", 50)
+    arrow = ca.hessian(x[0] * ca.sumsqr(x[1:]), x)[0]
+    colours = arrow.sparsity().star_coloring().size2()
+    assert arrow.nnz() == 50 - 1 + 2 * 49 and colours == 2
+    return f"own types; star colouring of an arrow: {colours} colours"
+
+
+@cell("casadi", "boundary values and integrals")
+def _():
+    import casadi as ca
+
+    t, p = ca.SX.sym("t"), ca.SX.sym("p")
+    y = ca.SX.sym("y")
+    integral = ca.integrator("F", "cvodes", {"x": y, "t": t, "p": p, "ode": ca.exp(-p * t)}, 0, 1, {"reltol": 1e-10})
+    q = ca.MX.sym("q")
+    slope = ca.Function("g", [q], [ca.jacobian(integral(x0=0, p=q)["xf"], q)])
+    near(slope(1.0), 2 / math.e - 1)
+    u, a = ca.SX.sym("u", 9), ca.SX.sym("a")  # u'' = -a, u = 0 at both ends, by collocation at the points
+    wide = ca.vertcat(0, u, 0)
+    residual = (wide[2:] - 2 * wide[1:-1] + wide[:-2]) * 100 + a
+    root = ca.rootfinder("r", "newton", {"x": u, "p": a, "g": residual})
+    b = ca.MX.sym("b")
+    middle = ca.Function("m", [b], [ca.jacobian(root(x0=ca.DM.zeros(9), p=b)["x"][4], b)])
+    near(middle(1.0), 0.125)
+    return "integrator; by collocation"
+
+
 if __name__ == "__main__":
     for system, row, f in TRIED:
         try:

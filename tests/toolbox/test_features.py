@@ -22,7 +22,7 @@ def names_in(file):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_a_cell_names_tests_that_exist(row):
-    assert len(row) == 6 and all(row)
+    assert len(row) == 6 and all(row) and "?" not in "".join(row)
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", row[1])
     assert named, "a cell of effgrad's names a test"
     for file, test in named:
