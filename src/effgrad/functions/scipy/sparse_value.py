@@ -84,8 +84,7 @@ class TracedSparse(Operations):
         self._lent = True
 
     def __setattr__(self, name: str, value: Value) -> None:
-        if name in PLACES:
-            self.sum_duplicates()
+        if name in PLACES:  # one after another, so that those between do not fit
             setattr(self._writable(), name, value)
         elif name == "data" or name in OWN:
             super().__setattr__(name, value)
