@@ -23,6 +23,7 @@ from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
+from effgrad.stage.native.triangles import chosen
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
 
 # More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
@@ -34,7 +35,7 @@ class Native:
 
     def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
-        graph = apart(graph)
+        graph = apart(chosen(graph))
         plan = self.plan = Plan(graph, repeated)
         self.lock = forks.lock()
         self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)
