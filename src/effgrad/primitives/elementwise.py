@@ -353,7 +353,7 @@ BINARY = {primitive.function: primitive for primitive in (
         code=library("atan2", 2), counterpart=floating("atan2")),
     elementwise(
         np.logaddexp, lambda y, a, b: _logaddexp_partial(y, a, b), lambda y, a, b: _logaddexp_partial(y, b, a),
-        counterpart=floating("logaddexp")),
+        code=machine_code.LOGADDEXP, counterpart=floating("logaddexp")),
     elementwise(np.nextafter, 1, None),
     elementwise(np.heaviside, None, lambda y, x, at_0: (plain(x) == 0) * 1.0),
     elementwise(

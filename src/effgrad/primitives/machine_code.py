@@ -176,6 +176,20 @@ def _expit(body: Writer, kind: str, x: str) -> str:
     return _reciprocal(body, kind, body.do(f"fadd {kind} {body.number(1, kind)}, {e}"))
 
 
+def _logaddexp(body: Writer, kind: str, a: str, b: str) -> str:
+    """The larger one and `log1p(exp(-distance))`; of equal ones, which may be infinite, there is no distance."""
+    distance = body.intrinsic("fabs", kind, body.do(f"fsub {kind} {a}, {b}"))
+    rest = body.library("log1p", kind, body.library("exp", kind, body.do(f"fneg {kind} {distance}")))
+    total = body.do(f"fadd {kind} {body.intrinsic('maximum', kind, a, b)}, {rest}")
+    doubled = body.do(f"fadd {kind} {a}, {body.number(np.log(2.0), kind)}")
+    return body.select(body.compare("eq", kind, a, b), kind, doubled, total)
+
+
+def _log_expit(body: Writer, kind: str, x: str) -> str:
+    total = _logaddexp(body, kind, body.number(0, kind), body.do(f"fneg {kind} {x}"))
+    return body.do(f"fneg {kind} {total}")
+
+
 def _clip(body: Writer, kind: str, x: str, low: str, high: str) -> str:
     return body.intrinsic("minimum", kind, body.intrinsic("maximum", kind, x, low), high)
 
@@ -200,6 +214,7 @@ DIVIDE = floating(2, lambda body, kind, a, b: body.do(f"fdiv {kind} {a}, {b}"))
 MOD, FLOOR_DIVIDE = floating(2, _mod, integers=_integer_mod), Code(Types.FLOATING, 2, None, _integer_quotient)
 SQUARE = floating(1, lambda body, kind, x: body.do(f"fmul {kind} {x}, {x}"))
 RECIPROCAL, SIGN, EXPIT = floating(1, _reciprocal), floating(1, _sign), floating(1, _expit)
+LOGADDEXP, LOG_EXPIT = floating(2, _logaddexp), floating(1, _log_expit)
 CLIP, XLOGY = floating(3, _clip), floating(2, _xlogy)
 WHERE = Code(Types.CHOOSING, 3, lambda body, kind, condition, yes, no: body.select(condition, kind, yes, no))
 ISNAN = Code(Types.TESTING, 1, lambda body, kind, x: body.do(f"fcmp uno {kind} {x}, {x}"))

@@ -15,7 +15,7 @@ import numpy as np
 from effgrad.arrays.value import CONSTANT, plain
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
-from effgrad.primitives.machine_code import EXPIT, XLOGY, library
+from effgrad.primitives.machine_code import EXPIT, LOG_EXPIT, XLOGY, library
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, real_only, sp, special, unknown
 from effgrad.vocabulary import Option, Value
@@ -219,7 +219,7 @@ enter({
     ),
     # logistic functions, exponentials and logarithms
     sp.expit: Row(lambda y, x: y * sp.expit(-x), EXPIT, lambda xp, x: 1 / (1 + xp.exp(-x))),
-    sp.log_expit: Row(lambda y, x: sp.expit(-x), None, lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x)),
+    sp.log_expit: Row(lambda y, x: sp.expit(-x), LOG_EXPIT, lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x)),
     sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
     sp.exp2: Row(UNARY[np.exp2].partials, library("exp2")),
     sp.exp10: lambda y, x: y * np.log(10.0).item(),

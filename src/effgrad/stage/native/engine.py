@@ -29,7 +29,7 @@ llvm.initialize_native_asmprinter()
 _features = llvm.get_host_cpu_features()
 _library = ctypes.util.find_library("mvec")
 
-# LLVM names for the vector variants of the C library's functions: lanes, and the symbol of libmvec.
+# LLVM names for the vector variants of the C library's functions: lanes of doubles, and libmvec's letter for them.
 WIDTHS: tuple[tuple[int, str], ...] = ()
 if _library is not None and _features.get("avx2") and os.uname().machine == "x86_64":
     llvm.load_library_permanently(_library)
@@ -221,11 +221,12 @@ def _module(kernels: dict[str, Body]) -> str:
     text = "\n".join(definitions)
     attributes, used = ["attributes #0 = { nounwind willreturn memory(none) }"], []
     for number, function in enumerate(sorted(vectorised), 1):
-        symbol, count = function.split("/")
+        symbol, count, number_kind = function.split("/")
         variants = []
-        for lanes, letter in WIDTHS:
+        for doubles, letter in WIDTHS:
+            lanes = doubles if number_kind == "double" else 2 * doubles
             vector = f"_ZGV{letter}N{lanes}{'v' * int(count)}_{symbol}"
-            kind = f"<{lanes} x double>"
+            kind = f"<{lanes} x {number_kind}>"
             declared.add(f"declare {kind} @{vector}({', '.join([kind] * int(count))}) #0")
             variants.append(f"_ZGV_LLVM_N{lanes}{'v' * int(count)}_{symbol}({vector})")
             used.append(f"ptr @{vector}")

@@ -20,7 +20,7 @@ INTEGERS = ("i64", "i32")
 # Metadata of the module, by its number, that makes a choice a jump.
 GUESSED = 1, '!1 = !{!"branch_weights", i32 100000, i32 1}'
 
-# The functions of glibc's vector library: four doubles at a time with AVX2, eight with AVX-512.
+# The functions of glibc's vector library: four doubles at a time with AVX2, eight with AVX-512; twice as many floats.
 VECTOR = {"exp", "log", "sin", "cos", "tan", "pow", "tanh", "sinh", "cosh", "expm1", "log1p", "log2", "log10", "exp2",
           "cbrt", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc"}  # fmt: skip
 # Those of a number at a time that are not the C library's: by what `effgrad.stage.native.sines` calls them.
@@ -65,9 +65,9 @@ class Body:
             symbol = OWN.get(function, symbol)
         self.declared.add(f"declare {kind} @{symbol}({', '.join([kind] * len(operands))}) #0")
         tag = ""
-        if self.vector and function in VECTOR and kind == "double":
-            self.vectorised.add(f"{function}/{len(operands)}")
-            tag = f" #{function}#"
+        if self.vector and function in VECTOR:
+            self.vectorised.add(f"{symbol}/{len(operands)}/{kind}")
+            tag = f" #{symbol}#"
         return self.do(f"call {kind} @{symbol}({', '.join(f'{kind} {o}' for o in operands)}){tag}")
 
     def outside(self, native: Any, *operands: str) -> str:
