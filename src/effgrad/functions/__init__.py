@@ -11,7 +11,6 @@ from effgrad.arrays import namespace  # noqa: F401
 from effgrad.arrays.value import operations
 from effgrad.functions import dask, torch  # noqa: F401
 from effgrad.functions.numpy import (  # noqa: F401
-    emath,
     histograms,
     linalg,
     padding,

@@ -88,7 +88,17 @@ def _rank(a: Value, limit: float) -> Value:
     return np.intc(np.linalg.matrix_rank(a, rtol=limit))
 
 
-# Chains, norms, conditions.
+# Powers, chains, norms, conditions.
+
+
+def _matrix_power(a: Value, n: int) -> Value:
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    if n == 0:
+        return a * 0.0 + np.eye(shape_of(a)[-1], dtype=dtype_of(a))
+    half = _matrix_power(a, n // 2) if n > 1 else None
+    square = a if half is None else np.matmul(half, half)
+    return np.matmul(square, a) if n > 1 and n % 2 else square
 
 
 def _multi_dot(arrays: Any, *, out: Option = None) -> Value:
@@ -228,6 +238,7 @@ composed({
 })  # fmt: skip
 FUNCTIONS.update({
     np.linalg.lstsq: as_computed(np.linalg.lstsq, _lstsq),
+    np.linalg.matrix_power: as_computed(np.linalg.matrix_power, _matrix_power),
     np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
     np.linalg.tensorsolve: as_computed(np.linalg.tensorsolve, _tensorsolve),
     np.linalg.norm: _by_numpy_if_complex(np.linalg.norm, _norm),

@@ -6,9 +6,9 @@ from effgrad.arrays.value import REASONS
 WRITTEN_IN_NUMPY = {
     "special": "assoc_laguerre jvp yvp ivp kvp h1vp h2vp",
     "linalg": "diagsvd fiedler khatri_rao",
-    "signal": """coherence cont2discrete csd detrend envelope freqs freqz freqz_sos freqz_zpk gauss_spline gausspulse
-        group_delay hilbert2 invres lombscargle lp2hp lp2lp medfilt normalize order_filter periodogram
-        sos2tf sosfreqz spectrogram stft sweep_poly tf2zpk vectorstrength welch zpk2tf""",
+    "signal": """coherence cont2discrete csd detrend envelope filtfilt freqs freqz freqz_sos freqz_zpk gauss_spline
+        gausspulse group_delay hilbert2 invres lombscargle lp2hp lp2lp medfilt normalize order_filter periodogram
+        sos2tf sosfiltfilt sosfreqz spectrogram stft sweep_poly tf2zpk vectorstrength welch zpk2tf""",
     "ndimage": """black_tophat center_of_mass convolve1d grey_closing grey_opening mean morphological_gradient
         standard_deviation sum sum_labels variance white_tophat""",
     "fft": "fftshift ifftshift",

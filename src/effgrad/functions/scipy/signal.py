@@ -11,7 +11,6 @@ import scipy.signal
 
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
@@ -171,39 +170,6 @@ def _lfilter_zi(b: Value, a: Value) -> Value:
     return np.linalg.solve(np.eye(n - 1) - np.eye(n - 1, k=1) + a[1:, None] * first, b[1:] - a[1:] * b[0])
 
 
-def _odd(x: Value, count: int, kind: str) -> Value:
-    """Rows continued on both sides, turned about their ends, mirrored, or by their last value."""
-    if kind == "constant":
-        left, right = (np.broadcast_to(end, (*shape_of(x)[:-1], count)) for end in (x[..., :1], x[..., -1:]))
-    else:
-        left, right = np.flip(x[..., 1 : count + 1], -1), np.flip(x[..., -count - 1 : -1], -1)
-        if kind == "odd":
-            left, right = 2 * x[..., :1] - left, 2 * x[..., -1:] - right
-    return np.concatenate([left, x, right], axis=-1)
-
-
-def _forward_backward(x: Value, axis: int, padtype: Option, padlen: Any, default: int, once: Any) -> Value:
-    x = np.moveaxis(np.asarray(x), axis, -1)
-    count = 0 if padtype is None else default if padlen is None else padlen
-    if shape_of(x)[-1] <= count:
-        raise ValueError(f"The length of the input vector x must be greater than padlen, which is {count}.")
-    extended = _odd(x, count, padtype) if count else x
-    y = np.flip(once(np.flip(once(extended), -1)), -1)
-    return np.moveaxis(y[..., count : count + shape_of(x)[-1]], -1, axis)
-
-
-def _filtfilt(
-    b: Value, a: Value, x: Value, axis: int = -1, padtype: Option = "odd", padlen: Any = None
-) -> Value:  # fmt: skip
-    b, a = np.atleast_1d(b), np.atleast_1d(a)
-    start = _lfilter_zi(b, a)
-
-    def once(x: Value) -> Value:
-        return _lfilter(b, a, x, -1, start * x[..., :1])[0]
-
-    return _forward_backward(x, axis, padtype, padlen, 3 * max(shape_of(a)[0], shape_of(b)[0]), once)
-
-
 def _sosfilt(sos: Any, x: Value, axis: int = -1, zi: Any = None) -> Value:
     final = []
     for k in range(shape_of(sos)[0]):
@@ -223,18 +189,6 @@ def _sosfilt_zi(sos: Any) -> Value:
         states.append(scale * _lfilter_zi(b, a))
         scale = scale * np.sum(b) / np.sum(a)
     return np.stack(states)
-
-
-def _sosfiltfilt(sos: Any, x: Value, axis: int = -1, padtype: Option = "odd", padlen: Any = None) -> Value:
-    start, sections = _sosfilt_zi(sos), plain(sos)
-    taps = 2 * len(sections) + 1
-    taps -= min((sections[:, 2] == 0).sum(), (sections[:, 5] == 0).sum())
-
-    def once(x: Value) -> Value:
-        state = np.reshape(start, (len(sections), *(1,) * (ndim_of(x) - 1), 2))
-        return _sosfilt(sos, x, -1, state * x[..., :1])[0]
-
-    return _forward_backward(x, axis, padtype, padlen, 3 * int(taps), once)
 
 
 def _deconvolve(signal: Value, divisor: Any) -> Value:
@@ -291,8 +245,8 @@ RULES: list[tuple[Any, str, Any]] = [
     *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
         "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,
-        "filtfilt": _filtfilt, "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "sosfiltfilt": _sosfiltfilt,
-        "deconvolve": _deconvolve, "hilbert": _hilbert, "upfirdn": _upfirdn,
+        "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "deconvolve": _deconvolve, "hilbert": _hilbert,
+        "upfirdn": _upfirdn,
         **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
     }),
     *SIGNAL_RULES,
