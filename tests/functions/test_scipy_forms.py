@@ -9,7 +9,7 @@ import scipy.spatial.transform
 from differences import parts
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator, griddata
 
-from effgrad import grad, jvp
+from effgrad import NoRule, grad, jvp
 from effgrad.functions.scipy import rotation
 
 RNG = np.random.default_rng(0)
@@ -34,6 +34,10 @@ ROTATIONS = {
     "magnitude": (lambda z: R.from_rotvec(z).magnitude(), VECTORS),
     "power": (lambda z: (R.from_rotvec(z) ** 0.3).as_quat(), VECTOR),
     "mean": (lambda z: R.from_rotvec(z).mean().as_quat(), 0.2 * VECTORS),
+    "vectors aligned": (lambda z: R.align_vectors(z, VECTORS)[0].as_quat(), VECTORS[::-1] + 0.3),
+    "a weighted alignment": (
+        lambda z: R.align_vectors(VECTORS, VECTORS[::-1], z, return_sensitivity=True)[2], np.arange(1.0, 5)),
+    "one vector held": (lambda z: R.align_vectors(z, VECTORS, [np.inf, 1, 1, 2])[0].as_matrix(), VECTORS[::-1]),
     "no rotation": (lambda z: R.from_rotvec(z).as_matrix(), np.zeros(3)),
     "a small rotation": (lambda z: R.from_rotvec(z).as_matrix(), np.full(3, 1e-5)),
     "some of several": (lambda z: R.from_rotvec(z)[1:3].as_quat(), VECTORS),
@@ -107,6 +111,21 @@ POLAR = {
         *((("Procrustes", lambda z, x=x: scipy.linalg.orthogonal_procrustes(z, x)[0]),) if "wide" not in name else ()))
 }  # fmt: skip
 FORMS = {**(ROTATIONS if rotation.NAMES else {}), **SCATTERED, **OLD_TRANSFORMS, **POLAR}
+
+
+@pytest.mark.parametrize("argument", range(3))
+def test_smooth_triangles_are_refused_by_name(argument):
+    given = [POINTS, HEIGHTS, AT]
+
+    def f(z):
+        points, values, at = (z if i == argument else x for i, x in enumerate(given))
+        return np.sum(si.CloughTocher2DInterpolator(points, values)(at))
+
+    with pytest.raises(NoRule, match="CloughTocher2DInterpolator"):
+        grad(f)(given[argument])
+    if rotation.NAMES:
+        with pytest.raises(NoRule, match="vectors that span the space"):
+            grad(lambda z: R.align_vectors(z, VECTORS[:2])[1])(VECTORS[2:])
 
 
 @pytest.mark.filterwarnings("ignore")

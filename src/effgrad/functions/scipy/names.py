@@ -93,6 +93,8 @@ NO_RULE = {
         "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
             InterpolatedUnivariateSpline LSQUnivariateSpline SmoothBivariateSpline RectBivariateSpline bisplrep bisplev
             splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
+        "FITPACK chooses knots and smoothness by iteration; make_lsq_spline takes knots, make_smoothing_spline lam":
+            "make_splrep make_splprep",
         "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
             "CloughTocher2DInterpolator",
         "in compiled code": "NdBSpline NdPPoly",

@@ -10,7 +10,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.traced import buffer
 from effgrad.arrays.value import Tracer, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
-from effgrad.functions.scipy.tables import Method, Running, traced_inside
+from effgrad.functions.scipy.tables import Method, Running, require, traced_inside
 from effgrad.vocabulary import Function, Option, Value
 
 try:
@@ -43,6 +43,17 @@ def _from_matrix(matrix: Value, assume_valid: bool = False) -> Value:
     return written.from_matrix(matrix if assume_valid else unitary_factor(matrix), assume_valid=True)
 
 
+def _align_vectors(a: Value, b: Value, weights: Value = None, return_sensitivity: bool = False) -> Value:
+    """The rotation and its distance; the sensitivity only where it is asked for, as the compiled function has it."""
+    first, second = np.atleast_2d(plain(a)), np.atleast_2d(plain(b))
+    shares = np.ones(len(first)) if weights is None else plain(weights)
+    if len(first) > 1 and np.all(np.isfinite(shares)):
+        s = np.linalg.svdvals((shares[:, None] * first).T @ second)
+        require(s[2] > 1e-9 * s[0], "spatial.transform.Rotation.align_vectors", "vectors that span the space")
+    found = written.align_vectors(a, b, weights, return_sensitivity)
+    return found if return_sensitivity else (*found[:2], None)
+
+
 def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Value, copy: Option, xp: Any) -> Value:
     """`at(x)[index].set(y)` and its relatives, as a new array."""
     x, index = np.asarray(self._x), plain(self._idx)
@@ -51,7 +62,7 @@ def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Value, c
     return result
 
 
-DEFINITIONS = {"from_matrix": _from_matrix}
+DEFINITIONS = {"from_matrix": _from_matrix, "align_vectors": _align_vectors}
 PLACED = Method(_placed, lambda self: traced_inside(self._x))
 RULES: list[tuple[Any, str, Any]] = [
     *((compiled, name,

@@ -10,11 +10,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator
+from scipy.interpolate import CloughTocher2DInterpolator, LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain, plain_tree
+from effgrad.arrays.value import plain, plain_tree, refusal
+from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.primitives.given import as_computed, outside
 from effgrad.primitives.reduction import root, seen
@@ -36,6 +37,18 @@ def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
         self.given = {name: given[key] for key, name in kept.items() if given.get(key) is not None}
 
     return owner, "__init__", Calling(init)  # always: compiled code makes triangles of plain arrays alone
+
+
+def _of_constants(owner: Any) -> tuple[Any, str, Any]:
+    """The constructor of an interpolant that has no derivative in what it is made of."""
+    original = vars(owner)["__init__"]
+
+    def init(self: Any, *args: Value, **options: Option) -> None:
+        if traced_inside((args, options)):
+            raise NoRule(refusal(f"scipy.interpolate.{owner.__name__}"))
+        outside(lambda: original(self, *args, **options))
+
+    return owner, "__init__", Calling(init)
 
 
 def _holds(self: Any) -> bool:
@@ -116,7 +129,8 @@ def _values(self: Any) -> Value:
 
 def _linear(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
     require(simplex_tolerance == 1.0, "interpolate.LinearNDInterpolator", "simplex_tolerance=1.0")
-    require(isinstance(self, LinearNDInterpolator), "interpolate.LinearNDInterpolator", "it, and none of higher order")
+    if not isinstance(self, LinearNDInterpolator):
+        raise NoRule(refusal("scipy.interpolate.CloughTocher2DInterpolator"))
     x, values = _points_of(args), _values(self)
     size, middle = (1.0, 0.0) if self.scale is None else (self.scale, self.offset)
     points = _points_of([self.given["points"]]) if _holds(self) else self.points * size + middle
@@ -162,6 +176,7 @@ TRIANGLES: Any = next(kind for kind in LinearNDInterpolator.__mro__ if "__call__
 RULES: list[tuple[Any, str, Any]] = [
     _keeping(RBFInterpolator, "points", "values", "neighbors", "smoothing", "kernel", "epsilon"),
     _keeping(LinearNDInterpolator, "points", "values", "fill"),
+    _of_constants(CloughTocher2DInterpolator),
     _keeping(NearestNDInterpolator, "points", "values"),
     _called(RBFInterpolator, _rbf),
     _called(TRIANGLES, _linear),
