@@ -67,8 +67,8 @@ def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, *, incl
 
 
 def strided(x: Any, size: Any, stride: Any, storage_offset: int = 0) -> Any:
-    flat = x.reshape(-1)
-    return np.lib.stride_tricks.as_strided(flat[storage_offset:], size, [s * flat.itemsize for s in stride])
+    grid = np.ogrid[tuple(slice(n) for n in size)]
+    return x.reshape(-1)[storage_offset + sum(step * place for step, place in zip(stride, grid, strict=True))]
 
 
 def masked_write(x: Any, mask: Any, source: Any) -> Any:

@@ -152,5 +152,5 @@ REDUCTIONS[np.add, "at"] = _add_at
 if hasattr(np, "matvec"):  # from NumPy 2.2 on
     UFUNCS.update({
         np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
-        np.vecmat: lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :],
+        np.vecmat: as_computed(np.vecmat, lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :]),
     })  # fmt: skip
