@@ -62,7 +62,7 @@ def undrawn(path):
     except ValueError:
         return
     for p in parameters:
-        known = p.name in required or p.name in options or p.name in ("out", "plot", "callback")
+        known = p.name in required or p.name in options or p.name in ("out", "plot", "callback", "tol")
         if known or p.name.startswith("overwrite") or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
             continue
         if isinstance(p.default, bool):
@@ -129,6 +129,7 @@ LEAVING_OUT = {
     "lstsq": (lambda a: np.linalg.lstsq(a, COLUMN, rcond=0.5)[0], A),
     "polyfit": (lambda y: np.polyfit(y, COLUMN, 2, rcond=0.5), COLUMN[::-1]),
     "the sign of a complex sum": (lambda a: logsumexp(a, axis=0, return_sign=True)[1], C),
+    "full_like by name": (lambda t: np.full_like(A, fill_value=t, subok=False), 0.5),
     "griddata beyond": (lambda t: griddata(POINTS, HEIGHTS, AT, fill_value=t), 0.5),
     "triangles beyond": (lambda t: LinearNDInterpolator(POINTS, HEIGHTS, fill_value=t)(AT), 0.5),
     "the slope of a spherical Bessel function": (lambda z: sp.spherical_jn(2, z, derivative=True), 1.9),

@@ -349,11 +349,11 @@ def _along(stacked: int, axis: int) -> Any:
     return rule
 
 
-def _filled_like(a: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+def _filled_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = shape_of(a) if shape is None else shape
     if is_lazy(a):
-        return plain(a).owner.filled(shape, value, dtype or dtype_of(a))
-    return np.array(np.broadcast_to(value, shape), dtype or dtype_of(a), order="C")
+        return plain(a).owner.filled(shape, fill_value, dtype or dtype_of(a))
+    return np.array(np.broadcast_to(fill_value, shape), dtype or dtype_of(a), order="C")
 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add
