@@ -160,6 +160,14 @@ def test_an_elliptic_integral_beside_two_zeros_is_a_root():
     assert jvp(lambda z: sp.elliprg(z, 1.7, 0.0), (0.0,), (1.0,))[1] == np.inf
 
 
+def test_an_inverse_that_ends_at_0_is_constant():
+    for f in (lambda p: sp.chndtrinc(0.28, 2.75, p), lambda p: sp.ncfdtrinc(2.0, 3.0, p, 0.1)):
+        value, slope = jvp(f, (0.43,), (1.0,))
+        assert 0 <= value < 1e-300
+        assert slope == 0
+    assert jvp(lambda p: sp.chndtrinc(9.0, 2.75, p), (0.43,), (1.0,))[1] < -1
+
+
 def test_a_choice_of_elements_is_of_booleans():
     for where in (np.array([1, 0, 1, 1])[:, None], np.array([0.5])):
         with pytest.raises(TypeError, match="Cannot cast"):

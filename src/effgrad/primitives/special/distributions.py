@@ -146,10 +146,13 @@ def _inverse(partials: Any, place: int) -> tuple[Value, ...]:
 
 
 def _from_zero(partials: tuple[Partial, ...]) -> tuple[Value, ...]:
-    """The partials of an inverse in a count that is taken as 0 where it would be less: there it is constant."""
+    """The partials of an inverse in a count that is taken as 0 where it would be less: there it is constant.
+
+    SciPy has a search end at the least number that there is, and not at 0.
+    """
 
     def clipped(partial: Value) -> Function:
-        return lambda y, *args: np.where(plain(y) == 0, 0.0, partial(y, *args))
+        return lambda y, *args: np.where(plain(y) < 1e-300, 0.0, partial(y, *args))
 
     return tuple(partial if partial is unknown else clipped(partial) for partial in partials)
 
@@ -197,9 +200,9 @@ enter({
     sp.nbdtrin: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 1),
     sp.chndtr: _rising(NONCENTRAL_CHI2),
     sp.chndtrix: _inverse(_rising(NONCENTRAL_CHI2), 0),
-    sp.chndtrinc: _inverse(_rising(NONCENTRAL_CHI2), 2),
+    sp.chndtrinc: _from_zero(_inverse(_rising(NONCENTRAL_CHI2), 2)),
     sp.ncfdtr: _rising(NONCENTRAL_F),
-    sp.ncfdtrinc: _inverse(_rising(NONCENTRAL_F), 2),
+    sp.ncfdtrinc: _from_zero(_inverse(_rising(NONCENTRAL_F), 2)),
     sp.ncfdtri: _inverse(_rising(NONCENTRAL_F), 3),
     sp.nrdtrimn: (
         lambda y, p, std, x: -std / normal_density(sp.ndtri(p)), lambda y, p, std, x: -sp.ndtri(p), 1
