@@ -19,9 +19,11 @@ from effgrad import EffgradError, grad, jvp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TABLE = {**fuzz_calls.CALLS, **row_calls.calls(fuzz_calls.function_of)}
-# Quadratures that take seconds a call, and numbers that NumPy makes of memory as it is.
+# Quadratures that take seconds a call.
 SLOW = "norminvgauss recipinvgauss kappa4 vonmises irwinhall studentized_range levy_stable genhyp".split()
-PATHS = [path for path in sorted(TABLE) if not any(name in path for name in SLOW)]
+# The points are taken in an order that is drawn; left of 0, the imaginary part of SciPy's value is not the integral's.
+UNDEFINED = "arycentric modfresnelm".split()
+PATHS = [path for path in sorted(TABLE) if not any(name in path for name in SLOW + UNDEFINED)]
 QUICK = [path for path in PATHS if path.rpartition(".")[2] not in row_calls.OF_SHAPES]  # these integrate, some of them
 
 
