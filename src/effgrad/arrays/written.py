@@ -367,11 +367,6 @@ def memory_for(array: Array) -> Memory:
     if memory is not None or session is None:
         assert memory is not None
         return memory
-    if array.dtype.kind not in "fc":
-        raise Detached(
-            f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
-            "array with dtype=float"
-        )
     owner = owner_of(array)
     if owner.dtype.hasobject:
         raise Detached("a traced value was written into a field of an array of objects: make an array of floats")
@@ -379,6 +374,22 @@ def memory_for(array: Array) -> Memory:
     session.held[id(owner)] = memory
     enter(id(owner), memory)
     return memory
+
+
+def counted(value: Value, array: Array) -> Value:
+    """The plain value of what is written into an array of integers or truth values, which have no derivative.
+
+    Of a staged program it is the example's: the program holds for arguments that give the same.
+    """
+    if not isinstance(value, Tracer):
+        return value
+    if np.dtype(example(value).dtype).kind in "fc":
+        raise Detached(
+            f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
+            "array with dtype=float"
+        )
+    preserve(array)
+    return np.asarray(plain(value))
 
 
 def enter(key: int, memory: Memory) -> None:

@@ -318,7 +318,7 @@ phase_of_det = general(
 
 
 def _full_rank(x: Value) -> bool:
-    return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
+    return x.size == 0 or bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))  # NumPy 2.1 raises for none
 
 
 def cofactors(x: Value) -> Value:

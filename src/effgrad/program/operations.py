@@ -17,8 +17,18 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import Tracer, any_traced, nested, plain, plain_tree, staging, traced_inside
-from effgrad.arrays.written import each_item, handle, item_of, logs_all, memories, memory_of, read, write_number
+from effgrad.arrays.value import Tracer, any_traced, example, nested, plain_tree, staging, traced_inside
+from effgrad.arrays.written import (
+    counted,
+    each_item,
+    handle,
+    item_of,
+    logs_all,
+    memories,
+    memory_of,
+    read,
+    write_number,
+)
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
@@ -199,7 +209,9 @@ def write(array: Any, key: Any, value: Any) -> None:
             setitem(part, array[name], key)
         return
     known = memory_of(array)
-    if known is None or not (write_number(known, array, key, value) or is_same(array, key, value, known)):
+    if known is None and array.dtype.kind not in "fc":
+        array[key] = counted(value, array)
+    elif known is None or not (write_number(known, array, key, value) or is_same(array, key, value, known)):
         handle(array)[key] = value
 
 
@@ -226,7 +238,8 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
                 preserve(a)
                 return operate(a, b)
             if a.dtype.kind not in "fc":
-                operate(a.copy(), plain(b))  # NumPy's own error
+                operate(a.copy(), example(b))  # NumPy's own error
+                return operate(a, counted(b, a))
             memory = handle(a)
             result = operate(memory, b)
             if result is not memory:  # it was not done in place

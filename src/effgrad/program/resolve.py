@@ -195,7 +195,7 @@ def compiled(f: Any) -> Any:
 def ufunc_method(f: Any) -> Any:
     """`np.add.reduce` and its like, and `np.add.at`, which writes."""
     if f.__name__ == "at":
-        return registry.writing(f)
+        return registry.writing(f, f)
     return registry.with_out(f, registry.with_lists(f, f))
 
 

@@ -16,7 +16,7 @@ from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, traced_inside
-from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.arrays.written import counted, handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
@@ -139,7 +139,7 @@ class Rules:
         self.import_for(getattr(f, "__module__", None))
         rule = self.table.get(f, f)
         if f in WRITING:
-            return writing(rule)
+            return writing(f, rule)
         with_given_lists = with_lists(f, rule)
         careful = viewing(f, with_given_lists) if f in VIEWING or f is np.einsum else with_out(f, with_given_lists)
         return in_most_calls(rule, careful, f.nin if isinstance(f, np.ufunc) else None)
@@ -279,7 +279,11 @@ def with_out(f: object, target: Any) -> Any:
         if memory_of(out) is None and not traced_inside((args, others)) and not holds_traced((args, others)):
             preserve(out)
             return target(*args, **kwargs)
-        target(*args, **others, out=handle(out))
+        if out.dtype.kind in "fc":
+            target(*args, **others, out=handle(out))
+        else:
+            where = others.pop("where", True)
+            np.copyto(out, counted(target(*args, **others), out), where=counted(where, out))
         return out
 
     return given
@@ -337,19 +341,20 @@ def laid_as(outline: Any, value: Any) -> Any:
     return value.copy("F" if outline.flags.f_contiguous and not outline.flags.c_contiguous else "C")
 
 
-def writing(target: Any) -> Any:
+def writing(f: Any, target: Any) -> Any:
     """A function that writes to its first argument."""
 
     def given(array: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(array) is np.ndarray and (
-            memory_of(array) is not None or traced_inside((args, kwargs)) or holds_traced((args, kwargs))
-        ):
-            array = handle(array)
-        elif type(array) is np.ndarray:
-            preserve(array)
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
-        return target(array, *args, **kwargs)
+        if type(array) is not np.ndarray:
+            return target(array, *args, **kwargs)
+        if memory_of(array) is None and not traced_inside((args, kwargs)):
+            preserve(array)
+            return target(array, *args, **kwargs)
+        if array.dtype.kind in "fc":
+            return target(handle(array), *args, **kwargs)
+        return f(array, *(counted(arg, array) for arg in args), **{k: counted(arg, array) for k, arg in kwargs.items()})
 
     return given
 

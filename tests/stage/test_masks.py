@@ -1,0 +1,85 @@
+"""Truth values and integers of a traced argument that a program writes into arrays of them, eagerly and compiled."""
+
+import numpy as np
+import pytest
+
+from effgrad import Detached, compile, grad, jvp
+
+POINTS = np.linspace(0.21, 0.81, 5), np.array([0.9, 0.35, 0.1, 0.55, 0.62]), np.array([0.41, 0.22, 0.71, 0.66, 0.05])
+
+
+def joined(x):
+    m = np.zeros(5, bool)
+    m |= x < 0.3
+    m ^= x > 0.5
+    m &= x != 0.6
+    return np.sum(np.where(m, x * x, x))
+
+
+def by_element(x):
+    m = np.zeros(5, bool)
+    m[1] = x[1] > 0.3
+    m[2:] |= x[2:] > 0.5
+    return np.sum(np.where(m, x * x, x))
+
+
+def as_out(x):
+    m = np.zeros(5, bool)
+    np.less(x, 0.5, out=m)
+    np.logical_or(m, x > 0.6, out=m)
+    np.greater(x, 0.4, out=m, where=x < 0.7)
+    return np.sum(np.where(m, x * x, x))
+
+
+def by_functions(x):
+    m = np.zeros(5, bool)
+    np.copyto(m, x > 0.5)
+    np.put(m, [0], x[0] < 1)
+    m[1:].fill(x[0] > 0.3)
+    return np.sum(np.where(m, x * x, x))
+
+
+def counts(x):
+    n = np.zeros(3, int)
+    np.add.at(n, np.searchsorted([0.3, 0.6], x), 1)
+    n += np.bincount(np.searchsorted([0.33, 0.5], x), minlength=3)
+    return np.sum(n * x[:3] ** 2)
+
+
+def places(x):
+    n = np.zeros(5, int)
+    n[0] = np.argmax(x)
+    n[np.argmin(x)] = 3
+    np.add(n, np.argsort(-x), out=n)
+    n -= 1
+    n[n < 0] = 0
+    return np.sum(x[n % 5] * x**2)
+
+
+PROGRAMS = (joined, by_element, as_out, by_functions, counts, places)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_masks_and_integers_are_written_to_arrays_of_them(f):
+    compiled = [compile(derivative(f)) for derivative in (lambda f: f, grad, along)]
+    for x in POINTS:
+        wanted = [(f(x + 1e-6 * u) - f(x - 1e-6 * u)) / 2e-6 for u in np.eye(5)]
+        np.testing.assert_allclose(grad(f)(x), wanted, rtol=1e-8, atol=1e-8)
+        assert compiled[0](x) == f(x)
+        np.testing.assert_allclose(compiled[1](x), wanted, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(compiled[2](x), np.sum(wanted), rtol=1e-8, atol=1e-8)
+
+
+def along(f):
+    return lambda x: jvp(f, (x,), (np.ones(5),))[1]
+
+
+@pytest.mark.parametrize("derivative", [grad, lambda f: compile(grad(f))])
+def test_a_number_with_a_derivative_is_not_written_to_an_array_of_integers(derivative):
+    def f(x):
+        n = np.zeros(5, int)
+        n[0] = x[0]
+        return np.sum(n * x)
+
+    with pytest.raises(Detached, match="array of int64"):
+        derivative(f)(POINTS[0])
