@@ -12,6 +12,7 @@ os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp(prefix="effgrad-test-")
 
 import pytest  # noqa: E402
 from runs import compiled, eagerly  # noqa: E402
+from versions import lacking  # noqa: E402
 
 from effgrad.spec import contracts  # noqa: E402
 
@@ -35,6 +36,9 @@ def pytest_collection_modifyitems(config, items):
     if not config.getoption("--all"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("sweep")])
         items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+    for item in items:
+        if reason := lacking(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_configure(config):

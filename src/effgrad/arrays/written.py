@@ -376,22 +376,6 @@ def memory_for(array: Array) -> Memory:
     return memory
 
 
-def counted(value: Value, array: Array) -> Value:
-    """The plain value of what is written into an array of integers or truth values, which have no derivative.
-
-    Of a staged program it is the example's: the program holds for arguments that give the same.
-    """
-    if not isinstance(value, Tracer):
-        return value
-    if np.dtype(example(value).dtype).kind in "fc":
-        raise Detached(
-            f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
-            "array with dtype=float"
-        )
-    preserve(array)
-    return np.asarray(plain(value))
-
-
 def enter(key: int, memory: Memory) -> None:
     """Enter a memory into the table: from now on, operators of arrays and of containers look into it."""
     with _opening:

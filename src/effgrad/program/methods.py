@@ -8,7 +8,8 @@ import numpy as np
 
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
-from effgrad.arrays.written import counted, handle, memories, memory_of, read
+from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.program.plain_writes import counted
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import laid_as
 from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
@@ -35,14 +36,18 @@ def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
             preserve(array)
         return f(*args, **kwargs)
     name = f.__name__
-    if name in WRITING and array.dtype.kind not in "fc":
-        return f(*(counted(arg, array) for arg in args), **kwargs)
     if name in WRITING:
-        return getattr(handle(array), name)(*args, **kwargs)
+        return _writing(f, array, args, kwargs)
     shown = f(*args, **kwargs) if memory is not None and name in VIEWING else None
     if shown is not None and np.may_share_memory(shown, array):
         return shown
     return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def _writing(f: Any, array: Any, args: Any, kwargs: Any) -> Any:
+    if array.dtype.kind in "fc":
+        return getattr(handle(array), f.__name__)(*args, **kwargs)
+    return f(*(counted(arg, array) for arg in args), **kwargs)
 
 
 def _by_value(name: str, shown: Any, memory: Any, array: Any, args: Any, kwargs: Any) -> Any:

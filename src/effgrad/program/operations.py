@@ -17,18 +17,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import Tracer, any_traced, example, nested, plain_tree, staging, traced_inside
-from effgrad.arrays.written import (
-    counted,
-    each_item,
-    handle,
-    item_of,
-    logs_all,
-    memories,
-    memory_of,
-    read,
-    write_number,
-)
+from effgrad.arrays.value import Tracer, any_traced, example, nested, plain_tree
+from effgrad.arrays.written import each_item, handle, item_of, memories, memory_of, read, write_number
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
@@ -60,6 +50,7 @@ from effgrad.program.infix import (
     xor,
 )
 from effgrad.program.managers import awaited, context, context_async, iterate_async, method_of
+from effgrad.program.plain_writes import counted, has_computed_place, is_same, takes
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
@@ -140,25 +131,6 @@ def read_key(key: Any) -> Any:
     return tuple(map(read, key)) if type(key) is tuple else read(key)
 
 
-# Of the indices that are most usual.
-PLACES = frozenset((int, builtins.slice, type(...)))
-
-
-def takes(array: Any, value: Any) -> bool:
-    """Whether a write to a plain array goes to the table: of traced values, of any once there is one, and of any in a
-    part of the program that will run again."""
-    if isinstance(value, Tracer) or (type(value) in (list, tuple) and traced_inside(value)):
-        return bool(array.dtype.kind != "O")
-    if memories and memory_of(array) is not None:
-        return True
-    return logs_all() and bool(array.dtype.kind in "fc" and array.flags.writeable)
-
-
-def has_computed_place(array: Any, key: Any) -> bool:
-    """Whether a staged program computes where a write goes, and so what the array holds."""
-    return type(key) not in PLACES and array.dtype.kind in "fc" and staging((key,)) is not None
-
-
 def setitem(value: Any, holder: Any, key: Any) -> None:
     kind = type(holder)
     if kind is np.ndarray:
@@ -215,24 +187,13 @@ def write(array: Any, key: Any, value: Any) -> None:
         handle(array)[key] = value
 
 
-def is_same(array: Any, key: Any, value: Any, memory: Any) -> bool:
-    """Whether an array is written onto its own place, as the last step of `a[i] += v` does."""
-    place = array[key] if isinstance(value, Tracer) else None
-    if type(place) is not np.ndarray or not np.may_share_memory(place, array):
-        return False
-    known = memory.values.get(id(place))
-    return known is not None and known[2] is value
-
-
 def _augmented(name: str) -> tuple[Any, Any, Any]:
     operate, method = getattr(operator, name), f"__{name}__"
     plainly = f"{name[1:]}_" if name in ("iand", "ior") else name[1:]
     otherwise = globals()[plainly]
 
     def carefully(a: Any, b: Any) -> Any:
-        if memories:
-            b = read(b)
-        b = beside(a, b)
+        b = beside(a, read(b))
         if type(a) is np.ndarray:
             if not takes(a, b):
                 preserve(a)

@@ -16,7 +16,7 @@ from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, traced_inside
-from effgrad.arrays.written import counted, handle, memories, memory_of, read
+from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
@@ -25,6 +25,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.classes import gathered
+from effgrad.program.plain_writes import counted
 from effgrad.program.subclasses import has_subclass, is_held, perform
 
 FIRST: list[tuple[Any, str, Any]] = [
