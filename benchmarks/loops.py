@@ -1,14 +1,23 @@
-"""Gradients of programs with loops of numbers and small arrays, in plain Python, beside the program's own run.
+"""Gradients of programs with loops of numbers and small arrays, in plain Python, beside the program's own run and JAX.
 
-    python benchmarks/loops.py [--programs rk4,kalman] [--steps 1000,100000]
+    python benchmarks/loops.py [--programs rk4,kalman] [--steps 1000,10000,100000,1000000]
 
 Each program is a loop of `n` steps as one writes it. `f` is the time of its run by Python, measured at the smallest `n`
-and taken to grow with `n`; the gradient is compiled. Times are processor time of one thread, the best of several calls,
-and `error` is the difference of the derivative along a direction from a difference quotient, at the smallest `n`.
+and taken to grow with `n`; the gradient is compiled. Where JAX is installed, its gradient of the same program, written
+by hand with scans, stands beside it. Times are processor time of one thread, the best of several calls; `error` is the
+difference of the derivative along a direction from a difference quotient, at the smallest `n`, and `difference` that of
+our gradient from JAX's.
 """
 
 import argparse
+import importlib.util
+import os
+import tempfile
 import time
+
+# First calls compile: nothing is kept from earlier runs.
+os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp()
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 import numpy as np
 
@@ -198,29 +207,49 @@ def along(f, args, step=1e-6):
     return (sides[0] - sides[1]) / (2 * step)
 
 
+def measured(gradient, args):
+    """The first call in seconds, the fastest in ms, and the gradients."""
+    start = clock()
+    found = gradient(*copied(args))
+    first = clock() - start
+    return first, fastest(lambda: gradient(*args)), found
+
+
+def largest_difference(found, expected):
+    """The largest difference of two gradients, of the largest element."""
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(found, expected, strict=True)]
+    return max(np.abs(a - b).max() for a, b in pairs) / max(np.abs(b).max() for _, b in pairs)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join(make.__name__ for make in PROGRAMS))
-    parser.add_argument("--steps", default="1000,100000")
+    parser.add_argument("--steps", default="1000,10000,100000,1000000")
     a = parser.parse_args()
-    print("| program | steps | f, ms | gradient, ms | of f | first call, s | error |\n|---|---|---|---|---|---|---|")
+    with_jax = importlib.util.find_spec("jax") is not None
+    head = ["program", "steps", "f, ms", "gradient, ms", "of f", "first call, s", "error"]
+    head += ["JAX, ms", "JAX / ours", "JAX first call, s", "difference"] * with_jax
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for make in PROGRAMS:
         if make.__name__ not in a.programs.split(","):
             continue
         each = error = 0.0
         for n in map(int, a.steps.split(",")):
             f, args = make(n)
-            gradient = effgrad.compile(effgrad.grad(f, argnums=tuple(range(len(args)))))
-            start = clock()
-            found = gradient(*copied(args))
-            first = clock() - start
+            first, spent, found = measured(effgrad.compile(effgrad.grad(f, argnums=tuple(range(len(args))))), args)
             if not each:
                 each = fastest(lambda f=f, args=args: f(*copied(args))) / n
                 difference = along(f, args)
                 error = abs(sum(np.sum(g) for g in found) - difference) / (abs(difference) + 1e-12)
-            spent = fastest(lambda run=gradient, args=args: run(*args))
-            of_f = spent / (each * n)
-            print(f"| {make.__name__} | {n} | {each * n:.3g} | {spent:.3g} | {of_f:.2g} | {first:.2g} | {error:.1g} |")
+            row = [make.__name__, n, f"{each * n:.3g}", f"{spent:.3g}", f"{spent / (each * n):.2g}", f"{first:.2g}"]
+            row.append(f"{error:.1g}")
+            if with_jax:
+                import loops_jax
+
+                theirs, took, expected = measured(loops_jax.gradient(make.__name__, n, len(args)), args)
+                row += [f"{took:.3g}", f"{took / spent:.3g}", f"{theirs:.2g}"]
+                row.append(f"{largest_difference(found, expected):.1g}")
+            print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
 if __name__ == "__main__":

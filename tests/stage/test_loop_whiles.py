@@ -49,10 +49,43 @@ def never_run(a):
     return np.sum(x**3)
 
 
+def of_whiles(a):
+    x, k = a * 1.0, 0
+    while k < 12:
+        y = 2.0 + np.sum(x)
+        while y > 0.3:
+            y = y * 0.7
+            x = x + 0.05 * np.sin(x * y) * a
+        x = x * 0.9
+        k = k + 1
+    return np.sum(x**2) + y
+
+
+def of_whiles_in_a_for(a):
+    x = a * 1.0
+    for i in range(9):
+        while np.sum(x * x) > 0.5 + 0.1 * i:
+            x = x - 0.05 * np.sin(x) * x
+        x = x + 0.3 * np.cos(x) * a
+    return np.sum(x**2)
+
+
+def of_a_for_in_a_while(a):
+    x, k = a * 1.0, 0
+    while k < 7:
+        for i in range(6):
+            x[i % 5] = np.sin(x[(i + 1) % 5]) + 0.3 * x[i % 5] * a[2]
+        k = k + 1
+    return np.sum(x**2)
+
+
 A = np.array([0.9, 0.8, 1.2, 0.3, 0.6])
 
 
-@pytest.mark.parametrize("f", [counted, of_values, with_jumps, never_run])
+NESTED = [of_whiles, of_whiles_in_a_for, of_a_for_in_a_while]
+
+
+@pytest.mark.parametrize("f", [counted, of_values, with_jumps, never_run, *NESTED])
 def test_stretches_are_right_to_the_bit(f):
     region = captured(f, A)
     everything = Executable(reversal(region, region.inputs, ROOM).whole_region(region.inputs))(A, 1.0)[0]
@@ -63,7 +96,7 @@ def test_stretches_are_right_to_the_bit(f):
         np.testing.assert_allclose(execute(back, [A, 1.0])[0], everything, rtol=1e-10)
 
 
-@pytest.mark.parametrize("f", [counted, with_jumps])
+@pytest.mark.parametrize("f", [counted, with_jumps, of_whiles])
 def test_stretches_in_programs_and_second_derivatives(f):
     direction = np.array([1.0, -2.0, 0.5, 0.3, 1.0])
     with warnings.catch_warnings():

@@ -18,9 +18,10 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.execute import Execution
 from effgrad.stage.loop.ir import Repeat
-from effgrad.stage.loop.program import reversal
+from effgrad.stage.loop.program import ROOM, reversal
 from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.schedule import Schedule, schedule
+from effgrad.stage.native import Executable
 
 X = np.linspace(0.1, 0.9, 50)
 
@@ -261,3 +262,22 @@ def test_loops_as_functions_keep_their_part_of_the_limit():
 
     free = quiet(compile(grad(f)), X)
     np.testing.assert_array_equal(quiet(compile(grad(f, memory="50 kB")), X), free)
+
+
+@pytest.mark.parametrize(("size", "steps"), [(10, 100_000), (1000, 8000), (200_000, 25)])
+@pytest.mark.parametrize("inner", [1, 3])
+def test_loops_keep_at_most_8_megabytes_or_two_states_for_each_root_of_a_step(size, steps, inner):
+    """By default; all steps of the second and third size would take 64 and 40 MB."""
+
+    def f(x):
+        for _ in range(steps):
+            for _ in range(inner):
+                x[1:] = x[1:] + 1e-4 * np.sin(x[:-1]) * x[1:]
+        return np.sum(x)
+
+    x = np.linspace(0.1, 1.0, size)
+    region = captured(f, x)
+    back = Executable(reversal(region, region.inputs, ROOM).whole_region(region.inputs))
+    back(x, 1.0)
+    bound = max(8 << 20, 2 * math.sqrt(steps * inner) * x.nbytes)
+    assert sum(stack.nbytes for stack in back.stacks.values()) <= bound

@@ -2,7 +2,7 @@
 
 import ctypes
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,9 @@ class Executable:
         self.given: Mapping[Stack, int] = {}
         self.error: BaseException | None = None
         self.services = interrupts.services()
-        self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self.call)
+        calls = self.calls()
+        next(calls)
+        self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(calls.send)
         self.current: Mapping[Buffer, np.ndarray] = {}
         # Memory of its own stays where it is; that of arguments and results is another one in each run.
         self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
@@ -62,15 +64,24 @@ class Executable:
         services = [callback, *map(products.address, _FLOATS), address_of(self.services)]
         return np.array([*own, *[0] * (2 * len(self.stacks)), *services], np.int64)
 
-    def call(self, number: int) -> int:
-        """Run one of the functions that NumPy computes."""
-        s = self.applied[number]
-        try:
-            self.current[s.output][...] = s.function(*[self.current[b].copy()[()] for b in s.inputs])
-        except BaseException as error:
-            self.error = error
-            return 1
-        return 0
+    def calls(self) -> Generator[int, int, None]:
+        """Run the functions that NumPy computes: sent their numbers, give 0, or 1 after an error.
+
+        A generator goes on inside its `try`. A function would have to enter that first, and what the handler of a
+        signal raises then, Ctrl-C, would be lost: machine code has called.
+        """
+        code = 0
+        while True:
+            try:
+                while True:
+                    number = yield code
+                    s, code = self.applied[number], 1
+                    self.current[s.output][...] = s.function(*[self.current[b].copy()[()] for b in s.inputs])
+                    code = 0
+            except GeneratorExit:
+                return
+            except BaseException as error:
+                self.error, code = error, 1
 
     def __call__(self, *arguments: Any, into: np.ndarray | None = None) -> list[np.ndarray]:
         """The outputs; those of float64 are where they are wanted, one after the other, if that is given."""
