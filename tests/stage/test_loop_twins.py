@@ -4,8 +4,11 @@ Each function reads an array under one name after a write under another. Capture
 silently; now the value is NumPy's and the gradient the eager one, whether the loop is captured or unrolled.
 """
 
+import builtins
 import inspect
 import itertools
+import linecache
+import random
 
 import numpy as np
 import pytest
@@ -195,6 +198,16 @@ def complex_planes(x):
     return t
 
 
+def bound_to_itself(x):
+    m, t = x.reshape(2, 3) * 0.5, 0.1
+    r = m[::-1]
+    for i in range(33):
+        r[1, 2] = 0.5 * np.cos(r[0, 2] + t)
+        r = np.asarray(r)
+        t = 0.3 * t + 0.2 * np.sin(r[1, 2] + 0.1 * i)
+    return t + np.sum(m)
+
+
 def complex_in_place(x):
     t = 0.0
     for i in range(40):
@@ -321,3 +334,70 @@ def _shares(x, name):
         return np.may_share_memory(getattr(x, name)(*([0, 1] if name == "swapaxes" else [])), x)
     except (TypeError, ValueError):
         return False
+
+
+def random_program(seed):
+    """A loop over arrays with several names: views, values of the step, writes to either, reads of either."""
+    r = random.Random(seed)
+    shapes = {"y": 1, "m": 2}  # their ranks: of shape (6,) and (2, 3)
+    lines = ["def f(x):", "    y, m, t = x * 1.0, x.reshape(2, 3) * 0.5, 0.1"]
+    if r.random() < 0.5:
+        lines.append(r.choice(["    r = y.reshape(2, 3)", "    r = m.T", "    r = np.ones((2, 3))"]))
+        shapes["r"] = 2
+        if lines[-1].endswith("m.T"):
+            lines[-1] = "    r = m[::-1]"
+    lines.append("    for i in range(33):")
+
+    def element(name):
+        return f"{name}[{r.randrange(6)}]" if shapes[name] == 1 else f"{name}[{r.randrange(2)}, {r.randrange(3)}]"
+
+    def of_rank(rank):
+        return r.choice([n for n in shapes if shapes[n] == rank])
+
+    def statement(pad):
+        kind = r.randrange(9)
+        if kind < 3:
+            name, rank = r.choice("abr"), r.choice([1, 2])
+            a, b = of_rank(rank), of_rank(3 - rank)
+            views = [f"{b}.reshape(2, 3)", f"np.asarray({a})", f"{a}[::-1, :]", a, f"np.real({a})"] if rank == 2 else [
+                f"{b}.ravel()", f"np.ravel({b})", f"{a}[::-1]", a, f"np.asarray({a})", f"np.flip({a})"]  # fmt: skip
+            values = [f"{a} * 0.9", f"{a} + t", f"np.sin({a})", f"{a}.copy()"]
+            shapes[name] = rank
+            return [pad + f"{name} = {r.choice(views if r.random() < 0.7 else values)}"]
+        name = r.choice(list(shapes))
+        if kind < 6:
+            return [pad + f"{element(name)} = 0.5 * np.cos({element(r.choice(list(shapes)))} + t)"]
+        if kind == 6:
+            return [pad + f"{name} {r.choice(['*=', '+='])} 0.9"]
+        if kind == 7:
+            return [pad + f"if t > {r.random()}:", *statement_in_place(pad + "    ")]
+        return [pad + f"t = 0.3 * t + 0.2 * np.sin({element(name)} + 0.1 * i)"]
+
+    def statement_in_place(pad):
+        name = r.choice(list(shapes))
+        return [pad + f"{element(name)} = 0.4 * t + {element(r.choice(list(shapes)))} * 0.2"]
+
+    for _ in range(r.randint(4, 9)):
+        lines += statement("        ")
+    read = "".join(f" + np.sum({name} * 1.1)" for name in shapes if r.random() < 0.7)
+    return "\n".join([*lines, f"    return t{read}"]) + "\n"
+
+
+def disagreement(seed):
+    """The source of a random program, if compiled it has another value, or error, than Python's."""
+    source = random_program(seed)
+    name = f"<twins {seed}>"
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+    names = {"np": np}
+    exec(builtins.compile(source, name, "exec"), names)
+    try:
+        expected = names["f"](X.copy())
+    except (UnboundLocalError, IndexError, ValueError):
+        return None
+    return None if compile(names["f"])(X) == pytest.approx(expected, rel=1e-12, abs=1e-12) else source
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.errors.StagingWarning")
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_with_many_names(seed):
+    assert disagreement(seed) is None

@@ -219,9 +219,10 @@ class Cells:
         made = _made_inside(capture)
         self.check_first(found, writes)
         for name, cell, _, value in found:
-            if not cell.view.axes or value is cell.view:
-                continue
             own = cell.view.buffer
+            if not cell.view.axes or value is cell.view:
+                self.check_bound_to_itself(name, own in writes and value is cell.view)
+                continue
             if own in writes and name in self.shared:
                 self.peel(name)
             if isinstance(value, View):
@@ -231,6 +232,11 @@ class Cells:
                 if own in writes and _has(found, value.buffer, name):
                     raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
         self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
+
+    def check_bound_to_itself(self, name: str, is_written: bool) -> None:
+        """Raise if a loop writes to the array that a name keeps, and that has another name: the cell is a copy."""
+        if is_written and name in self.shared:
+            raise NotCaptured(f"{name!r} is bound to itself, an array that may have another name and is written to")
 
     def peel(self, name: str) -> None:
         """Capture once more, with the first step before the loop."""

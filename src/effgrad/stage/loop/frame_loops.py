@@ -269,6 +269,7 @@ def results_of(loop: Loop, names: Mapping[str, Any], capture: Capture, frame: Fr
     found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not names.get(n)}
     views = [v for n in found if n in later for v in views_in(found[n])]
     inputs = {b for _, b in capture.inputs}
+    capture.twins.check_bases(inputs)
     check_lists(loop, found)
     doubtful = any(
         capture.class_of(v.buffer) & (inputs | {w.buffer for w in views if w is not v}) - {v.buffer} for v in views

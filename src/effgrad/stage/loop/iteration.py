@@ -128,7 +128,7 @@ class Iteration(Branches):
         grown = Lists(self, s, frame, steps)
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
                              progress=None if steps is None else (name, steps))  # fmt: skip
-        twins = list(self.twins.others)
+        before = self.twins.begin([*self.memory, *self.lazies])
         with self.inside(repeated=True) as block:
             self.ranges.bounds[name] = low, high
             grown.begin(variable(name))
@@ -136,7 +136,7 @@ class Iteration(Branches):
             self.body(without_jumps(s), frame)
             cells.update(frame)
             del self.ranges.bounds[name]
-        self.twins.check_loop(twins, block)
+        self.twins.check_loop(before, block)
         self.block.append(Repeat(name, start, stop, step, block))
         self.count(0 if steps is None else len(steps))
         cells.after(frame)
@@ -175,7 +175,7 @@ class Iteration(Branches):
         together = math.lcm(*range(1, len(kept) + 1))
         name, least = fresh("i"), len(steps) // together
         cells = self.carried(s, s.body, frame, bound([s.target]), least=least, kept=kept)
-        twins = list(self.twins.others)
+        before = self.twins.begin([*self.memory, *self.lazies])
         with self.inside(repeated=True) as block:
             self.ranges.bounds[name] = Affine(), Affine(least - 1)
             for k in range(together):
@@ -184,7 +184,7 @@ class Iteration(Branches):
                 self.body(s.body, frame)
             cells.update(frame)
             del self.ranges.bounds[name]
-        self.twins.check_loop(twins, block)
+        self.twins.check_loop(before, block)
         self.block.append(Repeat(name, Affine(), Affine(least), 1, block))
         self.count(len(steps))
         cells.after(frame)
@@ -253,7 +253,7 @@ class Iteration(Branches):
             extra |= {stop(s)}
         body = without_jumps(s)
         cells = self.carried(s, body, frame, targets, extra, least)
-        twins = list(self.twins.others)
+        before = self.twins.begin([*self.memory, *self.lazies])
         count = self.buffer("count", (), INT)
         with self.inside(repeated=True) as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
@@ -261,7 +261,7 @@ class Iteration(Branches):
             begin()
             self.body(body, frame)
             cells.update(frame)
-        self.twins.check_loop(twins, [*tested, *block])
+        self.twins.check_loop(before, [*tested, *block])
         self.block.append(While(count, tested, flag, block))
         self.steps = None
         cells.after(frame)

@@ -4,13 +4,15 @@ A write to one makes the other stale. A program that reads a stale array is not 
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Iterable
 
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.ir import Apply, Block, Buffer, reads, walk, written
 from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
 
 Twin = Buffer | Lazy
+# The arrays that are there as a loop begins, and those of them that have twins.
+Before = tuple[weakref.WeakSet[Twin], list[Twin]]
 
 
 class Twins:
@@ -19,10 +21,15 @@ class Twins:
     def __init__(self) -> None:
         self.others: weakref.WeakKeyDictionary[Twin, weakref.WeakSet[Twin]] = weakref.WeakKeyDictionary()
         self.stale: weakref.WeakSet[Twin] = weakref.WeakSet()
+        # Of two, the one that was there first, of which the other is a copy here.
+        self.bases: weakref.WeakSet[Twin] = weakref.WeakSet()
 
     def link(self, a: View | Lazy, b: View | Lazy) -> None:
         """Note that two arrays are one in the program; one that is gone would link no others."""
         one, other = _key(a), _key(b)
+        self.bases.discard(one)
+        if other not in self.others:
+            self.bases.add(other)
         for x in self.connected(other) if one is not other else ():
             self.others.setdefault(one, weakref.WeakSet()).add(x)
             self.others.setdefault(x, weakref.WeakSet()).add(one)
@@ -57,16 +64,24 @@ class Twins:
                 raise NotCaptured("an array that is written to under one name, and read under that of a reshaped view")
         return value
 
-    def check_loop(self, before: Sequence[Twin], block: Block) -> None:
-        """Raise if a loop reads an array from before it, and then writes to a twin: the next step would read it stale.
+    def begin(self, arrays: Iterable[Twin]) -> Before:
+        """Note which arrays are there as a loop begins, and which of them have twins."""
+        return weakref.WeakSet(arrays), list(self.others)
 
-        `before` are the arrays that had twins when the loop began.
-        """
-        if before:
+    def check_bases(self, arrays: Container[Twin]) -> None:
+        """Raise if one of some arrays, which are read later, was written to under another name only."""
+        if any(a in arrays for a in self.stale & self.bases):
+            raise NotCaptured("an array that is written to under the name of a reshaped view")
+
+    def check_loop(self, before: Before, block: Block) -> None:
+        """Raise if a loop writes to a twin of an array from before it, which the next step or what follows may read."""
+        existing, twins = before
+        self.check_bases(existing)
+        if twins:
             changed = {b for s in walk(block) for b in written(s)}
             read = {e.args[0] for s in walk(block) for e in reads(s)}
             read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
-            for a in before:
+            for a in twins:
                 if not (self.connected(a) - {a}).isdisjoint(changed) and not _memory(a).isdisjoint(read):
                     raise NotCaptured("an array that is written to in it, and has a reshaped view from before it")
 
