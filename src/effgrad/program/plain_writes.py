@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import logs_all, memories, memory_of
@@ -44,7 +45,7 @@ def counted(value: Any, array: Any) -> Any:
     """
     if not isinstance(value, Tracer):
         return value
-    if np.dtype(example(value).dtype).kind in "fc":
+    if dtype_of(example(value)).kind in "fc":
         raise Detached(
             f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
             "array with dtype=float"

@@ -85,7 +85,16 @@ def _histogramdd(
     return counts, edges
 
 
+def _histogram2d(
+    x: Value, y: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None
+) -> tuple[Value, Value, Value]:
+    if np.ndim(bins) == 1 and len(bins) != 2:
+        bins = [np.asarray(bins)] * 2
+    counts, (first, second) = _histogramdd((x, y), bins, range, density, weights)
+    return counts, first, second
+
+
 composed(all_as_computed({
     np.bincount: _bincount, np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
-    np.histogramdd: _histogramdd,
+    np.histogramdd: _histogramdd, np.histogram2d: _histogram2d,
 }))  # fmt: skip

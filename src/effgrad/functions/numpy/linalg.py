@@ -52,7 +52,7 @@ def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Opti
 
 def _inverse(a: Value, limit: Option) -> Value:
     """The pseudoinverse of the part of a matrix whose singular values are above the limit."""
-    if not evaluated(_leaves_out, a, limit):
+    if (isinstance(limit, float) and limit <= _rounding(a)) or not evaluated(_leaves_out, a, limit):
         return pinv_of(a, rcond=limit)
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     kept = evaluated(_above, s, limit)
@@ -68,8 +68,12 @@ def _above(s: Value, limit: Option) -> Value:
 def _leaves_out(a: Value, limit: Option) -> bool:
     """Whether the limit leaves out a singular value that is not 0 to rounding."""
     s = np.linalg.svdvals(a)
-    machine = 10 * max(np.shape(a)[-2:]) * np.finfo(np.result_type(a)).eps
-    return bool(np.any(_above(s, machine) & ~_above(s, limit)))
+    return bool(np.any(_above(s, _rounding(a)) & ~_above(s, limit)))
+
+
+def _rounding(a: Value) -> float:
+    """A singular value that may be rounding, beside the largest."""
+    return 10.0 * max(shape_of(a)[-2:]) * float(np.finfo(dtype_of(a)).eps)
 
 
 def _lstsq(a: Value, b: Value, rcond: Option = None) -> Value:

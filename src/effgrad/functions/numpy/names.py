@@ -20,7 +20,6 @@ NO_RULE = {
             fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed""",
         "of dates": "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
         "reads memory": "from_dlpack nested_iters",
-        "use np.array of a list": "fromiter",
         "an array of objects: use np.vectorize": "frompyfunc",
     },
 }

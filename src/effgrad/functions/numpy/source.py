@@ -22,6 +22,6 @@ MOVING: tuple[Value, ...] = (
 COMPUTING: tuple[Value, ...] = (
     np.diff, np.trapezoid, np.linalg.cross, np.cov, np.cumulative_sum, np.cumulative_prod, np.median,
     np.apply_over_axes, np.union1d, np.sort_complex, np.polyval, np.polyadd, np.polysub, np.polyder, np.polyint,
-    np.polyfit, np.polydiv, np.poly, np.fft.hfft, np.setxor1d, np.histogram2d,
+    np.polyfit, np.polydiv, np.poly, np.fft.hfft, np.setxor1d,
     np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
 )  # fmt: skip
