@@ -189,8 +189,8 @@ CASES = {
     "eigvalsh batch": lambda x: np.linalg.eigvalsh(np.stack([symmetric(x), symmetric(x**2)])),
     "eigh complex": lambda x: np.linalg.eigvalsh(hermitian(x)),
     "eigh complex v": lambda x: np.abs(np.linalg.eigh(hermitian(x))[1]),
-    "eig": lambda x: np.linalg.eig(square(x))[0],
-    "eig v": lambda x: np.linalg.eig(square(x))[1],
+    "eig": lambda x: np.real(np.linalg.eig(square(x))[0]),  # complex since NumPy 2.5
+    "eig v": lambda x: np.real(np.linalg.eig(square(x))[1]),
     "eig complex": lambda x: np.real(np.linalg.eigvals(rotating(x))),
     "eig complex im": lambda x: np.imag(np.linalg.eigvals(rotating(x))),
     "eig complex v": lambda x: np.imag(np.linalg.eig(rotating(x))[1]) + 2 * np.real(np.linalg.eig(rotating(x))[1]),

@@ -281,7 +281,7 @@ def test_rules_in_loops():
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_name_what_is_missing(name):
     f, kind, reason = REFUSED[name]
-    with pytest.raises(kind, match=reason):
+    with pytest.raises(kind, match=f"(?s){reason}"):
         f(0.5)
 
 
@@ -340,7 +340,7 @@ def test_compiled_programs_call_machine_code(program):
     """They compute what SciPy's function gives, and do not call Python."""
     make, point = PROGRAMS[program]
     calls = []
-    f, exact = make(counted(calls)), make(scipy.special.erf)
+    f, exact = make(counted(calls)), make(lambda x: scipy.special.erf(1.0 * x))  # of a truth value, in full
     for derive in (lambda f: f, grad, hessian, along):
         compiled = compile(derive(f))
         compiled(point)
