@@ -628,7 +628,11 @@ def calls(function_of: Any) -> dict[str, Any]:
     for space, functions in REQUIRED.items():
         for name, required in functions.items():
             path = f"{space}.{name}"
-            table[path] = required, options_of(path, function_of(path), required)
+            try:
+                function = function_of(path)
+            except AttributeError:  # an older version of the library
+                continue
+            table[path] = required, options_of(path, function, required)
     for name, required in SPLINES.items():
         path = f"scipy.interpolate.{name}"
         options = options_of(path, INTERPOLATORS[name], required)
