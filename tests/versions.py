@@ -39,7 +39,6 @@ LACKING = {
         r"|product with a row|rows added|sum of a row|ellipsis|iterated|norms)\]": "slices no sparse array to one axis",
         r"::test_every_format_alone\[(coo|csr|csc|bsr|dia|lil|dok)\]": "slices no sparse array to one axis",
         r"::test_values_and_derivatives_in_every_mode\[unit triangle\]": "takes no indices of 64 bits",
-        r"::test_a_call_is_right_or_refused\[scipy.stats.rel_breitwigner.sf\]": "integrates it, which we cannot follow",
         r"::test_what_scipy_refuses_is_refused_in_its_words\[<lambda>-outside of": "says it in other words",
         r"::test_compiled_code_that_rejects_a_traced_value_is_named": "has no make_splrep",
         r"::test_every_function_of_a_batch_is_that_of_its_members\[stats.tmean\]": "looks at which elements are kept",
