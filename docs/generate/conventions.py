@@ -131,7 +131,8 @@ digits ([accuracy](accuracy.md)), and its sums and products round as sums and pr
 2^-53 of the largest: the gradient of `x / (x + 1)`, `1/(x + 1) - x/(x + 1)**2`, is 0 at 1e50, where the program's own
 value is 1 for every x near; write `1 - 1 / (x + 1)`. A factor below 1e-308 is 0, so that the term is missing: of the
 second derivative of `1 / (1 + x*x)` at 1e70, where d(1/q)/dq changes by 4e-350 with x. There write
-`(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
+`(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit. A factor above 1e308 is infinite: the second derivative of
+`log(q)` at q = 1e-171, where 1/q**2 is 1e342, as of `scipy.stats.exponpow.logsf` in its far tail.
 
 An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
 One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.
