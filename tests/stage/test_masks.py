@@ -83,3 +83,31 @@ def test_a_number_with_a_derivative_is_not_written_to_an_array_of_integers(deriv
 
     with pytest.raises(Detached, match="array of int64"):
         derivative(f)(POINTS[0])
+
+
+def test_what_a_derivative_keeps_of_a_large_array_stays_when_a_mask_is_written_into_it():
+    """The write was seen by the checksum alone, as one by compiled code is."""
+    n = 100_000
+    x = np.linspace(0.1, 0.9, n)
+
+    def f(x):
+        m = np.arange(n) % 2 == 0
+        y = np.where(m, x * x, x)
+        np.less(x, 0.5, out=m)
+        return np.sum(y * np.where(m, x, 1.0))
+
+    even, low = np.arange(n) % 2 == 0, x < 0.5
+    y, slope = np.where(even, x * x, x), np.where(even, 2 * x, 1.0)
+    np.testing.assert_allclose(grad(f)(x), slope * np.where(low, x, 1.0) + np.where(low, y, 0.0), rtol=1e-14)
+
+
+def test_one_of_several_results_may_be_integers():
+    def f(x):
+        m, e = np.zeros(5), np.zeros(5, np.int32)
+        np.frexp(x, out=(m, e))
+        return np.sum(m * e)
+
+    for x in POINTS:
+        e = np.frexp(x)[1]
+        for derivative in (grad, lambda f: compile(grad(f))):
+            np.testing.assert_allclose(derivative(f)(x), e / 2.0**e, rtol=1e-14)

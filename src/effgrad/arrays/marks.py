@@ -52,3 +52,11 @@ def refuse_marked(value: Value, name: str = "an argument") -> None:
             "does not read (compiled, or without its source), which would lose the derivative: compute it with "
             "functions of NumPy"
         )
+
+
+def no_mark(array: Value) -> Detached:
+    """The error of a number with a derivative that is written where there is room for none."""
+    return Detached(
+        f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
+        "array with dtype=float"
+    )

@@ -18,7 +18,7 @@ import numpy as np
 
 from effgrad import forks
 from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.marks import mark, marking
+from effgrad.arrays.marks import mark, marking, no_mark
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
@@ -367,6 +367,8 @@ def memory_for(array: Array) -> Memory:
     if memory is not None or session is None:
         assert memory is not None
         return memory
+    if array.dtype.kind not in "fc":
+        raise no_mark(array)
     owner = owner_of(array)
     if owner.dtype.hasobject:
         raise Detached("a traced value was written into a field of an array of objects: make an array of floats")

@@ -9,7 +9,7 @@ import numpy as np
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
-from effgrad.program.plain_writes import counted
+from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import laid_as
 from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
@@ -47,7 +47,7 @@ def array_method(array: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
 def _writing(f: Any, array: Any, args: Any, kwargs: Any) -> Any:
     if array.dtype.kind in "fc":
         return getattr(handle(array), f.__name__)(*args, **kwargs)
-    return f(*(counted(arg, array) for arg in args), **kwargs)
+    return write_plainly(getattr(np.ndarray, f.__name__), array, *args, **kwargs)
 
 
 def _by_value(name: str, shown: Any, memory: Any, array: Any, args: Any, kwargs: Any) -> Any:

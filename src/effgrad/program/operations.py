@@ -50,7 +50,7 @@ from effgrad.program.infix import (
     xor,
 )
 from effgrad.program.managers import awaited, context, context_async, iterate_async, method_of
-from effgrad.program.plain_writes import counted, has_computed_place, is_same, takes
+from effgrad.program.plain_writes import has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
@@ -182,7 +182,7 @@ def write(array: Any, key: Any, value: Any) -> None:
         return
     known = memory_of(array)
     if known is None and array.dtype.kind not in "fc":
-        array[key] = counted(value, array)
+        write_plainly(operator.setitem, array, key, value)
     elif known is None or not (write_number(known, array, key, value) or is_same(array, key, value, known)):
         handle(array)[key] = value
 
@@ -200,7 +200,7 @@ def _augmented(name: str) -> tuple[Any, Any, Any]:
                 return operate(a, b)
             if a.dtype.kind not in "fc":
                 operate(a.copy(), example(b))  # NumPy's own error
-                return operate(a, counted(b, a))
+                return write_plainly(operate, a, b)
             memory = handle(a)
             result = operate(memory, b)
             if result is not memory:  # it was not done in place

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.marks import no_mark
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import logs_all, memories, memory_of
-from effgrad.errors import Detached
 
 # Of the indices that are most usual.
 PLACES = frozenset((int, slice, type(...)))
@@ -38,17 +38,18 @@ def is_same(array: Any, key: Any, value: Any, memory: Any) -> bool:
     return known is not None and known[2] is value
 
 
-def counted(value: Any, array: Any) -> Any:
-    """The plain value of what is written into an array of integers or truth values, which have no derivative.
+def write_plainly(f: Any, array: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that writes to an array of integers or truth values, which have no derivative: of plain values.
 
-    Of a staged program it is the example's: the program holds for arguments that give the same.
+    Of a staged program these are the example's: the program holds for arguments that give the same.
     """
+    preserve(array)
+    return f(array, *(_counted(arg, array) for arg in args), **{k: _counted(arg, array) for k, arg in kwargs.items()})
+
+
+def _counted(value: Any, array: Any) -> Any:
     if not isinstance(value, Tracer):
         return value
     if dtype_of(example(value)).kind in "fc":
-        raise Detached(
-            f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
-            "array with dtype=float"
-        )
-    preserve(array)
+        raise no_mark(array)
     return np.asarray(plain(value))

@@ -25,7 +25,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.classes import gathered
-from effgrad.program.plain_writes import counted
+from effgrad.program.plain_writes import write_plainly
 from effgrad.program.subclasses import has_subclass, is_held, perform
 
 FIRST: list[tuple[Any, str, Any]] = [
@@ -284,7 +284,7 @@ def with_out(f: object, target: Any) -> Any:
             target(*args, **others, out=handle(out))
         else:
             where = others.pop("where", True)
-            np.copyto(out, counted(target(*args, **others), out), where=counted(where, out))
+            write_plainly(np.copyto, out, target(*args, **others), where=where)
         return out
 
     return given
@@ -293,7 +293,9 @@ def with_out(f: object, target: Any) -> Any:
 def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
     """Store each of several results in the array given for it, or hand it on where there is None."""
     for out, result in zip(outs, results, strict=True):
-        if out is not None:
+        if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
+            write_plainly(np.copyto, out, result)
+        elif out is not None:
             (out if isinstance(out, Tracer) else handle(out))[...] = result
     return tuple(result if out is None else out for out, result in zip(outs, results, strict=True))
 
@@ -355,7 +357,7 @@ def writing(f: Any, target: Any) -> Any:
             return target(array, *args, **kwargs)
         if array.dtype.kind in "fc":
             return target(handle(array), *args, **kwargs)
-        return f(array, *(counted(arg, array) for arg in args), **{k: counted(arg, array) for k, arg in kwargs.items()})
+        return write_plainly(f, array, *args, **kwargs)
 
     return given
 
