@@ -89,9 +89,11 @@ class Rules:
 
     def enter(self, rules: list[tuple[Any, str, Any]]) -> None:
         for owner, name, rule in rules:
-            if name not in vars(owner):  # of another version of the library
+            original = vars(owner).get(name)
+            # Of another version of the library; or NumPy's own there, which has its row.
+            if original is None or (owner is not np and original is vars(np).get(name)):
                 continue
-            original, rule = vars(owner)[name], self.prepared(rule)
+            rule = self.prepared(rule)
             REASONS.setdefault(f"{owner.__name__}.{name}", UNREAD)
             if type(original) is MethodType:
                 key = id(original.__self__), original.__func__

@@ -257,18 +257,13 @@ def _methods(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, An
 
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
-# In SciPy 1.14 it is NumPy's.
-CLIP: list[tuple[Any, str, Any]] = (
-    [] if np_compat.clip is np.clip
-    else [(np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max))]
-)  # fmt: skip
 RULES: list[tuple[Any, str, Any]] = [
     *_methods(scipy.stats.rv_continuous, {name: _standard(name) for name in CONTINUOUS}),
     *_methods(scipy.stats.rv_continuous, {name: _quantile(name) for name in ("ppf", "isf")}),
     *_methods(scipy.stats.rv_discrete, {name: _counted(name) for name in DISCRETE}),
     *_methods(scipy.stats._distn_infrastructure.rv_generic, {"stats": _moments, "entropy": _entropy}),
     CHOICE,
-    *CLIP,
+    (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
     (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
     *rules_of(
