@@ -22,17 +22,22 @@ RESULTS = {"effgrad.toolbox.optimize.Result", "effgrad.api.explanation.Explanati
 WITH_CODE = [path for path in (*PAGES.glob("*.md"), *PAGES.glob("modes/*.md")) if "```python" in path.read_text()]
 
 
+def public(name):
+    """What a user gets by a name; pydoc alone gives the module of a function that is called as its module is."""
+    return getattr(effgrad, name.removeprefix("effgrad."), None) or pydoc.locate(name)
+
+
 @pytest.mark.parametrize("name", sorted({*REFERENCE, *(f"effgrad.{name}" for name in effgrad.__all__)}))
 def test_docstring_examples_run(name):
     names = {"np": np, "effgrad": effgrad, **{each: getattr(effgrad, each) for each in effgrad.__all__}}
-    for example in doctest.DocTestFinder().find(pydoc.locate(name), name, globs=names):
+    for example in doctest.DocTestFinder().find(public(name), name, globs=names):
         assert doctest.DocTestRunner().run(example).failed == 0
 
 
 @pytest.mark.parametrize("name", sorted(set(REFERENCE) - RESULTS))
 def test_public_docstrings_are_complete(name):
     """A section names each argument, another what is returned, and there is an example."""
-    thing = getattr(effgrad, name.removeprefix("effgrad."), None) or pydoc.locate(name)
+    thing = public(name)
     text = inspect.getdoc(thing)
     if not (inspect.isclass(thing) and issubclass(thing, BaseException)):
         arguments = text.partition("Arguments:\n")[2].partition("\n\n")[0]
