@@ -71,3 +71,38 @@ def test_a_long_loop_is_interrupted_at_once(f, interrupts):
             program(2.0, 1e12)
         alarm(0.0)
         assert len(heard) == k + 1
+
+
+def distances(x):
+    d = x[:, None] - x
+    return np.sum(np.exp(-d * d) * np.cos(d))
+
+
+def distances_in_a_loop(x):
+    total = 0.0
+    while total < 1.0:
+        d = x[:, None] - x
+        total = total + np.sum(np.exp(-d * d) * np.cos(d))
+    return total
+
+
+def chain(x):
+    y = np.concatenate([x] * 1000)
+    return np.sum(np.sin(y) * np.exp(y - np.mean(y)) + np.tanh(y) * np.cos(y * y) + np.arctan(y) * np.log1p(y))
+
+
+@pytest.mark.parametrize("f", [distances, distances_in_a_loop, chain, grad(distances), grad(distances_in_a_loop)])
+def test_signals_are_heard_within_one_large_kernel(f):
+    """They come each millisecond; a kernel that does not ask hears one of them, when it has ended."""
+    x, heard = np.linspace(0.0, 1.0, 2000), []
+    program = compile(f)
+    expected = program(x)
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(True))
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    try:
+        found = program(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(heard) >= 3
+    np.testing.assert_array_equal(found, expected)

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.executable import Executable as Executable
 from effgrad.stage.native.executable import Halves as Halves
+from effgrad.stage.native.interrupts import PATIENCE
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import apart
 from effgrad.stage.native.plan import Plan
@@ -94,10 +96,14 @@ class Native:
     def segmented(self) -> list[Callable[[], None]]:
         """Runs of machine code, and the calls between them."""
         segments: list[Callable[[], None]] = []
-        first = number = 0
+        first = number = work = 0
         for step in self.plan.steps:
             if not isinstance(step, Call):
                 number += 1
+                work += _operations(step)
+                if work > PATIENCE:  # Python hears of signals between two runs
+                    segments.append(self.run(first, number))
+                    first, work = number, 0
             else:
                 if number > first:
                     segments.append(self.run(first, number))
@@ -272,6 +278,13 @@ def _texts(
             names[key] = f"effgrad_{digest[:32]}"
             bodies[names[key]] = body
     return names, bodies
+
+
+def _operations(step: Fused | Product) -> int:
+    """The operations of a step of machine code, about; those of a product are quick."""
+    if isinstance(step, Fused):
+        return math.prod(step.kernel.shape) * len(step.kernel.nodes)
+    return int(step.node.size * step.node.args[0].shape[-1]) // 16
 
 
 def _tapes(kernels: dict[Any, Kernel]) -> dict[Any, Tape]:

@@ -18,6 +18,7 @@ from llvmlite.binding import ffi
 
 from effgrad import forks
 from effgrad.stage.native.cache import Cache
+from effgrad.stage.native.interrupts import ASK, ASK_CALLS, STOPPED
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import written
@@ -80,15 +81,20 @@ define ptr @NAME(ptr %self, ptr %none) {
   %code = call i64 @DRIVER(ptr %steps, i64 %first, i64 %last)
   AFTER
   call void @PyEval_RestoreThread(ptr %thread)
+  %stopped = icmp eq i64 %code, STOPPED
+  br i1 %stopped, label %raised, label %finished
+raised:
+  ret ptr null
+finished:
   %result = call ptr @PyLong_FromLongLong(i64 %code)
   ret ptr %result
 }
-"""
+""".replace("STOPPED", str(STOPPED))
 _DECLARED = (
     "declare ptr @PyBytes_AsString(ptr)", "declare ptr @PyEval_SaveThread()",
     "declare void @PyEval_RestoreThread(ptr)", "declare ptr @PyLong_FromLongLong(i64)",
 )  # fmt: skip
-_CALLED = [text.partition("@")[2].partition("(")[0] for text in _DECLARED]
+_CALLED = [text.partition("@")[2].partition("(")[0] for text in (*_DECLARED, *ASK_CALLS)]
 
 # Reads and sets the processor's control word; bits 6 and 15 let subnormal operands and results be zero.
 _CONTROL = """
@@ -256,7 +262,11 @@ def engine() -> Engine:
                 methods += [_CONTROL, _method("effgrad_run_flushing", before, after)]
             body = Body()
             body.lines = ["\n".join([*_DECLARED, _DRIVER, *methods]).replace("@DRIVER", "@KERNEL")]
-            made.load({"effgrad_driver": body, **{symbol: written(name, FUSED) for name, symbol in OWN.items()}})
+            asking = Body()
+            asking.declared.update(ASK_CALLS)
+            asking.lines = [ASK]
+            sines = {symbol: written(name, FUSED) for name, symbol in OWN.items()}
+            made.load({"effgrad_driver": body, "effgrad_ask": asking, **sines})
             flushing = ("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ()
             for name in ("effgrad_run", *flushing):
                 made.addresses[name] = made.compiler.get_function_address(name)

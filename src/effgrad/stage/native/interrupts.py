@@ -1,20 +1,54 @@
 """Native loops that hear Ctrl-C: other threads run meanwhile, and now and then a long loop asks for signals.
 
 A function of a region runs without Python's lock. `ask` takes it, lets signal handlers run, and gives it back; if a
-handler has raised, it keeps the lock, and the call returns with the exception, as one of Python's does.
+handler has raised, it keeps the lock, and the call returns with the exception, as one of Python's does. A kernel of
+straight-line code asks by `effgrad_ask`, and returns `STOPPED`. A map of a region that takes long runs in stretches.
 """
 
 import ctypes
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Ranges
-from effgrad.stage.loop.ir import Map, Pop, Push, Repeat, Statement, While, parts, topological
+from effgrad.stage.loop.affine import Affine, Ranges, fresh, variable
+from effgrad.stage.loop.element import element
+from effgrad.stage.loop.ir import (
+    INT,
+    Map,
+    Pop,
+    Push,
+    Repeat,
+    Statement,
+    Store,
+    While,
+    constant,
+    index,
+    integer,
+    parts,
+    topological,
+)
+from effgrad.stage.native.element_text import flat
+from effgrad.stage.native.scalars import Body
+from effgrad.stage.staged_value import constant_primitive
 
-INTERRUPTED = 4
+INTERRUPTED, STOPPED = 4, -1
 # Operations, at about a nanosecond each, after which a loop asks.
 PATIENCE = 1 << 22
+
+# The function by which kernels ask, and those that it calls.
+ASK_CALLS = (
+    "declare i32 @PyGILState_Ensure()", "declare void @PyGILState_Release(i32)", "declare i32 @PyErr_CheckSignals()",
+)  # fmt: skip
+ASK = """
+define i32 @KERNEL() noinline {
+  %state = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %state)
+  ret i32 %raised
+}
+"""
+_MINIMUM = constant_primitive(np.minimum)
 
 _CALLED = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
 
@@ -85,7 +119,7 @@ def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
         span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
         if span is not None and step * span < PATIENCE:
             return None, step * span
-    return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(step, 1.0), PATIENCE)))), 0.0
+    return turns_between(step), 0.0
 
 
 def _work(s: Statement, ranges: Ranges) -> float:
@@ -97,3 +131,46 @@ def _work(s: Statement, ranges: Ranges) -> float:
     if isinstance(s, Repeat | While):
         return _loop(s, ranges)[1]
     return sum(_work(x, ranges) for part in parts(s) for x in part) or 100.0
+
+
+def turns_between(work: float) -> int:
+    """After how many turns, a power of two, a loop whose turns are of so many operations asks."""
+    return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(work, 1.0), PATIENCE))))
+
+
+def write_ask(body: Body, place: str, every: int, label: Callable[[], str]) -> str:
+    """Write a question for signals at each multiple of a power of two; return the label where all goes on."""
+    asked, stop, go_on = label(), label(), label()
+    body.declared.add("declare i32 @effgrad_ask()")
+    now = body.do(f"icmp eq i64 {body.do(f'and i64 {place}, {every - 1}')}, 0")
+    body.lines += [f"  br i1 {now}, label %{asked}, label %{go_on}", f"{asked}:"]
+    raised = body.do(f"icmp ne i32 {body.do('call i32 @effgrad_ask()')}, 0")
+    body.lines += [f"  br i1 {raised}, label %{stop}, label %{go_on}"]
+    body.lines += [f"{stop}:", f"  ret i32 {STOPPED}", f"{go_on}:"]
+    return go_on
+
+
+def stretches(m: Map, ranges: Ranges) -> Repeat | None:
+    """A loop over stretches of a map of more than `PATIENCE` operations along its outermost axis; None if it has fewer.
+
+    No point of the map may store what another one reads. Sums along the innermost axis stay as they are.
+    """
+    work = _work(m, ranges)
+    extents = {name: ranges.upper(n) for name, n in m.dims}
+    long = [(name, n) for name, n in m.dims if (extents[name] or 2) > 1]
+    if work <= PATIENCE or not long:
+        return None
+    steps = {name: sum(abs(flat(t.buffer, t.indices).coefficient(name)) for t in m.stores) for name, _ in long}
+    name, n = max(long, key=lambda d: steps[d[0]])
+    most = extents[name]
+    size = PATIENCE if most is None else max(1, int(PATIENCE * most // work))
+    first = fresh("first")
+    place = variable(name) + variable(first)
+    length = integer(element(_MINIMUM, index(n - variable(first)), constant(size, INT)))
+    dims = tuple((other, length if other == name else extent) for other, extent in m.dims)
+    moved = {name: place}
+    stores = [
+        Store(t.buffer, tuple(i.substitute(moved) for i in t.indices), t.value.substitute(moved), t.adds)
+        for t in m.stores
+    ]
+    return Repeat(first, Affine(0), n, size, [Map(dims, stores)])

@@ -7,10 +7,12 @@ in several partial sums: fixed by the kernel, so the result is the same from run
 
 import functools
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 
+from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_ask
 from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal
 from effgrad.stage.nodes import Node
 
@@ -248,10 +250,13 @@ class _Writer:
         if depth == len(self.sizes):
             self.point(offsets, {})
             return
-        size, last = self.sizes[depth], depth == len(self.sizes) - 1
-        if not last:
+        size, nodes = self.sizes[depth], len(self.kernel.nodes)
+        long = depth == 0 and math.prod(self.sizes) * nodes > PATIENCE
+        if depth < len(self.sizes) - 1:
+            every = turns_between(math.prod(self.sizes[1:]) * nodes) if long else 0
 
             def outer(index: str, _: Any) -> list[str]:
+                self.ask(index, every)
                 self.loop(depth + 1, self.advance(offsets, depth, index))
                 return []
 
@@ -261,9 +266,11 @@ class _Writer:
             number for number, (_, operand) in enumerate(self.kernel.writes)
             if operand.reduction in _IDENTITY and self.strides[self.first_write + number][depth] == 0
         ]  # fmt: skip
-        if accumulated and size > BLOCK:
+        if long or (accumulated and size > BLOCK):
+            every = BLOCK * turns_between(BLOCK * nodes) if long else 0
 
             def block(start: str, _: Any) -> list[str]:
+                self.ask(start, every)
                 limit = self.body.do(f"add nuw nsw i64 {start}, {BLOCK}")
                 end = self.body.intrinsic("smin", "i64", limit, str(size))
                 self.innermost(depth, offsets, start, end, accumulated)
@@ -272,6 +279,10 @@ class _Writer:
             self.counted("0", str(size), [], block, BLOCK)
         else:
             self.innermost(depth, offsets, "0", str(size), accumulated)
+
+    def ask(self, place: str, every: int) -> None:
+        """Ask for signals at each multiple of a power of two, if there is one; leave the function if one raises."""
+        self.block = write_ask(self.body, place, every, self.label) if every else self.block
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
         """The last loop, or a block of it: what it accumulates is combined with what is in memory when it ends."""

@@ -33,7 +33,7 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.native import products
 from effgrad.stage.native.element_text import has_code, memory_type
-from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, wrapped
+from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, stretches, wrapped
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, legal
 from effgrad.stage.native.outline import outlined
@@ -263,8 +263,16 @@ class Function(Stacks):
             self.written_out(m)
             return
         left = [t for t in m.stores if not self.product(m, t)]
-        if left:
-            self.call(Nest(Map(m.dims, left), self.ranges))
+        if not left:
+            return
+        rest = Map(m.dims, left)
+        loop = stretches(rest, self.ranges)
+        if loop is None:
+            self.call(Nest(rest, self.ranges))
+            return
+        _note_ranges([loop], self.ranges)
+        self.legal.update((part, [part]) for part in walk([loop]) if isinstance(part, Map))
+        self.repeat(loop)
 
     def call(self, nest: Nest) -> None:
         """A call of a nest's function."""
