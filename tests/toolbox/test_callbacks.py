@@ -8,6 +8,7 @@ import scipy.integrate as si
 import scipy.optimize as so
 
 from effgrad import (
+    NoRule,
     NotBatched,
     NotDifferentiable,
     StagingWarning,
@@ -315,3 +316,26 @@ def test_integers_as_times_and_states(span, start):
     for f in (last, listed):
         assert compile(grad(f))(2.0) == pytest.approx(-np.exp(-2.0), rel=1e-7)
         assert compile(grad(grad(f)))(2.0) == pytest.approx(np.exp(-2.0), rel=1e-5)
+
+
+def test_a_nested_integral_is_compiled_to_the_second_order():
+    """The estimate of the error is not differentiated, and a program that is staged keeps what it has computed."""
+
+    def f(a):
+        return si.quad(lambda x: si.quad(lambda y: np.exp(-a * x * y), 0.0, x)[0], 0.0, 1.0)[0]
+
+    step = 1e-4
+    expected = (grad(f)(1.0 + step) - grad(f)(1.0 - step)) / (2 * step)
+    assert compile(grad(grad(f)))(1.0) == pytest.approx(expected, rel=1e-6)
+
+
+def test_steep_integrands_do_not_jump():
+    """A thin layer at a limit was taken for a jump where the integral further out reaches far."""
+
+    def f(a):
+        inner = lambda x: si.quad(lambda y: np.exp(-a * x * y), 0, np.inf)[0]  # noqa: E731
+        return si.quad(lambda x: np.exp(-a * x) * inner(x) ** 2, 0.1, np.inf)[0]
+
+    assert grad(f)(1.0) == pytest.approx((f(1 + 1e-5) - f(1 - 1e-5)) / 2e-5, rel=1e-8)
+    with pytest.raises(NoRule, match="jump"):
+        grad(lambda a: si.quad(lambda t: 1.0 if t < a else 2.0, 0.0, 1.0)[0])(0.5)

@@ -41,15 +41,16 @@ def computed_here(compute: Callable[[], Value]) -> tuple[Value, bool]:
     return compute(), False
 
 
-def called_back(run: Run, name: str, ragged: Iterable[str] = ()) -> Value:
+def called_back(run: Run, name: str, ragged: Iterable[str] = (), followed: int | None = None) -> Value:
     """The result of a call, which is a call back where a staged program or a batch is around it.
 
-    The fields named by `ragged` are arrays whose last axis is as long as the solver likes.
+    The fields named by `ragged` are arrays whose last axis is as long as the solver likes. Of a result that is a tuple,
+    the first `followed` parts have derivatives.
     """
     if not _surrounded(Stage, Batch):
         return run(lambda tree: tree, computed_here)
     try:
-        return _called_back(run, name, frozenset(ragged))
+        return _called_back(run, name, frozenset(ragged), followed)
     except NotCaptured:  # the program is that of the path that the solver takes
         return run(lambda tree: tree, computed_here)
 
@@ -64,7 +65,7 @@ def _surrounded(*kinds: type) -> bool:
     return False
 
 
-def _called_back(run: Run, name: str, ragged: frozenset[str]) -> Value:
+def _called_back(run: Run, name: str, ragged: frozenset[str], followed: int | None) -> Value:
     closure = Closure()
 
     def result(*values: Value) -> Value:
@@ -81,15 +82,17 @@ def _called_back(run: Run, name: str, ragged: frozenset[str]) -> Value:
         except Grown:
             assert len(closure.values) > known
         else:
-            return CalledBack(closure, result, name, ragged).field(template, lambda found: found)
+            return CalledBack(closure, result, name, ragged, followed).field(template, lambda found: found)
     return run(lambda tree: tree, computed_here)
 
 
 class CalledBack:
     """One call of a solver as call backs: a field of its result is computed when it is asked for."""
 
-    def __init__(self, closure: Closure, result: Function, name: str, ragged: frozenset[str]) -> None:
-        self.closure, self.result, self.name, self.ragged = closure, result, name, ragged
+    def __init__(
+        self, closure: Closure, result: Function, name: str, ragged: frozenset[str], followed: int | None
+    ) -> None:
+        self.closure, self.result, self.name, self.ragged, self.followed = closure, result, name, ragged, followed
 
     def field(self, template: Value, pick: Function) -> Value:
         """A part of the result, which is `template` for the example, as a field with derivatives."""
@@ -105,13 +108,19 @@ class CalledBack:
         if callable(template):
             return lambda t: self.number(lambda found, t: pick(found)(t), gathered(t))
         if isinstance(template, bool | int) or np.result_type(template).kind in "biu":
-            values = map(plain, self.closure.values)
-            return Settled(lambda *values: pick(self.result(*values)), self.name)(*values)
+            return self._constant(pick)
         return self.number(pick)
+
+    def _constant(self, pick: Function) -> Value:
+        """A part of the result that has no derivative."""
+        return Settled(lambda *values: pick(self.result(*values)), self.name)(*map(plain, self.closure.values))
 
     def _item(self, template: Value, pick: Function, key: Value) -> Callable[[], Value]:
         def picked(found: Value) -> Value:
             return pick(found)[key]
+
+        if self.followed is not None and isinstance(template, float) and key >= self.followed:
+            return lambda: self._constant(picked)
 
         if key in self.ragged:
             return lambda: Ragged(self, template, picked)
@@ -279,11 +288,26 @@ class CallBack(Primitive):
 
 
 class Settled(CallBack):
-    """A call back of functions whose paths are known, or lead to no other values than those known."""
+    """A call back of functions whose paths are known, or lead to no other values than those known.
 
-    __slots__ = ()
+    Its last result is kept: a program that is staged runs for the same values right after.
+    """
+
+    __slots__ = ("last",)
+
+    def __init__(self, program: Function, name: str) -> None:
+        super().__init__(program, name)
+        self.last: tuple[Any, Value] = ((), None)
 
     def run(self, *values: Value) -> Value:
+        key = [(np.shape(value), np.result_type(value), np.asarray(value).tobytes()) for value in values]
+        last, result = self.last
+        if last != key:
+            result = self._computed(*values)
+            self.last = key, result
+        return np.array(result) if isinstance(result, np.ndarray) else result
+
+    def _computed(self, *values: Value) -> Value:
         try:
             return super().run(*values)
         except (Grown, NotCaptured, EscapedValue) as error:

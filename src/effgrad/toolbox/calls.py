@@ -22,7 +22,7 @@ Arguments: TypeAlias = dict[str, Value]
 
 def rule_of(
     original: Function, *functions: str, chosen: Callable[[], Value] = lambda: None, columns: Iterable[str] = (),
-    ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (),
+    ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (), followed: int | None = None,
 ) -> Callable[[Callable[..., Value]], Calling]:  # fmt: skip
     """A decorator: the rule of a function of SciPy, from `rule(call)`.
 
@@ -44,7 +44,7 @@ def rule_of(
                     given |= {name: by_columns(given[name]) for name in columns if callable(given.get(name))}
                 return rule(Call(original, signature, given, functions, choice, kept))
 
-            return called_back(run, original.__name__, ragged(arguments))
+            return called_back(run, original.__name__, ragged(arguments), followed)
 
         return Calling(called)
 

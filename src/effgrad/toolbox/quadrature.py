@@ -67,7 +67,7 @@ def _smooth_intervals(term: Function, start: float, end: float) -> list[tuple[fl
     return found
 
 
-@rule_of(scipy.integrate.quad_vec, "f")
+@rule_of(scipy.integrate.quad_vec, "f", followed=1)
 def quad_vec_rule(call: Call) -> Value:
     """The rule of `quad_vec`."""
     f, a, b, args = call.arguments["f"], call.arguments["a"], call.arguments["b"], call.args
@@ -130,7 +130,7 @@ class Nested:
         return by_parts(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info)
 
 
-@rule_of(scipy.integrate.nquad, "func")
+@rule_of(scipy.integrate.nquad, "func", followed=1)
 def nquad_rule(call: Call) -> Value:
     """The rule of `nquad`."""
     ranges, options = call.arguments["ranges"], call.get("opts") or {}
@@ -161,7 +161,7 @@ def _quad(*args: Value, **kwargs: Value) -> Value:
         given, named = converted((args, kwargs))
         return integral(*given, **named, switched=lambda: _switched(*given, **named))
 
-    return called_back(run, "quad")
+    return called_back(run, "quad", followed=1)
 
 
 quad_rule = Calling(_quad)

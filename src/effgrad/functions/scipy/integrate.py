@@ -117,10 +117,14 @@ def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
     def at(t: float) -> Any:
         return np.asarray(plain_tree(value(t)), complex)
 
+    def change(start: float, step: float) -> float:
+        return float(np.max(np.abs(at(start - step) - at(start + step)), initial=0.0))
+
     usual = max((np.max(np.abs(at((before + start) / 2)), initial=0.0) for before, start in joints), default=0.0)
     for before, start in joints:
-        step = 1e-9 * (start - before)
-        if np.max(np.abs(at(start - step) - at(start + step)), initial=0.0) > 1e-4 * usual:
+        near, nearer = 1e-9 * (start - before), 1e-11 * (start - before)
+        jump = change(start, near)
+        if jump > 1e-4 * usual and change(start, nearer) > 0.5 * jump:  # what is only steep changes in proportion
             raise NoRule(
                 f"scipy.integrate.{name} has a derivative rule for integrands that do not jump; this one does near "
                 f"{start:.4g}: write it as two integrals, to and from there"
