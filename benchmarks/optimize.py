@@ -148,7 +148,7 @@ def solve(name, way, library):
     seconds = time.perf_counter() - begin
     value = np.sum(residual(np.asarray(result.x)) ** 2)
     failed = not any(abs(value - least) <= 1e-6 * max(1.0, least) for least in minima)
-    count = counted.count if library == "SciPy" or way == "minimize" else result.nfev + result.njev
+    count = counted.count if library == "SciPy" else result.nfev + (result.njev if way == "least_squares" else 0)
     return count, seconds, failed
 
 

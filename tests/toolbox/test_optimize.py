@@ -224,7 +224,7 @@ def test_every_function_gives_the_best_point_when_interrupted():
         assert not result.success and "interrupted" in result.message
     with pytest.warns(scipy.optimize.OptimizeWarning, match="best parameters so far"):
         found, covariance = optimize.curve_fit(
-            after(5, lambda t, a, b: decay(t, a, b)), T, Y, (1.0, 1.0), sigma=0.1 + T)  # fmt: skip
+            after(7, lambda t, a, b: decay(t, a, b)), T, Y, (1.0, 1.0), sigma=0.1 + T)  # fmt: skip
     assert np.sum((decay(T, *found) - Y) ** 2) < np.sum((decay(T, 1.0, 1.0) - Y) ** 2) and np.all(np.isinf(covariance))
 
 

@@ -150,6 +150,11 @@ class Compiled(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<compiled {self.__name__}, {sum(paths.number for paths in self.types.values())} programs>"
 
+    @property
+    def branches(self) -> bool:
+        """Whether a path of a program depends on the values of its inputs."""
+        return any(path.answers for paths in self.types.values() for path in paths.all)
+
     def __reduce__(self) -> Any:
         return compile, (self.function, self.backend, self.flush_subnormals, self.memory)
 

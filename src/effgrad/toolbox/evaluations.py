@@ -18,7 +18,9 @@ from effgrad.trees import flatten
 Value: TypeAlias = Any
 Function: TypeAlias = Callable[..., Value]
 
-PATIENCE = 0.3  # seconds of evaluation after which a program is compiled
+# Seconds of evaluation after which a program is compiled; and after which a derivative is staged as NumPy code, which
+# takes as long as some thirty evaluations of it.
+PATIENCE, STAGED = 0.3, 0.015
 
 
 class Result(OptimizeResult):  # type: ignore[misc]
@@ -56,6 +58,7 @@ class Unknowns:
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
         self.vector = np.array(raveled(leaves), float)
+        self.is_vector = type(start) is np.ndarray and start.ndim == 1
         if not self.vector.size:
             raise NotDifferentiable("the start has no numbers: there is nothing to optimise")
 
@@ -66,37 +69,47 @@ class Unknowns:
     def of_vector(self, f: Function) -> Function:
         """`f` as a function of the vector."""
         f = read(f)
-        return lambda x, *args: f(self.unflatten(x), *args)
+        return f if self.is_vector else lambda x, *args: f(self.unflatten(x), *args)
 
 
 class Timed:
     """A function that is compiled when it has taken long, if the compiled program gives the same.
 
-    `hasten` makes the compiled program.
+    `hasten` makes the compiled program. A derivative that has one path is staged before, as NumPy code.
     """
 
-    def __init__(self, f: Function, hasten: Function = compiled_program) -> None:
-        self.f, self.hasten = f, hasten
+    def __init__(self, f: Function, hasten: Function = compiled_program, is_derivative: bool = False) -> None:
+        self.f, self.source, self.hasten = f, f, hasten
+        self.stage = is_derivative and hasten is compiled_program
         self.seconds, self.compiled, self.settled = 0.0, False, False
 
     def __call__(self, *args: Value) -> Value:
         start = time.perf_counter()
         result = self.f(*args)
         self.seconds += time.perf_counter() - start
-        if self.seconds > PATIENCE and not self.settled:
-            self._compile(args, result)
+        if self.settled:
+            return result
+        if self.seconds > PATIENCE:
+            self.settled = True
+            self.compiled = self._replace(self.hasten(self.source), args, result)
+        elif self.stage and self.seconds > STAGED:
+            self.stage = False
+            program = compiled_program(self.source, "numpy")
+            if self._replace(program, args, result) and program.branches:
+                self.f = self.source
         return result
 
-    def _compile(self, args: tuple[Value, ...], result: Value) -> None:
-        self.settled = True
-        program = self.hasten(self.f)
+    def _replace(self, program: Function, args: tuple[Value, ...], result: Value) -> bool:
+        """Take a program from now on if it gives the same as the function has; return whether it does."""
         try:
             again = program(*args)
         except Exception:  # a program that runs may have no form as a graph
-            return
+            return False
         pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
-        if all(_like(one, other) for one, other in pairs):
-            self.f, self.compiled = program, True
+        if not all(_like(one, other) for one, other in pairs):
+            return False
+        self.f = program
+        return True
 
 
 def _like(one: Value, other: Value) -> bool:
@@ -111,16 +124,20 @@ class Evaluations:
     `beside` has the other derivatives that the run is given, as functions of the unknowns.
     """
 
-    def __init__(self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float) -> None:
-        self.f, self.args, self.size = Timed(f), args if isinstance(args, tuple) else (args,), size
+    def __init__(
+        self, f: Function, args: tuple[Value, ...], progress: bool, size: Function = float, is_derivative: bool = False
+    ) -> None:
+        self.f = Timed(f, is_derivative=is_derivative)
+        self.args, self.size = args if isinstance(args, tuple) else (args,), size
         self.beside: list[Timed] = []
         self.history: list[float] = []
+        self.last: Value = None
         self.best: tuple[float, Value] = (np.inf, None)
         self.bar = _bar() if progress else None
 
     def timed(self, f: Function, hasten: Function = compiled_program) -> Function:
         """Another function of the unknowns, which is compiled likewise."""
-        function = Timed(f, hasten)
+        function = Timed(f, hasten, True)
         self.beside.append(function)
         return lambda *given: function(*given, *self.args)
 
@@ -134,8 +151,23 @@ class Evaluations:
         for function in (self.f, *self.beside):
             function.settled = True
 
-    def __call__(self, x: Value) -> Value:
-        result = self.f(x, *self.args)
+    @property
+    def length(self) -> int:
+        """How many numbers the last evaluation returned."""
+        return int(np.size(self.last))
+
+    def run(self, solve: Callable[[], Value], interrupted: Callable[[float, Value], Value]) -> Value:
+        """Let SciPy solve; where that is interrupted, the result is made of the best value and point so far."""
+        with self:
+            try:
+                return solve()
+            except KeyboardInterrupt:
+                if self.best[1] is None:
+                    raise
+                return interrupted(*self.best)
+
+    def __call__(self, x: Value, *given: Value) -> Value:
+        result = self.last = self.f(x, *given, *self.args)
         value = self.size(result[0] if type(result) is tuple else result)
         self.history.append(value)
         if value < self.best[0] or self.best[1] is None:
@@ -168,16 +200,13 @@ def _bar() -> Value:
 
 def observe(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value]) -> Result:
     """Let SciPy solve; an interrupt gives the best point so far."""
-    with evaluations:
-        try:
-            result = Result(solve())
-        except KeyboardInterrupt:
-            value, x = evaluations.best
-            if x is None:
-                raise
-            count = len(evaluations.history)
-            message = f"interrupted; x is the best point of {count} evaluations"
-            result = Result(x=x, fun=value, success=False, status=-1, message=message, nfev=count)
+
+    def interrupted(value: float, x: Value) -> Result:
+        count = len(evaluations.history)
+        message = f"interrupted; x is the best point of {count} evaluations"
+        return Result(x=x, fun=value, success=False, status=-1, message=message, nfev=count)
+
+    result = Result(evaluations.run(solve, interrupted))
     result.x = unknowns.unflatten(result.x)
     result.supplied = supplied + (" (compiled)" if evaluations.compiled else "")
     result.history = evaluations.history

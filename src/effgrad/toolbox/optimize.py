@@ -84,7 +84,7 @@ def minimize(
     key = name.lower() if isinstance(name, str) else ""
     given: dict[str, Value] = {}
     if key in GRADIENT | PRODUCTS | HESSIAN:
-        evaluations = Evaluations(value_and_grad(f), args, progress)
+        evaluations = Evaluations(value_and_grad(f), args, progress, is_derivative=True)
         given["jac"], supplied = True, f"{name}: the gradient, in one run with the value"
     else:
         evaluations, supplied = Evaluations(f, args, progress), f"{name}: nothing, for it uses no derivatives"
@@ -152,7 +152,18 @@ def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
 def _flat(f: Function) -> Function:
     """`f` with its results, a pytree, as one vector."""
     f = read(f)
-    return lambda *args: raveled(flatten(f(*args))[0])
+
+    def flat(*args: Value) -> Value:
+        result = f(*args)
+        return result if type(result) is np.ndarray and result.ndim == 1 else raveled(flatten(result)[0])
+
+    return flat
+
+
+def _direct(f: Function, evaluations: Evaluations) -> Function:
+    """The Jacobian of `f` at a point that has been evaluated: in one run where there are more results than unknowns."""
+    forward, backward = jacobian(f, mode="forward"), jacobian(f, mode="reverse")
+    return evaluations.timed(lambda x, *args: (forward if evaluations.length > x.size else backward)(x, *args))
 
 
 def _matrix(f: Function, x: Value, evaluations: Evaluations) -> tuple[Function, str]:
@@ -162,14 +173,14 @@ def _matrix(f: Function, x: Value, evaluations: Evaluations) -> tuple[Function, 
         try:
             found(x, *evaluations.args)
         except NotDifferentiable:  # it is dense
-            return evaluations.timed(jacobian(f)), "the Jacobian"
+            return _direct(f, evaluations), "the Jacobian"
         told = f"from {found.products} products"
         if 4 * found.products < x.size:
             sparse = evaluations.timed(found, lambda found: SparseJacobian(f, 0, None, True))
             if x.size >= LARGE:
                 return sparse, f"the sparse Jacobian, {told}"
             return lambda x: sparse(x).toarray(), f"the Jacobian, {told}"
-    return evaluations.timed(jacobian(f)), "the Jacobian"
+    return _direct(f, evaluations), "the Jacobian"
 
 
 @boundary
@@ -213,7 +224,7 @@ def least_squares(
         matrix, kind = evaluations.timed(few), "the Jacobian, of a distributed sum"
         evaluations.settle()  # what is compiled is compiled on the workers
     elif method == "lm":
-        matrix, kind = evaluations.timed(jacobian(f)), "the Jacobian"
+        matrix, kind = _direct(f, evaluations), "the Jacobian"
     else:
         matrix, kind = _matrix(f, unknowns.vector, evaluations)
 
@@ -275,8 +286,9 @@ def root(
 
 @boundary
 def curve_fit(
-    f: Function | LeastSquares, xdata: Value = None, ydata: Value = None, p0: Value = None, **options: Value
-) -> Value:
+    f: Function | LeastSquares, xdata: Value = None, ydata: Value = None, p0: Value = None, *, progress: bool = False,
+    **options: Value,
+) -> Value:  # fmt: skip
     """`scipy.optimize.curve_fit` with the Jacobian of the model supplied.
 
     Arguments:
@@ -286,6 +298,7 @@ def curve_fit(
         xdata: as SciPy's.
         ydata: as SciPy's.
         p0: the start, as SciPy's.
+        progress: as for `minimize`.
         options: as SciPy's.
 
     Returns:
@@ -309,27 +322,27 @@ def curve_fit(
             raise ValueError("the blocks of a distributed sum have the data: give p0 alone, curve_fit(total, p0=p0)")
         return _fit_of_sum(f, p0, **options)
 
-    def derivatives(x: Value, *parameters: Value) -> Value:
-        return jacobian(lambda p: f(x, *p))(np.asarray(parameters, float))
+    def size(values: Value) -> float:
+        return _misfit(values, xdata, ydata, **options)
 
-    best: tuple[float, Value] = (np.inf, None)
+    evaluations = Evaluations(lambda p, x: f(x, *p), (), progress, size)
+    derivatives = _direct(evaluations.f.f, evaluations)
 
     @functools.wraps(f)
     def model(x: Value, *parameters: Value) -> Value:
-        nonlocal best
-        values = f(x, *parameters)
-        misfit = _misfit(values, xdata, ydata, **options)
-        if misfit < best[0]:
-            best = (misfit, np.asarray(parameters, float))
-        return values
+        return evaluations(np.asarray(parameters, float), x)
 
-    try:
-        return scipy.optimize.curve_fit(model, xdata, ydata, p0, jac=derivatives, **options)
-    except KeyboardInterrupt:
-        if best[1] is None:
-            raise
-        warnings.warn("interrupted: these are the best parameters so far", OptimizeWarning, stacklevel=2)
-        return best[1], np.full((len(best[1]),) * 2, np.inf)
+    def slopes(x: Value, *parameters: Value) -> Value:
+        return derivatives(np.asarray(parameters, float), x)
+
+    def solve() -> Value:
+        return scipy.optimize.curve_fit(model, xdata, ydata, p0, jac=slopes, **options)
+
+    def interrupted(_: float, best: Value) -> Value:
+        warnings.warn("interrupted: these are the best parameters so far", OptimizeWarning, stacklevel=4)
+        return best, np.full((len(best),) * 2, np.inf)
+
+    return evaluations.run(solve, interrupted)
 
 
 def _misfit(
