@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.special as sp
 
+from effgrad.arrays.layout import shape_of
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.toolbox.frozen import Function, Value, number
+from effgrad.toolbox.frozen import Function, Value
 from effgrad.toolbox.implicit import corrected
 from effgrad.toolbox.solutions import with_value
 
@@ -213,9 +214,9 @@ def _log_normal(x: Value, mean: Value, scale: Value) -> Value:
 
 
 def _log_multivariate_normal(x: Value, mean: Value, cov: Value) -> Value:
-    centred = np.reshape(x - mean, (-1, np.shape(number(cov))[0]))
+    centred = np.reshape(x - mean, (-1, shape_of(cov)[0]))
     quadratic = np.sum(centred * np.transpose(np.linalg.solve(cov, np.transpose(centred))))
-    return -quadratic / 2 - len(number(centred)) * (np.linalg.slogdet(cov)[1] / 2)
+    return -quadratic / 2 - shape_of(centred)[0] * (np.linalg.slogdet(cov)[1] / 2)
 
 
 def _log_gamma(x: Value, shape: Value, scale: Value = 1.0) -> Value:
