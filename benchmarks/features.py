@@ -4,9 +4,13 @@ Each function is one cell, in a few lines of that system; it returns the words o
 Those of a system that is not installed are left out.
 """
 
+import ctypes
 import importlib.util
 import math
+import pathlib
 import pickle
+import subprocess
+import tempfile
 
 TRIED = []
 
@@ -31,6 +35,15 @@ def refused(f, *kinds):
         assert not kinds or type(error).__name__ in kinds, repr(error)
         return type(error).__name__
     raise AssertionError(f"not refused: {result}")
+
+
+def built(code, kind, compiler, *flags):
+    """A library from source."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    source, library = folder / f"source.{kind}", folder / "library.so"
+    source.write_text(code)
+    subprocess.run([compiler, "-shared", "-fPIC", *flags, source, "-o", library], check=True, timeout=300)
+    return ctypes.CDLL(str(library))
 
 
 # JAX, with what is written for it.
@@ -71,14 +84,6 @@ def _():
     near(jax.jit(f)(jax.numpy.float32(1.5)), 3.0)
     near(jax.vmap(f)(jax.numpy.ones(3))[1], 2.0)
     return "pure_callback"
-
-
-@cell("jax", "at a native address")
-def _():
-    import jax
-
-    assert callable(jax.ffi.ffi_call)
-    return "ffi.ffi_call (exists)"
 
 
 @cell("jax", "checked")
@@ -794,6 +799,214 @@ def _():
     middle = ca.Function("m", [b], [ca.jacobian(root(x0=ca.DM.zeros(9), p=b)["x"][4], b)])
     near(middle(1.0), 0.125)
     return "integrator; by collocation"
+
+
+# Machine code, callbacks, degenerate problems.
+
+
+@cell("jax", "at a native address")
+def _():
+    import jax
+
+    code = """
+    #include "xla/ffi/api/ffi.h"
+    namespace ffi = xla::ffi;
+    static ffi::Error Twice(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+      for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = 2 * x.typed_data()[i];
+      return ffi::Error::Success();
+    }
+    XLA_FFI_DEFINE_HANDLER_SYMBOL(Doubled, Twice,
+        ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
+    """
+    library = built(code, "cpp", "g++", "-std=c++17", f"-I{jax.ffi.include_dir()}")
+    jax.ffi.register_ffi_target("doubled", jax.ffi.pycapsule(library.Doubled), platform="cpu")
+    x = jax.numpy.ones(3, jax.numpy.float32)
+    call = jax.ffi.ffi_call("doubled", jax.ShapeDtypeStruct(x.shape, x.dtype))
+    near(jax.jit(call)(x)[0], 2.0)
+    kind = refused(lambda: jax.grad(lambda x: call(x).sum())(x))
+    return f"ffi.ffi_call; without a rule its derivative is {kind}"
+
+
+@cell("torch", "at a native address")
+def _():
+    import torch
+    from torch.utils.cpp_extension import load_inline
+
+    code = """
+    torch::Tensor twice(const torch::Tensor& x) { return 2 * x; }
+    TORCH_LIBRARY(effgrad_native, m) { m.def("twice", twice); }
+    """
+    folder = tempfile.mkdtemp()
+    load_inline("effgrad_native", code, is_python_module=False, build_directory=folder)
+    assert any(pathlib.Path(folder).glob("*.so"))
+    x = torch.ones(2, requires_grad=True)
+    torch.ops.effgrad_native.twice(x).sum().backward()  # made of differentiable operators
+    near(x.grad[0], 2.0)
+    return "custom_op in C++"
+
+
+@cell("casadi", "at a native address")
+def _():
+    import casadi as ca
+
+    x = ca.SX.sym("x")
+    f = ca.Function("doubled", [x], [2 * x])
+    generator = ca.CodeGenerator("doubled")
+    for one in (f, f.jacobian()):
+        generator.add(one)
+    library = built(generator.dump(), "c", "gcc")
+    outside, y = ca.external("doubled", library._name), ca.MX.sym("y")
+    near(ca.Function("g", [y], [ca.jacobian(outside(y), y)])(0.3), 2.0)
+    return "external, with its Jacobian in the library"
+
+
+@cell("casadi", "interrupt, progress")
+def _():
+    import casadi as ca
+
+    seen = []
+
+    class Watch(ca.Callback):
+        def __init__(self):
+            ca.Callback.__init__(self)
+            self.construct("watch", {})
+
+        def get_n_in(self):
+            return ca.nlpsol_n_out()
+
+        def get_n_out(self):
+            return 1
+
+        def get_name_in(self, i):
+            return ca.nlpsol_out(i)
+
+        def get_name_out(self, i):
+            return "stop"
+
+        def get_sparsity_in(self, i):
+            return {"x": ca.Sparsity.dense(2), "lam_x": ca.Sparsity.dense(2), "f": ca.Sparsity.scalar()}.get(
+                ca.nlpsol_out(i), ca.Sparsity(0, 0))  # fmt: skip
+
+        def eval(self, given):
+            seen.append(float(given[0][0]))
+            return [len(seen) == 3]
+
+    x, watch = ca.MX.sym("x", 2), Watch()
+    problem = {"x": x, "f": (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2}
+    quiet = {"print_time": False, "ipopt": {"print_level": 0}, "iteration_callback": watch}
+    solver = ca.nlpsol("s", "ipopt", problem, quiet)
+    found = solver(x0=ca.DM([-1.2, 1.0]))["x"]
+    assert len(seen) == 3 and abs(float(found[0]) - 1) > 1e-3
+    return "iteration_callback, which may stop; no plot, no progress"
+
+
+@cell("cvxpylayers", "minima, linear programs, PyTorch")
+def _():
+    import cvxpy as cp
+    import torch
+    from cvxpylayers.torch import CvxpyLayer
+
+    x, b, c = cp.Variable(2), cp.Parameter(2), cp.Parameter(2)
+    bounded = CvxpyLayer(cp.Problem(cp.Minimize(cp.sum_squares(x - b)), [x <= 1]), [b], [x])
+    at = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    bounded(at)[0].sum().backward()
+    near(at.grad[0], 1.0, 1e-3)
+    near(at.grad[1], 0.0, 1e-3)
+    program = CvxpyLayer(cp.Problem(cp.Minimize(-cp.sum(x)), [x <= c, x >= 0]), [c], [x])
+    ends = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    program(ends)[0].sum().backward()
+    near(ends.grad[0], 1.0, 1e-3)
+    return "own types (cvxpylayers), convex problems"
+
+
+def rooted(a, x=2.0, f=lambda x, a: x**3 - a):
+    import torch
+    import torchopt
+
+    @torchopt.diff.implicit.custom_root(f, argnums=1)
+    def solve(start, a):
+        return torch.full((1,), x, dtype=torch.float64, requires_grad=True)
+
+    return solve(torch.ones(1, dtype=torch.float64), a)[0]
+
+
+@cell("torchopt", "least squares, PyTorch")
+def _():
+    import torch
+
+    # The gradient of (x - a)^2 + (x - 3 a)^2 is 4 x - 8 a.
+    a = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
+    rooted(a, 2.0, lambda x, a: 4 * x - 8 * a).backward()
+    near(a.grad[0], 2.0)
+    return "own types (torchopt), by the root of the gradient"
+
+
+@cell("torchopt", "compiled once; in batches; a degenerate solution, PyTorch")
+def _():
+    import torch
+
+    a = torch.tensor([8.0], dtype=torch.float64, requires_grad=True)
+    words = []
+    try:
+        torch.compile(rooted, backend="aot_eager", fullgraph=True)(a)
+        words.append("compiled")
+    except Exception as error:
+        words.append(f"compiled: {type(error).__name__}")
+    try:
+        found = torch.func.vmap(torch.func.grad(rooted))(torch.full((2, 1), 8.0, dtype=torch.float64))
+        near(found[0, 0], 1 / 12)
+        words.append("in batches")
+    except Exception as error:
+        words.append(f"in batches: {type(error).__name__}")
+    zero = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    rooted(zero, 1.0, lambda x, a: (x - 1) ** 2 - a).backward()
+    return "; ".join([*words, f"a double root gives {float(zero.grad)}"])
+
+
+@cell("autograd", "a degenerate solution")
+def _():
+    import signal
+
+    import autograd
+    from autograd.misc.fixed_points import fixed_point
+
+    def root(a):  # x = x - (x - 1)^2 + a at a = 0
+        return fixed_point(lambda a: lambda x: x - (x - 1) ** 2 + a, a, 1.0, lambda x, y: abs(x - y), 1e-12)
+
+    def stop(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(5)
+    try:
+        return f"a double root gives {autograd.grad(root)(0.0)}"
+    except TimeoutError:
+        return "a double root: it does not end (5 s)"
+    finally:
+        signal.alarm(0)
+
+
+@cell("casadi", "times of events")
+def _():
+    import casadi as ca
+
+    x, k, end = ca.MX.sym("x"), ca.MX.sym("k"), ca.MX.sym("end")  # time is scaled to end at 1
+    fall = ca.integrator("F", "cvodes", {"x": x, "p": ca.vertcat(k, end), "ode": -k * x * end}, 0, 1, {"reltol": 1e-10})
+    missed = fall(x0=2, p=ca.vertcat(k, end))["xf"] - 1
+    event = ca.rootfinder("r", "newton", ca.Function("m", [end, k], [missed]))
+    slope = ca.Function("g", [k], [ca.jacobian(event(1.0, k), k)])
+    near(slope(0.5), -math.log(2.0) / 0.25, 1e-3)
+    return "by a rootfinder of the end"
+
+
+@cell("casadi", "an integrand that jumps where a parameter says")
+def _():
+    import casadi as ca
+
+    t, y, p, q = ca.SX.sym("t"), ca.SX.sym("y"), ca.SX.sym("p"), ca.MX.sym("q")
+    total = ca.integrator("F", "cvodes", {"x": y, "t": t, "p": p, "ode": ca.if_else(t < p, 1.0, 0.0)}, 0, 1)
+    slope = ca.Function("g", [q], [ca.jacobian(total(x0=0, p=q)["xf"], q)])
+    return f"{float(slope(0.3)):g} for 1"
 
 
 if __name__ == "__main__":
