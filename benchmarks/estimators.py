@@ -1,8 +1,9 @@
 """Expectations in closed form, by every distribution with derivatives: what estimators are tested against.
 
 `PYTHONPATH=src python -m benchmarks.estimators` prints the table of docs/how-to/randomness.md: the standard deviation
-of one estimate by each estimator. The closed forms are moments from Johnson, Kotz and Balakrishnan, Continuous univariate
-distributions (1994), and Johnson, Kemp and Kotz, Univariate discrete distributions (2005); mpmath differentiates them.
+of one estimate by each estimator. The closed forms are moments from Johnson, Kotz and Balakrishnan, Continuous
+univariate distributions (1994), and Johnson, Kemp and Kotz, Univariate discrete distributions (2005); mpmath
+differentiates them.
 """
 
 from collections.abc import Callable, Iterator
