@@ -2,10 +2,11 @@
 
 import os
 import threading
-import weakref
 from typing import Any
 
-_locks: "weakref.WeakSet[Any]" = weakref.WeakSet()
+from effgrad.living import LivingSet
+
+_locks = LivingSet[Any]()
 # Those that a fork waits for, in the order in which they are taken: ours, then those of other libraries, under which
 # nothing of ours runs. And those that it has taken.
 _ours: list[Any] = []

@@ -75,7 +75,11 @@ MUTANTS = {
         "handler", "result = activation.return_(result)",
         "frames.set(frame); result = activation.return_(result); frames.set(frame.below)",
     ),
-    "a clause runs inside its own handler": ("effect", "frames.set(below)\n            try", "try"),
+    "a clause runs inside its own handler": (
+        "effect",
+        "frames.set(below)\n                return",
+        "return",
+    ),
     "a masked operation is not skipped": ("effect", "self.masks += 1", "pass"),
     "a mask is never used up": ("effect", "self.masks -= 1", "pass"),
     "an operation without a clause is not passed on": (

@@ -66,3 +66,15 @@ def dtype_of(value: Value) -> DType:
     """Return the dtype of an array, a traced value or a number."""
     dtype = getattr(value, "dtype", None)
     return np.result_type(value) if dtype is None else dtype
+
+
+class _Interface:
+    """Memory at an address."""
+
+    def __init__(self, address: int, count: int, dtype: DType) -> None:
+        self.__array_interface__ = {"data": (address, False), "typestr": dtype.str, "shape": (count,), "version": 3}
+
+
+def memory_at(address: int, count: int, dtype: DType) -> Array:
+    """Return the numbers at an address as an array, which does not keep them."""
+    return np.asarray(_Interface(address, count, dtype))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
+from effgrad.arrays.layout import memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
 from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
@@ -89,12 +90,20 @@ class Session:
             self._held = Held()
         return self._held
 
+    @property
+    def ended(self) -> bool:
+        return isinstance(self._held, Ended)
+
     def owns(self, memory: "Memory") -> bool:
         return self._held is not None and memory.token is self._held.token
 
     def end(self) -> None:
-        if self._held is not None:
-            self._held.end()
+        held = self._held
+        if held is not None:
+            try:
+                held.end()
+            finally:  # after an interrupt
+                held.end()
 
 
 _session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)
@@ -115,8 +124,10 @@ class session:  # noqa: N801 (a context)
 
     def __exit__(self, kind: type, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self.outermost is not None:
-            _session.set(None)
-            self.outermost.end()
+            try:
+                _session.set(None)
+            finally:
+                self.outermost.end()
 
 
 class resumed:  # noqa: N801 (a context)
@@ -128,6 +139,8 @@ class resumed:  # noqa: N801 (a context)
     def __enter__(self) -> None:
         self.before: list[tuple[Memory, Array]] = []
         self.outside = _session.get()
+        # Otherwise the session runs, or a part around this one that runs again ends it.
+        self.ends = self.outside is not self.session and self.session is not None and self.session.ended
         _session.set(self.session)
         for key, memory in list(self.session.held.items()) if self.session is not None else ():
             if key not in memories:
@@ -136,6 +149,8 @@ class resumed:  # noqa: N801 (a context)
 
     def __exit__(self, kind: type, error: BaseException | None, traceback: TracebackType | None) -> None:
         _session.set(self.outside)
+        if self.ends:
+            self.session.end()  # type: ignore[union-attr]
         for memory, numbers in self.before:
             if (owner := memory.owner()) is not None:
                 memory.flat[...] = numbers
@@ -164,7 +179,7 @@ class Memory:
         self.owner = weakref.ref(owner, forgetting(memories, key))
         self.dropped = weakref.ref(owner, forgetting(held, key))
         # It refers to the owner's memory and does not keep it: it is used while the owner lives.
-        self.flat = _at(low, (high - low) // dtype.itemsize, dtype)
+        self.flat = memory_at(low, (high - low) // dtype.itemsize, dtype)
         self.storage = Storage(self.flat.copy(), PARTS.get()) if storage is None else storage
         self.storage.raw = self
         self.kept = None if storage is None else owner  # whom else the storage belongs to may write later
@@ -262,17 +277,6 @@ def numbers_of(value: Value) -> Array:
 def forgetting(table: dict[int, Any], key: int) -> Value:
     """The callback of a weak reference, which drops an entry when its array is gone: no code to interrupt."""
     return functools.partial(table.pop, key)
-
-
-class _Interface:
-    """Memory at an address."""
-
-    def __init__(self, address: int, count: int, dtype: DType) -> None:
-        self.__array_interface__ = {"data": (address, False), "typestr": dtype.str, "shape": (count,), "version": 3}
-
-
-def _at(address: int, count: int, dtype: DType) -> Array:
-    return np.asarray(_Interface(address, count, dtype))
 
 
 def owner_of(array: Array) -> Array:

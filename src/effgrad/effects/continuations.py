@@ -105,6 +105,8 @@ class Run:
         activation._run, activation._pending, self.pending = self, pending, pending
         # What the computation does not handle goes to the handlers around this place.
         self.frame.below = below = frames.get()
+        if not activation.records:
+            self.frame.record = below and below.record
         self.body.asker = stack
         try:
             self._adopt(target, stack.parent)

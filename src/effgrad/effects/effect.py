@@ -34,7 +34,7 @@ class Boundary(Protocol):
 class Frame:
     """One handler, or one mask, in the current context, and what lies below it."""
 
-    __slots__ = ("activation", "names", "below", "boundary", "masked", "height", "found")
+    __slots__ = ("activation", "names", "below", "boundary", "masked", "height", "found", "record")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Frame:
         self.boundary, self.masked = boundary, masked
         self.height: int = 1 if below is None else below.height + 1
         self.found: dict[Any, Frame | None] = {}
+        self.record: Any = None if below is None else below.record  # `effgrad.effects.collector`
 
 
 frames: ContextVar[Frame | None] = ContextVar("effgrad_frames", default=None)
@@ -91,8 +92,8 @@ class Request:
     def call(self, clause: Callable[..., Any], frame: Frame) -> Any:
         """Call a clause, outside its own handler."""
         top, below = frames.get(), frame.below
-        frames.set(below)
-        try:
+        try:  # which has `set` inside: an interrupt may come right after it
+            frames.set(below)
             return clause(*self.args, **self.kwargs)
         finally:
             frames.set(top)
@@ -131,8 +132,8 @@ def perform(effect: Any, operation: str, *args: Any, **kwargs: Any) -> Any:
         if clause is not None:
             # As `Request.call`, without the price of a request.
             below = frame.below
-            frames.set(below)
             try:
+                frames.set(below)
                 return clause(*args, **kwargs)
             finally:
                 frames.set(top)
@@ -187,8 +188,8 @@ def mask(effect: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (1, 2)
     """
     top = frames.get()
-    frames.set(Frame(None, (), top, masked=effect))
     try:
+        frames.set(Frame(None, (), top, masked=effect))
         return f(*args, **kwargs)
     finally:
         frames.set(top)

@@ -17,6 +17,7 @@ from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVarTuple
 
 from effgrad.effects.clauses import Abort, end, unwind
+from effgrad.effects.collector import recording
 from effgrad.effects.effect import Frame, Request, forget, frames
 
 Effects = TypeVarTuple("Effects")
@@ -64,6 +65,8 @@ class Handler(Generic[*Effects]):
         activation.alive = True
         names = _effects(type(self)) if instance is None else (instance,)  # type: ignore[arg-type]
         activation._frame = Frame(activation, names, frames.get())
+        if activation.records:
+            recording(activation._frame)
         observer = _observer.get()
         if observer is not None:
             observer(activation)
@@ -77,8 +80,8 @@ class Handler(Generic[*Effects]):
             )
         activation = self._activate()
         activation._template = self
-        frames.set(activation._frame)
         try:
+            frames.set(activation._frame)
             activation.enter()
         except BaseException:
             frames.set(activation._frame.below)
@@ -94,6 +97,7 @@ class Handler(Generic[*Effects]):
         reading = None
         if activation.records:  # which the collector has to see while the record is read
             reading = Frame(activation, (), frames.get())
+            reading.record = activation._frame.record
             frames.set(reading)
         try:
             unwind(activation, activation._pending, None, error)
@@ -172,8 +176,8 @@ def _run(activation: Any, frame: Frame, program: Callable[[], Any]) -> Any:
     failed: BaseException | None = None
     try:
         activation.enter()
-        frames.set(frame)
         try:
+            frames.set(frame)
             result = program()
         except Abort as abort:
             frames.set(frame.below)

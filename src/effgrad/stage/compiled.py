@@ -21,7 +21,7 @@ from effgrad import forks
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays.value import any_traced
-from effgrad.effects.collector import count_as_old
+from effgrad.effects.collector import AGEING
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
 from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed
@@ -109,7 +109,7 @@ def _collection_paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            count_as_old()
+            AGEING.now()
             gc.enable()
 
 

@@ -2,12 +2,12 @@
 
 import ast
 import contextlib
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from effgrad.living import LivingSet
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.cells import UNBOUND, Unknown
@@ -26,7 +26,7 @@ class Branches(Evaluator):
         super().__init__(retyped)
         self.depth = 0
         # For each block that is open, the one around it, what was computed before it began, and whether it is repeated.
-        self.around_blocks: list[tuple[Block, weakref.WeakSet[Lazy], bool]] = []
+        self.around_blocks: list[tuple[Block, LivingSet[Lazy], bool]] = []
         # The names before a branch, and after its first way, while another way is read.
         self.scopes: list[dict[str, Any]] = []
 
@@ -45,7 +45,7 @@ class Branches(Evaluator):
         """Statements go into a block of their own, which may be that of a loop's steps."""
         (outer, self.block), (known, self.known) = (self.block, []), (self.known, self.lasting())
         self.depth += 1
-        self.around_blocks.append((outer, weakref.WeakSet(self.lazies), repeated))
+        self.around_blocks.append((outer, LivingSet(self.lazies), repeated))
         try:
             yield self.block
         finally:

@@ -12,6 +12,7 @@ are applications of the elementwise primitives, whose rows say what they compute
 `effgrad.stage.loop.execute` runs a region in plain Python: it is the meaning of all of this.
 """
 
+import functools
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,19 +115,29 @@ class Element:
         return f"{self.op.name}({', '.join(map(repr, self.args))})"
 
 
-_elements: "weakref.WeakValueDictionary[Any, Element]" = weakref.WeakValueDictionary()
+_elements: "dict[Any, weakref.ref[Element]]" = {}
 _lock = forks.lock()
 
 
 def _interned(op: Any, args: tuple[Any, ...], dtype: np.dtype[Any]) -> Element:
-    key = (op, args, dtype) if op != "constant" else (op, repr(args[0]), dtype)
+    key = op, _comparable(op, args), dtype
     with _lock:
-        found = _elements.get(key)
+        known = _elements.get(key)
+        found = None if known is None else known()
         if found is None:
             found = object.__new__(Element)
             found.op, found.args, found.dtype = op, args, dtype
-            _elements[key] = found
+            _elements[key] = weakref.ref(found, functools.partial(_elements.pop, key))
     return found
+
+
+def _comparable(op: Any, args: tuple[Any, ...]) -> Any:
+    """The arguments as a key that C compares: it is looked up when an element goes (`effgrad.living`)."""
+    if op == "constant":
+        return repr(args[0])
+    if op == "load":
+        return args[0], *[(i.constant, i.terms) for i in args[1]]
+    return (args[0].constant, args[0].terms) if op == "index" else args
 
 
 def constant(value: Any, dtype: Any = None) -> Element:

@@ -3,26 +3,26 @@
 A write to one makes the other stale. A program that reads a stale array is not captured: Python runs its loop.
 """
 
-import weakref
 from collections.abc import Container, Iterable
 
+from effgrad.living import LivingSet, LivingTable
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.ir import Apply, Block, Buffer, reads, walk, written
 from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
 
 Twin = Buffer | Lazy
 # The arrays that are there as a loop begins, and those of them that have twins.
-Before = tuple[weakref.WeakSet[Twin], list[Twin]]
+Before = tuple[LivingSet[Twin], list[Twin]]
 
 
 class Twins:
     """The twins of each array, and those that are stale."""
 
     def __init__(self) -> None:
-        self.others: weakref.WeakKeyDictionary[Twin, weakref.WeakSet[Twin]] = weakref.WeakKeyDictionary()
-        self.stale: weakref.WeakSet[Twin] = weakref.WeakSet()
+        self.others: LivingTable[Twin, LivingSet[Twin]] = LivingTable()
+        self.stale: LivingSet[Twin] = LivingSet()
         # Of two, the one that was there first, of which the other is a copy here.
-        self.bases: weakref.WeakSet[Twin] = weakref.WeakSet()
+        self.bases: LivingSet[Twin] = LivingSet()
 
     def link(self, a: View | Lazy, b: View | Lazy) -> None:
         """Note that two arrays are one in the program; one that is gone would link no others."""
@@ -31,8 +31,14 @@ class Twins:
         if other not in self.others:
             self.bases.add(other)
         for x in self.connected(other) if one is not other else ():
-            self.others.setdefault(one, weakref.WeakSet()).add(x)
-            self.others.setdefault(x, weakref.WeakSet()).add(one)
+            self._twins(one).add(x)
+            self._twins(x).add(one)
+
+    def _twins(self, array: Twin) -> LivingSet[Twin]:
+        found = self.others.get(array)
+        if found is None:
+            found = self.others[array] = LivingSet()
+        return found
 
     def replace(self, old: Value, new: Value) -> None:
         """Note that an array is written to, and is another value from now on."""
@@ -45,13 +51,14 @@ class Twins:
 
     def write(self, array: Twin) -> None:
         """Let the twins of an array, and theirs, be stale."""
-        self.stale |= self.connected(array) - {array}
+        for twin in self.connected(array) - {array}:
+            self.stale.add(twin)
 
     def connected(self, array: Twin) -> set[Twin]:
         """An array, its twins, and theirs."""
         found, waiting = {array}, [array]
         while waiting:
-            new = set(self.others.get(waiting.pop(), ())) - found
+            new = set(self.others.get(waiting.pop()) or ()) - found
             found |= new
             waiting += new
         return found
@@ -66,11 +73,11 @@ class Twins:
 
     def begin(self, arrays: Iterable[Twin]) -> Before:
         """Note which arrays are there as a loop begins, and which of them have twins."""
-        return weakref.WeakSet(arrays), list(self.others)
+        return LivingSet(arrays), list(self.others)
 
     def check_bases(self, arrays: Container[Twin]) -> None:
         """Raise if one of some arrays, which are read later, was written to under another name only."""
-        if any(a in arrays for a in self.stale & self.bases):
+        if any(a in arrays for a in self.stale if a in self.bases):
             raise NotCaptured("an array that is written to under the name of a reshaped view")
 
     def check_loop(self, before: Before, block: Block) -> None:

@@ -4,12 +4,12 @@ A lazy value is stored just before something that it reads is written, or a bloc
 it goes into the statements that use it.
 """
 
-import weakref
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from effgrad.living import LivingSet
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine, fresh, variable
 from effgrad.stage.loop.element import (
@@ -54,7 +54,7 @@ class Statements:
     def __init__(self) -> None:
         self.block: Block = []
         self.ranges = Ranges()
-        self.lazies: weakref.WeakSet[Lazy] = weakref.WeakSet()
+        self.lazies: LivingSet[Lazy] = LivingSet()
         self.constants: dict[Any, tuple[np.ndarray, Buffer]] = {}
         # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()

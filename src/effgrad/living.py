@@ -1,0 +1,58 @@
+"""Tables of objects for as long as these live.
+
+Those of the module `weakref` forget an object by a function in Python, which may be called between any two
+instructions: an interrupt that comes within it is lost. Here C alone runs when an object goes.
+"""
+
+import functools
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+class LivingTable(Generic[Key, Item]):
+    """A table by the identity of objects, as long as they live, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[Key], Item]] = {}
+
+    def __setitem__(self, key: Key, item: Item) -> None:
+        place = id(key)
+        self._entries[place] = weakref.ref(key, functools.partial(self._entries.pop, place)), item
+
+    def __contains__(self, key: object) -> bool:
+        entry = self._entries.get(id(key))
+        return entry is not None and entry[0]() is key
+
+    def get(self, key: Key) -> Item | None:
+        """The item of an object, or None."""
+        return self._entries[id(key)][1] if key in self else None
+
+    def discard(self, key: Key) -> None:
+        """Remove an object, if it is there."""
+        if key in self:
+            self._entries.pop(id(key), None)
+
+    def __iter__(self) -> Iterator[Key]:
+        alive = (known() for known, _ in list(self._entries.values()))
+        return (key for key in alive if key is not None)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class LivingSet(LivingTable[Key, None]):
+    """A set of objects, as long as they live."""
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        super().__init__()
+        for key in keys:
+            self.add(key)
+
+    def add(self, key: Key) -> None:
+        """Add an object."""
+        if key not in self:
+            self[key] = None
