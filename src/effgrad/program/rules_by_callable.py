@@ -36,11 +36,12 @@ FIRST: list[tuple[Any, str, Any]] = [
 MODULES = {"pandas": "effgrad.functions.pandas"} | {
     f"scipy.{name}": f"effgrad.functions.scipy.{rules}"
     for name, rules in {
-        "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats", "interpolate": "interpolate",
+        "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats",
         "ndimage": "ndimage", "sparse": "sparse", "spatial.distance": "spatial",
         "spatial.transform": "rotation", "fftpack": "fftpack",
     }.items()
 } | {
+    "scipy.interpolate": "effgrad.toolbox.fitpack",
     "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
     "scipy.sparse.linalg": "effgrad.toolbox.matrix_free", "numpy.random": "effgrad.toolbox.stochastic",
 }  # fmt: skip

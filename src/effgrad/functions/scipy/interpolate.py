@@ -27,7 +27,7 @@ from scipy.interpolate._interpolate import _PPolyBase
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain, plain_tree
+from effgrad.arrays.value import Tracer, example, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
@@ -81,15 +81,16 @@ def _holds(*names: str) -> Function:
     return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
 
 
+def _holds_arrays(self: Any) -> bool:
+    return bool(_holds("_x", "_t", "_c", "x", "t", "c")(_evaluated(self)))
+
+
 def _called(owner: Any, rule: Function, public: Any, name: str = "__call__") -> list[tuple[Any, str, Any]]:
     """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
-    original, held = vars(owner)[name], _holds("_x", "_t", "_c", "x", "t", "c")
-
-    def holds(self: Any) -> bool:
-        return bool(held(_evaluated(self)))
+    original = vars(owner)[name]
 
     def value(self: Any, *args: Value, **options: Option) -> Value:
-        return original(_plain_twin(self) if holds(self) else self, *args, **options)
+        return original(_plain_twin(self) if _holds_arrays(self) else self, *args, **options)
 
     def call(self: Any, *args: Value, **options: Option) -> Value:
         self = _evaluated(self)
@@ -97,7 +98,7 @@ def _called(owner: Any, rule: Function, public: Any, name: str = "__call__") -> 
             return rule(self, *args, **options)
         return as_computed(value, rule)(self, *args, **options)
 
-    return [(kind, name, Method(call, holds)) for kind in {owner, public} if name in vars(kind)]
+    return [(kind, name, Method(call, _holds_arrays)) for kind in {owner, public} if name in vars(kind)]
 
 
 def _in_place(result: Value, axis: int, ndim: int) -> Value:
@@ -150,30 +151,62 @@ def _splint(a: Value, b: Value, tck: Any, full_output: int = 0) -> Value:
     return _integral_between(np.asarray(t), np.asarray(c), k, (a, b), False)
 
 
-def _splrep(
-    x: Value, y: Value, w: Value = None, xb: Value = None, xe: Value = None, k: int = 3, task: int = 0,
-    s: Value = None, t: Value = None, full_output: int = 0, per: int = 0, quiet: int = 1,
-) -> Value:  # fmt: skip
-    through = t is None and task == 0 and (w is None if s is None else not traced_inside(s) and s == 0)
-    plainly = xb is None and xe is None and not full_output and not per
-    require(plainly and (through or t is not None), "interpolate.splrep", "s=0 or given knots t, without other options")
-    x, y = np.asarray(x), np.asarray(y)
-    if through:
-        knots = splines.interpolation_knots(x, k, None)
-        c = splines.interpolation_coefficients(x, y, knots, k, None)
-    else:
-        knots = np.concatenate([x[:1]] * (k + 1) + [np.asarray(t)] + [x[-1:]] * (k + 1))
-        c = splines.least_squares_coefficients(x, y, knots, k, w)
-    return knots, np.concatenate([c, np.zeros(k + 1)]), k
-
-
 def _splev(x: Value, tck: Any, der: int = 0, ext: int = 0) -> Value:
-    require(ext == 0, "interpolate.splev", "ext=0")
     t, c, k = (tck.t, tck.c, tck.k) if isinstance(tck, BSpline) else tck
-    x, columns = np.asarray(x), isinstance(c, list | tuple)
+    x, t, columns = np.asarray(x), np.asarray(t), isinstance(c, list | tuple)
     reals("interpolate.splev", x, t, *(c if columns else [c]))
-    parts = [splines.de_boor(np.asarray(t), np.asarray(part), k, x, der) for part in (c if columns else [c])]
+    low, high = t[k], t[shape_of(t)[0] - k - 1]
+    x = np.clip(x, low, high) if ext == 3 else x
+    parts = [splines.de_boor(t, np.asarray(part), k, x, der) for part in (c if columns else [c])]
+    if ext == 1:
+        beyond = (plain(x) < plain(low)) | (plain(x) > plain(high))
+        parts = [np.where(beyond, 0.0, part) for part in parts]
     return parts if columns else parts[0]
+
+
+splev, splint = (rule for *_, rule in rules_of(scipy.interpolate, {"splev": _splev, "splint": _splint}))
+
+
+# Derivatives and integrals of interpolants, which are interpolants.
+
+
+def _derivative(self: Any, nu: int = 1) -> Value:
+    return _other_order(self, "derivative", nu)
+
+
+def _antiderivative(self: Any, nu: int = 1) -> Value:
+    return _other_order(self, "antiderivative", nu)
+
+
+def _other_order(self: Any, name: str, nu: int) -> Value:
+    """SciPy's derivative or integral of an interpolant, with traced knots and coefficients."""
+    result = copy.copy(outside(lambda: getattr(_example_of(self), name)(nu)))
+    order, c = nu if name == "derivative" else -nu, _array(self, "c")
+    if not isinstance(_evaluated(self), EVALUATED_SPLINE):
+        x = _array(self, "x")
+        for _ in range(-order):
+            c = splines.antiderivative_of_pieces(x, c)
+        _keep(result, c=splines.derivative_of_pieces(c, order) if order > 0 else c, x=x)
+        return result
+    t, k = _array(self, "t"), self.k
+    c = c[: shape_of(t)[0] - k - 1]
+    for more in range(-order):
+        t, c = splines.antiderivative_of_spline(t, c, k + more)
+    t, c = splines.derivative_of_spline(t, c, k, order) if order > 0 else (t, c)
+    unread = shape_of(t)[0] - shape_of(c)[0]  # rows of coefficients, which SciPy adds
+    _keep(result, t=t, c=np.concatenate([c] + [0.0 * c[-1:] if order > 0 else c[-1:]] * unread))
+    return result
+
+
+def _example_of(self: Any) -> Value:
+    """The interpolant with the numbers of its arrays; of a staged program, those of the example."""
+    twin, inner = copy.copy(self), getattr(self, "_delegate_to", None)
+    if inner is not None:
+        twin._delegate_to = _example_of(inner)
+    for name, value in vars_of(self).items():
+        if isinstance(value, Tracer):
+            setattr(twin, name, example(value))
+    return twin
 
 
 # Splines through values, which hold traced knots and coefficients.
@@ -226,10 +259,10 @@ def _make_interp_spline(
     x, y = np.asarray(x), np.moveaxis(np.asarray(y), axis, 0)
     t = splines.interpolation_knots(x, k, bc_type) if t is None else np.asarray(t)
     c = splines.interpolation_coefficients(x, y, t, k, bc_type)
-    return _spline_of(plain_spline, t, c)
+    return spline_of(plain_spline, t, c)
 
 
-def _spline_of(plain_spline: Any, t: Value, c: Value) -> Value:
+def spline_of(plain_spline: Any, t: Value, c: Value) -> Value:
     """The spline with traced knots and coefficients in the place of plain ones."""
     result = copy.copy(plain_spline)
     _keep(result, t=t, c=c)
@@ -245,7 +278,7 @@ def _make_smoothing_spline(x: Value, y: Value, w: Value = None, lam: Value = Non
     plain_spline = _plain_smoothing_spline(x, *plain_tree((y, w, lam)))
     y = np.asarray(y)
     columns = [_array(_plain_smoothing_spline(x, row, w, lam), "c") for row in np.eye(shape_of(y)[0])]
-    return _spline_of(plain_spline, _array(plain_spline, "t"), np.tensordot(np.stack(columns, -1), y, axes=(1, 0)))
+    return spline_of(plain_spline, _array(plain_spline, "t"), np.tensordot(np.stack(columns, -1), y, axes=(1, 0)))
 
 
 _plain_smoothing_spline = scipy.interpolate.make_smoothing_spline
@@ -257,7 +290,7 @@ def _make_lsq_spline(
 ) -> Value:  # fmt: skip
     plain_spline = outside(lambda: _plain_lsq_spline(*plain_tree((x, y, t, k, w)), axis, check_finite, **options))
     values, knots = np.moveaxis(np.asarray(y), axis, 0), np.asarray(t)
-    return _spline_of(plain_spline, knots, splines.least_squares_coefficients(np.asarray(x), values, knots, k, w))
+    return spline_of(plain_spline, knots, splines.least_squares_coefficients(np.asarray(x), values, knots, k, w))
 
 
 _plain_lsq_spline = scipy.interpolate.make_lsq_spline
@@ -406,6 +439,8 @@ RULES: list[tuple[Any, str, Any]] = [
     *_called(EVALUATED_SPLINE, _bspline, BSpline),
     *_called(EVALUATED_POLYNOMIAL, _polynomial_integral, PPoly, "integrate"),
     *_called(EVALUATED_SPLINE, _spline_integral, BSpline, "integrate"),
+    *((kind, "derivative", Method(_derivative, _holds_arrays)) for kind in (PPoly, BSpline)),
+    *((kind, "antiderivative", Method(_antiderivative, _holds_arrays)) for kind in (PPoly, BSpline)),
     (CubicSpline, "__init__", _fitted(CubicSpline, _cubic_coefficients)),
     (PchipInterpolator, "__init__", _fitted(PchipInterpolator, _pchip_coefficients)),
     (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),
@@ -416,7 +451,8 @@ RULES: list[tuple[Any, str, Any]] = [
     (RegularGridInterpolator, "__init__", _grid_table),
     (RegularGridInterpolator, "__call__", Method(as_computed(_grid_value, _grid), _grid_holds)),
     (_rgi, "_ndim_coords_from_arrays", _points),
-    *rules_of(scipy.interpolate, {"splev": _splev, "splint": _splint, "splrep": _splrep}),
+    (scipy.interpolate, "splev", splev),
+    (scipy.interpolate, "splint", splint),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
     (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),
     (scipy.interpolate, "make_lsq_spline", _make_lsq_spline),

@@ -21,8 +21,8 @@ WRITTEN_IN_NUMPY = {
         ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation
         wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
     "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CubicHermiteSpline CubicSpline PPoly
-        PchipInterpolator BSpline LinearNDInterpolator NearestNDInterpolator RBFInterpolator Rbf
-        RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
+        PchipInterpolator BSpline InterpolatedUnivariateSpline LSQUnivariateSpline LinearNDInterpolator
+        NearestNDInterpolator RBFInterpolator Rbf UnivariateSpline RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
         pchip_interpolate""",
     "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
     "sparse": "permute_dims swapaxes",
@@ -90,11 +90,9 @@ NO_RULE = {
             "bootstrap monte_carlo_test permutation_test power goodness_of_fit",
     },
     "interpolate": {
-        "a fit in compiled code (FITPACK); interpolate with CubicSpline or make_interp_spline": """UnivariateSpline
-            InterpolatedUnivariateSpline LSQUnivariateSpline SmoothBivariateSpline RectBivariateSpline bisplrep bisplev
-            splprep RectSphereBivariateSpline LSQBivariateSpline BivariateSpline""",
-        "FITPACK chooses knots and smoothness by iteration; make_lsq_spline takes knots, make_smoothing_spline lam":
-            "make_splrep make_splprep",
+        "a fit of a surface in compiled code (FITPACK), whose knots move with the data; use RegularGridInterpolator":
+            """SmoothBivariateSpline RectBivariateSpline bisplrep bisplev RectSphereBivariateSpline LSQBivariateSpline
+            BivariateSpline""",
         "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
             "CloughTocher2DInterpolator",
         "in compiled code": "NdBSpline NdPPoly",

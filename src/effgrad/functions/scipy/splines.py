@@ -59,12 +59,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
     if nu > k:
         zero = np.reshape(0.0 * x, wide) * np.sum(c, axis=0)
         return inside(x, low, high, extrapolate, zero)
-    for degree in range(k, k - nu, -1):
-        span = t[degree + 1 : -1] - t[1 : -degree - 1]
-        empty = plain(span) == 0
-        rate = np.where(empty, 0.0, degree / np.where(empty, 1.0, span))
-        c = np.reshape(rate, (-1,) + (1,) * (ndim_of(c) - 1)) * (c[1:] - c[:-1])
-        t = t[1:-1]
+    t, c = derivative_of_spline(t, c, k, nu)
     k -= nu
     piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
     d = [getitem(c, piece + j - k) for j in range(k + 1)]
@@ -76,8 +71,29 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
     return inside(x, low, high, extrapolate, d[k])
 
 
-def integral_of_pieces(knots: Value, c: Value, x: Value, extrapolate: Option) -> Value:
-    """The integral of a piecewise polynomial from its first knot to a point."""
+def derivative_of_spline(t: Value, c: Value, k: int, nu: int) -> tuple[Value, Value]:
+    """The knots and the coefficients of the `nu`th derivative of a spline of degree `k`. De Boor (1978), (X.16)."""
+    for degree in range(k, k - nu, -1):
+        span = t[degree + 1 : -1] - t[1 : -degree - 1]
+        empty = plain(span) == 0
+        rate = np.where(empty, 0.0, degree / np.where(empty, 1.0, span))
+        c = np.reshape(rate, (-1,) + (1,) * (ndim_of(c) - 1)) * (c[1:] - c[:-1])
+        t = t[1:-1]
+    return t, c
+
+
+def derivative_of_pieces(c: Value, nu: int) -> Value:
+    """The coefficients of the `nu`th derivative of a piecewise polynomial."""
+    degree, wide = shape_of(c)[0] - 1, (-1,) + (1,) * (ndim_of(c) - 1)
+    if nu > degree:
+        return 0.0 * c[:1]
+    powers = range(degree, nu - 1, -1)
+    factors = [float(math.factorial(power) // math.factorial(power - nu)) for power in powers]
+    return c[: len(factors)] * np.reshape(factors, wide)
+
+
+def antiderivative_of_pieces(knots: Value, c: Value) -> Value:
+    """The coefficients of the integral of a piecewise polynomial from its first knot on."""
     degree, wide = shape_of(c)[0], (-1,) + (1,) * (ndim_of(c) - 2)
     raised = c / np.reshape(np.arange(degree, 0.0, -1), (-1, 1, *wide[1:]))
     length = np.reshape(knots[1:] - knots[:-1], wide)
@@ -85,15 +101,24 @@ def integral_of_pieces(knots: Value, c: Value, x: Value, extrapolate: Option) ->
     for row in raised:
         area = (area + row) * length
     start = np.concatenate([0.0 * area[:1], np.cumsum(area, axis=0)[:-1]])
-    return polynomial(knots, np.concatenate([raised, start[None]]), x, 0, extrapolate)
+    return np.concatenate([raised, start[None]])
+
+
+def integral_of_pieces(knots: Value, c: Value, x: Value, extrapolate: Option) -> Value:
+    """The integral of a piecewise polynomial from its first knot to a point."""
+    return polynomial(knots, antiderivative_of_pieces(knots, c), x, 0, extrapolate)
+
+
+def antiderivative_of_spline(t: Value, c: Value, k: int) -> tuple[Value, Value]:
+    """The knots and the coefficients of the integral of a spline from its first knot on. De Boor (1978), (X.22)."""
+    share = np.reshape((t[k + 1 :] - t[: -k - 1]) / (k + 1), (-1,) + (1,) * (ndim_of(c) - 1))
+    return np.concatenate([t[:1], t, t[-1:]]), np.concatenate([0.0 * c[:1], np.cumsum(c * share, axis=0)])
 
 
 def integral_of_spline(t: Value, c: Value, k: int, x: Value) -> Value:
-    """The integral of a spline from its first knot to a point: a spline of one degree more. De Boor (1978), (X.22)."""
-    c = c[: shape_of(t)[0] - k - 1]
-    share = np.reshape((t[k + 1 :] - t[: -k - 1]) / (k + 1), (-1,) + (1,) * (ndim_of(c) - 1))
-    raised = np.concatenate([0.0 * c[:1], np.cumsum(c * share, axis=0)])
-    return de_boor(np.concatenate([t[:1], t, t[-1:]]), raised, k + 1, x)
+    """The integral of a spline from its first knot to a point: a spline of one degree more."""
+    wider, raised = antiderivative_of_spline(t, c[: shape_of(t)[0] - k - 1], k)
+    return de_boor(wider, raised, k + 1, x)
 
 
 # Cubic interpolation: slopes at the points, and the coefficients by them.
@@ -257,18 +282,23 @@ def interpolation_coefficients(x: Value, y: Value, t: Value, k: int, bc_type: Op
     return np.reshape(banded(band, right, low=k, up=k), (n, *shape_of(y)[1:]))
 
 
-def least_squares_coefficients(x: Value, y: Value, t: Value, k: int, w: Value) -> Value:
-    """The B-spline coefficients of the spline with given knots that is nearest to values, with weights."""
+def collocation(x: Value, t: Value, k: int) -> Value:
+    """The matrix of the values of all B-splines (columns) at points (rows)."""
     n = shape_of(t)[0] - k - 1
     first = evaluated(lambda x, t: np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k, x, t)
     columns = evaluated(lambda first: first[:, None] == np.arange(n), first)
-    rows = basis_values(t, k, x)
     matrix: Value = 0.0
-    for shift, row in enumerate(rows):
+    for shift, row in enumerate(basis_values(t, k, x)):
         matrix = matrix + np.where(np.roll(columns, shift, axis=1), row[:, None], 0.0)
-    right = np.reshape(y, (shape_of(y)[0], -1))
+    return matrix
+
+
+def least_squares_coefficients(x: Value, y: Value, t: Value, k: int, w: Value) -> Value:
+    """The B-spline coefficients of the spline with given knots that is nearest to values, with weights."""
+    matrix, right = collocation(x, t, k), np.reshape(y, (shape_of(y)[0], -1))
     weights = 1.0 if w is None else np.reshape(w, (-1, 1))
-    return np.reshape(np.linalg.lstsq(weights * matrix, weights * right)[0], (n, *shape_of(y)[1:]))
+    c = np.linalg.lstsq(weights * matrix, weights * right)[0]
+    return np.reshape(c, (shape_of(matrix)[1], *shape_of(y)[1:]))
 
 
 def _places_in_band(x: Value, t: Value, k: int, n: int, ends: bool) -> Value:
