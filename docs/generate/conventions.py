@@ -137,8 +137,8 @@ second derivative of `1 / (1 + x*x)` at 1e70, where d(1/q)/dq changes by 4e-350 
 What an algorithm chooses is a constant: the sort order, the pivots, the triangle or the piece that a point is in, and
 which data points are the knots of a spline that FITPACK smooths (`splrep(s=)`, `UnivariateSpline`, `make_splrep`,
 `splprep`). The knots themselves move with the data points. SciPy stops where the sum of squares is s to one part in a
-thousand; the derivative is that of the exact smoothing spline with the sum of squares that was found, which stays as far
-from s as it is. A fit whose iteration has not converged has none, which is an error.
+thousand; the derivative is that of the exact smoothing spline with the sum of squares that was found, which stays as
+far from s as it is. A fit whose iteration has not converged has none, which is an error.
 
 An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
 One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.

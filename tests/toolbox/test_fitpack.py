@@ -1,4 +1,4 @@
-"""Splines that FITPACK fits, against differences of the exact smoothing spline and of SciPy's with a finer tolerance."""
+"""Splines that FITPACK fits, against differences of exact smoothing splines and of SciPy's with a finer tolerance."""
 
 import importlib
 

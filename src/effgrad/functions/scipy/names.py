@@ -20,9 +20,11 @@ WRITTEN_IN_NUMPY = {
         scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1 trim_mean trimboth tsem tstd
         ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation
         wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
-    "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CubicHermiteSpline CubicSpline PPoly
+    "interpolate": """Akima1DInterpolator BPoly BarycentricInterpolator CloughTocher2DInterpolator
+        CubicHermiteSpline CubicSpline PPoly
         PchipInterpolator BSpline InterpolatedUnivariateSpline LSQUnivariateSpline LinearNDInterpolator
-        NearestNDInterpolator RBFInterpolator Rbf UnivariateSpline RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
+        NearestNDInterpolator RBFInterpolator Rbf UnivariateSpline
+        RegularGridInterpolator barycentric_interpolate griddata interp1d interpn lagrange
         pchip_interpolate""",
     "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
     "sparse": "permute_dims swapaxes",
@@ -93,8 +95,6 @@ NO_RULE = {
         "a fit of a surface in compiled code (FITPACK), whose knots move with the data; use RegularGridInterpolator":
             """SmoothBivariateSpline RectBivariateSpline bisplrep bisplev RectSphereBivariateSpline LSQBivariateSpline
             BivariateSpline""",
-        "it estimates gradients by iteration in compiled code; use LinearNDInterpolator or RBFInterpolator":
-            "CloughTocher2DInterpolator",
         "in compiled code": "NdBSpline NdPPoly",
     },
     "integrate": {

@@ -14,9 +14,9 @@ from scipy.interpolate import CloughTocher2DInterpolator, LinearNDInterpolator, 
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain, plain_tree, refusal
-from effgrad.errors import NoRule
+from effgrad.arrays.value import plain, plain_tree
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
+from effgrad.functions.scipy.triangles import Triangles, barycentric
 from effgrad.primitives.given import as_computed, outside
 from effgrad.primitives.reduction import root, seen
 from effgrad.vocabulary import Function, Option, Value
@@ -37,18 +37,6 @@ def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
         self.given = {name: given[key] for key, name in kept.items() if given.get(key) is not None}
 
     return owner, "__init__", Calling(init)  # always: compiled code makes triangles of plain arrays alone
-
-
-def _of_constants(owner: Any) -> tuple[Any, str, Any]:
-    """The constructor of an interpolant that has no derivative in what it is made of."""
-    original = vars(owner)["__init__"]
-
-    def init(self: Any, *args: Value, **options: Option) -> None:
-        if traced_inside((args, options)):
-            raise NoRule(refusal(f"scipy.interpolate.{owner.__name__}"))
-        outside(lambda: original(self, *args, **options))
-
-    return owner, "__init__", Calling(init)
 
 
 def _holds(self: Any) -> bool:
@@ -127,25 +115,30 @@ def _values(self: Any) -> Value:
     return _given(self, "values", np.reshape(self.values, (-1, *getattr(self, "values_shape", self.values.shape[1:]))))
 
 
-def _linear(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
-    require(simplex_tolerance == 1.0, "interpolate.LinearNDInterpolator", "simplex_tolerance=1.0")
-    if not isinstance(self, LinearNDInterpolator):
-        raise NoRule(refusal("scipy.interpolate.CloughTocher2DInterpolator"))
+def _triangles(self: Any, *args: Value, simplex_tolerance: Option = 1.0) -> Value:
+    name = type(self).__name__
+    require(simplex_tolerance == 1.0, f"interpolate.{name}", "simplex_tolerance=1.0")
     x, values = _points_of(args), _values(self)
     size, middle = (1.0, 0.0) if self.scale is None else (self.scale, self.offset)
     points = _points_of([self.given["points"]]) if _holds(self) else self.points * size + middle
-    reals("interpolate.LinearNDInterpolator", x, points)
+    reals(f"interpolate.{name}", x, points)
     flat = np.reshape(x, (-1, shape_of(x)[-1]))
     where = self.tri.find_simplex((plain(flat) - middle) / size)
-    corners = self.tri.simplices[where]
-    first, last = points[corners[:, :-1]], points[corners[:, -1]]
-    parts = np.linalg.solve(np.swapaxes(first - last[:, None], -1, -2), (flat - last)[..., None])[..., 0]
-    weights = np.concatenate([parts, 1 - np.sum(parts, axis=1, keepdims=True)], axis=1)
-    wide = np.reshape(weights, (*shape_of(weights), *(1,) * (ndim_of(values) - 1)))
-    result = np.sum(wide * values[corners], axis=1)
-    beyond = np.reshape(where < 0, (-1, *(1,) * (ndim_of(result) - 1)))
-    fill = _given(self, "fill", self.fill_value)
-    return np.reshape(np.where(beyond, fill, result), shape_of(x)[:-1] + shape_of(values)[1:])
+    rows = np.reshape(values, (shape_of(values)[0], -1))
+    if isinstance(self, LinearNDInterpolator):
+        corners = self.tri.simplices[where]
+        result = np.sum(barycentric(points[corners], flat)[..., None] * rows[corners], axis=1)
+    else:
+        unit = 1.0 if self.scale is None else _spread(points)
+        result = Triangles(points / unit, self.tri).cubic(rows, flat / unit, where)
+    result = np.where((where < 0)[:, None], _given(self, "fill", self.fill_value), result)
+    return np.reshape(result, shape_of(x)[:-1] + shape_of(values)[1:])
+
+
+def _spread(points: Value) -> Value:
+    """The extent of points along each coordinate, by which SciPy scales them."""
+    extent = np.ptp(points, axis=0)
+    return np.where(plain(extent) > 0, extent, 1.0)
 
 
 def _nearest(self: Any, *args: Value, **options: Option) -> Value:
@@ -176,9 +169,9 @@ TRIANGLES: Any = next(kind for kind in LinearNDInterpolator.__mro__ if "__call__
 RULES: list[tuple[Any, str, Any]] = [
     _keeping(RBFInterpolator, "points", "values", "neighbors", "smoothing", "kernel", "epsilon"),
     _keeping(LinearNDInterpolator, "points", "values", "fill"),
-    _of_constants(CloughTocher2DInterpolator),
+    _keeping(CloughTocher2DInterpolator, "points", "values", "fill"),
     _keeping(NearestNDInterpolator, "points", "values"),
     _called(RBFInterpolator, _rbf),
-    _called(TRIANGLES, _linear),
+    _called(TRIANGLES, _triangles),
     _called(NearestNDInterpolator, _nearest),
 ]
