@@ -1,7 +1,7 @@
 """Programs over arrays of other libraries run there, derivatives and all, and give what they give over NumPy.
 
 array-api-strict stands for any library that follows the array API standard: its arrays are here on a device that NumPy
-cannot read. PyTorch and JAX are tested where they are installed.
+cannot read. PyTorch, JAX and CuPy are tested where they are installed, and on a GPU where there is one.
 """
 
 import operator
@@ -50,21 +50,52 @@ class Torch:
         return np.from_dlpack(array)
 
 
-class Jax:
+class TorchCuda(Torch):
+    """Tensors of PyTorch on a GPU."""
+
     def __init__(self):
-        jax = pytest.importorskip("jax", reason="JAX is not installed")
-        jax.config.update("jax_enable_x64", True)
-        self.xp, self.kind = jax.numpy, jax.Array
+        super().__init__()
+        if not self.xp.cuda.is_available():
+            pytest.skip("no GPU for PyTorch")
+
+    def array(self, value):
+        return super().array(value).cuda()
+
+    def numpy(self, array):
+        assert array.is_cuda
+        return super().numpy(array.cpu())
+
+
+class Cupy:
+    def __init__(self):
+        self.xp = pytest.importorskip("cupy", reason="CuPy is not installed")
+        if not self.xp.is_available():
+            pytest.skip("no GPU for CuPy")
 
     def array(self, value):
         return self.xp.asarray(np.array(value))
 
     def numpy(self, array):
-        assert isinstance(array, self.kind)
-        return np.from_dlpack(array)
+        assert type(array) is self.xp.ndarray
+        return array.get()
 
 
-LIBRARIES = {"strict": Strict, "torch": Torch, "jax": Jax}
+class Jax:
+    def __init__(self):
+        jax = pytest.importorskip("jax", reason="JAX is not installed")
+        jax.config.update("jax_enable_x64", True)
+        self.jax, self.xp = jax, jax.numpy
+
+    def array(self, value):
+        return self.xp.asarray(np.array(value))  # on a GPU where JAX has one
+
+    def numpy(self, array):
+        assert isinstance(array, self.jax.Array) and array.devices() == self.array(0.0).devices()
+        return np.from_dlpack(self.jax.device_put(array, self.jax.devices("cpu")[0]))
+
+
+LIBRARIES = {"strict": Strict, "torch": Torch, "torch-cuda": TorchCuda, "jax": Jax, "cupy": Cupy}
+EACH_CASE = ["strict", "torch", "torch-cuda", "cupy"]  # JAX compiles each operation for each shape
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -89,30 +120,28 @@ def numbers_stay_where_they_are(monkeypatch):
             monkeypatch.setattr(sys.modules["torch"].Tensor, name, refused)
 
 
-# What has no counterpart, and says so: by library, the cases of the table.
-UNKNOWN = {
-    "strict": {"i0", "kaiser", "quantile q", "unwrap", "frexp", "intersect1d", "histogram_bin_edges"},
-    "torch": {"i0", "kaiser", "quantile q", "unwrap", "frexp", "intersect1d", "histogram_bin_edges"},
-    "jax": {"i0", "kaiser", "quantile q", "unwrap", "frexp", "intersect1d", "histogram_bin_edges"},
-}
+# What has no counterpart, and says so: cases of the table.
+UNKNOWN = {"i0", "kaiser", "quantile q", "unwrap", "frexp", "intersect1d", "histogram_bin_edges"}
 # Singular vectors have a sign, which is the library's choice.
-SIGNED = {"svd u tall", "svd v tall"}
-# JAX compiles each operation for each shape, so not all of the table is run over it.
-TABLE = [
-    *(("strict", name) for name in CASES), *(("torch", name) for name in CASES),
-    *(("jax", name) for name in list(CASES)[::17]),
-]  # fmt: skip
+SIGNED = {
+    "svd u", "svd v", "svd u tall", "svd v tall", "eigh v", "eigh U", "linalg.svd square", "linalg.svd u",
+    "linalg.eig generalised",
+}  # fmt: skip
+TABLE = [*((name, case) for name in EACH_CASE for case in CASES), *(("jax", case) for case in list(CASES)[::17])]
+
+
+def unsigned(case, f):
+    return (lambda x: f(x) ** 2) if case in SIGNED else f
 
 
 @pytest.mark.parametrize("name, case", TABLE)
 def test_functions_give_what_they_give_over_numpy(name, case):
     library, f = LIBRARIES[name](), CASES[case]
-    if case in UNKNOWN[name]:
+    if case in UNKNOWN:
         with pytest.raises(effgrad.NoCounterpart, match=r"\[E10\]\n  at "):
             hvp(laws.scalar(f), library.array(X), library.array(laws.U))
         return
-    if case in SIGNED:
-        f = lambda x: CASES[case](x) ** 2  # noqa: E731
+    f = unsigned(case, f)
     h = laws.scalar(f)
     for derivative in (
         lambda x, u: jvp(f, (x,), (u,)),
@@ -126,7 +155,7 @@ def test_functions_give_what_they_give_over_numpy(name, case):
             np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("name", EACH_CASE)
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_random_programs_give_what_they_give_over_numpy(name, seed):
@@ -138,13 +167,13 @@ def test_random_programs_give_what_they_give_over_numpy(name, seed):
     np.testing.assert_allclose(ours, hvp(f, x, u), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("name", EACH_CASE)
 @pytest.mark.parametrize("namespace", sorted({case.partition(".")[0] for case in SCIPY}))
 def test_functions_of_scipy_agree_or_have_no_counterpart(name, namespace):
     library, agreeing = LIBRARIES[name](), 0
     for case, f in SCIPY.items():
         if case.partition(".")[0] == namespace:
-            derivative = grad(laws.scalar(f))
+            derivative = grad(laws.scalar(unsigned(case, f)))
             try:
                 ours = library.numpy(derivative(library.array(X)))
             except effgrad.NoCounterpart:
@@ -259,7 +288,7 @@ def test_an_input_of_numpy_has_a_gradient_of_numpy(library, monkeypatch):
     assert type(grad(lambda x: np.sum(x * c))(2.0)) is float
 
 
-@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("name", EACH_CASE)
 @pytest.mark.parametrize(
     "f",
     [
@@ -284,7 +313,7 @@ def test_functions_take_arrays_from_around_the_function(name, f):
 
 
 def test_arrays_of_the_library_on_the_left(library):
-    if type(library) is not Torch:
+    if not isinstance(library, Torch):
         pytest.skip("only PyTorch's operators leave what they do not know to the other operand: write x * c")
     c = library.array(X)
     ours = grad(lambda x: np.sum(c * x - c / x + (c - x)))(library.array(X))
@@ -352,7 +381,7 @@ INDICES = st.one_of(
 )
 
 
-@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("name", EACH_CASE)
 @given(index=st.lists(INDICES, max_size=4).map(tuple))
 @settings(max_examples=150, deadline=None)
 def test_any_index_selects_and_writes_as_in_numpy(name, index):
@@ -460,7 +489,7 @@ def test_what_stays_numpys_says_so(library):
         grad(lambda x: np.sum(scipy.linalg.expm(x[:, :3])))(x)
 
 
-@pytest.mark.parametrize("name", ["strict", "torch"])
+@pytest.mark.parametrize("name", EACH_CASE)
 def test_arrays_of_numpy_that_are_written_to_hold_the_numbers_afterwards(name, monkeypatch):
     monkeypatch.undo()  # these numbers do become NumPy's
     library = LIBRARIES[name]()
@@ -555,7 +584,7 @@ def test_an_array_on_the_left_of_a_traced_one(name, operation):
         return lambda x: np.sum(np.where(getattr(operator, operation)(c, x), getattr(operator, operation)(c, x) * x, x))
 
     expected = grad(f(np.array([1.0, 2.0, 3.0])))(x)
-    if name == "strict":  # whose operators raise for what they do not know, instead of leaving it to the other side
+    if name in ("strict", "cupy"):  # whose operators raise for what they do not know, and do not leave it to the other
         with pytest.raises(Detached, match="takes plain numbers"):
             grad(f(c))(library.array(x))
         return

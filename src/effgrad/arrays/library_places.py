@@ -80,6 +80,9 @@ class Places:
             x[index] += value
         elif hasattr(x, "index_put_"):
             self._index_add(x, index, value)
+        elif self.xp.isdtype(x.dtype, "complex floating"):  # CuPy adds real numbers alone
+            self.xp.add.at(x.real, index, value.real)
+            self.xp.add.at(x.imag, index, value.imag)
         else:
             self.xp.add.at(x, index, value)
         return x

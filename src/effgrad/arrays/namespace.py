@@ -8,7 +8,7 @@ NumPy array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's to
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from types import CodeType
 from typing import Any
@@ -295,7 +295,8 @@ def taken(value: Value) -> Value:
         return value
     if getattr(value, "requires_grad", False):
         value = _without_graph(value)
-    key = type(value), getattr(value, "device", None)
+    device = getattr(value, "device", None)
+    key = type(value), device if isinstance(device, Hashable) else str(device)  # CuPy's is not hashable
     library = _libraries.get(key)
     if library is None:
         library = _library(value)

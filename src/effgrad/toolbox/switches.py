@@ -70,7 +70,9 @@ def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool 
         left, right = (_bend(a, b, f_middle) for a, b in ((f_low, f_left), (f_high, f_right)))
         bend = max(_bend(f_low, f_middle, f_high), left, right)
         if bend <= 1e3 * np.finfo(float).eps * size:
-            return None, low, high
+            if len(bends) < FEW:
+                return None, low, high
+            break  # the switch is at one of the points, so what was seen before decides
         bends.append(bend / abs(high.t - low.t))
         if len(bends) == FEW and bends[-1] < BENT * bends[0]:
             return None, low, high
