@@ -1,11 +1,12 @@
 """The gradient of a neural network over tensors of PyTorch, by effgrad and by PyTorch's own autograd, side by side.
 
-    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/arrays.py
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/arrays.py [DEVICE]
 
 Prints, for each width of the layers, the least time of a gradient by each in alternating runs on one core, and their
-ratio. The program of effgrad is NumPy's; PyTorch's is its own.
+ratio. The program of effgrad is NumPy's; PyTorch's is its own. DEVICE is PyTorch's: cpu, or cuda for a GPU.
 """
 
+import sys
 import time
 
 import numpy as np
@@ -45,18 +46,19 @@ def least(*runs, rounds=15):
         for run, taken in zip(runs, times, strict=True):
             start = time.perf_counter()
             run()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
             taken.append(time.perf_counter() - start)
     return [min(taken) for taken in times]
 
 
-def main():
+def main(device="cpu"):
     torch.set_num_threads(1)
-    for width in (16, 64, 256, 1024):
-        generator = torch.Generator().manual_seed(0)
-        weights = [
-            (torch.randn(width, width, generator=generator) / width**0.5, torch.zeros(width)) for _ in range(LAYERS)
-        ]
-        x, y = torch.randn(2, BATCH, width, generator=generator)
+    torch.set_default_device(device)
+    for width in (16, 64, 256, 1024) if device == "cpu" else (64, 1024, 4096):
+        torch.manual_seed(0)
+        weights = [(torch.randn(width, width) / width**0.5, torch.zeros(width)) for _ in range(LAYERS)]
+        x, y = torch.randn(2, BATCH, width)
         ours, theirs = grad(network)(weights, x, y), by_autograd(weights, x, y)
         torch.testing.assert_close([part for layer in ours for part in layer], list(theirs))
         ours, theirs = least(lambda: grad(network)(weights, x, y), lambda: by_autograd(weights, x, y))  # noqa: B023
@@ -66,4 +68,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
