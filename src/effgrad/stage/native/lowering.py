@@ -39,6 +39,7 @@ from effgrad.stage.native.nests import Nest, legal
 from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.step_products import blocked
 
 # Maps of no more points, and operations in all, are written out; fewer points if their buffers stay in memory.
 POINTS, WRITTEN_OUT, POINTS_IN_MEMORY = 64, 600, 8
@@ -53,7 +54,7 @@ class Function(Stacks):
 
     def __init__(self, region: Region) -> None:
         super().__init__(Body())
-        region = outlined(region, has_code)
+        region = blocked(outlined(region, has_code))
         self.region, self.ranges = region, Ranges()
         _note_ranges(region.block, self.ranges)
         self.kernels: dict[str, Body] = {}

@@ -1,0 +1,330 @@
+"""Products of a loop's steps, taken together in blocks of steps.
+
+`for i: t = x[:, i] @ x[:, i:]; ...` multiplies a vector by a matrix in each step, and reads the whole matrix for it.
+Where the operands do not change in the loop, all steps of a block are multiplied before its first step, into the rows
+of a matrix: `rows = x[:, block].T @ x[:, first:]`. So is what the steps add to an array that none of them reads, after
+the last step of a block: that is the adjoint of such a loop. Rows of different lengths are computed as a rectangle.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from effgrad.stage.loop.affine import Affine, Ranges, affine, fresh, variable
+from effgrad.stage.loop.element import EQUAL, MULTIPLY, cast, element, replaced
+from effgrad.stage.loop.ir import (
+    Apply,
+    Block,
+    Branch,
+    Buffer,
+    Dims,
+    Element,
+    Map,
+    Push,
+    Region,
+    Repeat,
+    Store,
+    constant,
+    load,
+    loads,
+    reads,
+    walk,
+    written,
+)
+from effgrad.stage.native.map_products import as_product
+
+# So many steps are taken together: the more there are, the more is computed beside a triangle.
+STEPS = 64
+
+
+def blocked(region: Region) -> Region:
+    """The region with the products of its outermost loops taken together."""
+    used = {s: _used([s]) for s in region.block}
+    block: Block = []
+    for s in region.block:
+        others = {*region.inputs, *region.outputs}.union(*(b for x, b in used.items() if x is not s))
+        block += _Loop(s, others).blocks() if isinstance(s, Repeat) and _is_counted(s) else [s]
+    return Region(region.inputs, region.outputs, block)
+
+
+def _is_counted(s: Repeat) -> bool:
+    """Whether it is known how many steps a loop has, and all of them are Maps."""
+    return s.step == 1 and not s.start.terms and not s.stop.terms and all(isinstance(m, Map) for m in s.body)
+
+
+def _used(block: Block) -> set[Buffer]:
+    """The buffers that statements read or write."""
+    found: set[Buffer] = set()
+    for s in walk(block):
+        found.update(written(s), [e.args[0] for e in reads(s)], s.inputs if isinstance(s, Apply) else ())
+        found.update([s.buffer] if isinstance(s, Push) else ())
+    return found
+
+
+@dataclass(eq=False)
+class _Vector:
+    """A vector that each step begins anew, or finds zero and leaves zero if it is `summed`.
+
+    In the rows of a block its elements lie `shift` places further with each step.
+    """
+
+    buffer: Buffer
+    extent: Affine
+    summed: bool
+    shift: int | None = None
+
+
+@dataclass(eq=False)
+class _Rows:
+    """The vectors of a block's steps: a matrix, and the length of its rows in this block."""
+
+    buffer: Buffer
+    length: Affine
+    # The steps of the block make the rows so much longer at the left or at the right: beside a triangle.
+    left: int
+    right: int
+
+
+class _Loop:
+    """A loop over Maps, and the products that can be taken out of its steps."""
+
+    def __init__(self, s: Repeat, others: set[Buffer]) -> None:
+        self.s, self.i = s, s.variable
+        self.maps = [m for m in s.body if isinstance(m, Map)]
+        self.changed = {t.buffer for m in self.maps for t in m.stores}
+        self.vectors = {b: v for b in self.changed - others if (v := self.vector(b)) is not None}
+        # Products before a block, each with the Map that begins its vector; stores that are made after a block.
+        pairs = zip(self.maps, self.maps[1:], strict=False)
+        self.first = [(begin, m) for begin, m in pairs if self.can_precede(begin, m)]
+        before = {m.stores[0].buffer for _, m in self.first}
+        self.last = [(m, t) for m in self.maps for t in m.stores if self.can_follow(m, t, before)]
+        chosen = before.union(*(_read([t.value]) for _, t in self.last))
+        self.vectors = {b: v for b, v in self.vectors.items() if b in chosen}
+
+    def accesses(self, b: Buffer) -> Iterator[tuple[Map, tuple[Affine, ...], Store | None]]:
+        """The places where a buffer is read, and written, in the order of the body."""
+        for m in self.maps:
+            yield from ((m, e.args[1], None) for e in reads(m) if e.args[0] is b)
+            yield from ((m, t.indices, t) for t in m.stores if t.buffer is b)
+
+    def vector(self, b: Buffer) -> _Vector | None:
+        """A buffer as a vector of each step, or None if it is none."""
+        found = list(self.accesses(b))
+        extents = {_extent(m, places) for m, places, _ in found}
+        extent = extents.pop()
+        if extents or extent is None or extent.variables() - {self.i} or not b.smooth or b.data is not None:
+            return None
+        (first, _, begin), (last, _, end) = found[0], found[-1]
+        if begin is not None and not begin.adds:
+            return _Vector(b, extent, summed=False) if len(first.dims) == 1 else None
+        zeroed = end is not None and _is_zero(end) and len(last.stores) == len(last.dims) == 1
+        return _Vector(b, extent, summed=True) if b.cleared and zeroed else None
+
+    def can_precede(self, begin: Map, m: Map) -> bool:
+        """Whether a Map is a product of what does not change, into a vector that the Map before it has begun."""
+        if len(m.stores) != 1 or len(m.dims) != 2 or len(begin.stores) != 1:
+            return False
+        (t,), (zero,) = m.stores, begin.stores
+        v = self.vectors.get(t.buffer)
+        if v is None or v.summed or not t.adds or zero.buffer is not t.buffer or not _is_zero(zero):
+            return False
+        if next(self.accesses(t.buffer))[0] is not begin or not _read([t.value]).isdisjoint(self.changed):
+            return False
+        return self.shifted(v, m, t.indices, [e.args[1] for e in loads([t.value])])
+
+    def can_follow(self, m: Map, t: Store, before: set[Buffer]) -> bool:
+        """Whether a store adds a product of a vector, in its last state, to an array that no step reads."""
+        read = loads([t.value])
+        moving = [e for e in read if e.args[0] in self.changed]
+        if not t.adds or len(m.dims) != 2 or len(moving) != 1 or t.buffer in self.vectors:
+            return False
+        b, place = moving[0].args
+        v = self.vectors.get(b)
+        if v is None or b in before or any(x is None or not x.adds for _, _, x in self.accesses(t.buffer)):
+            return False
+        after = self.maps[self.maps.index(m) :]
+        if sum(x is not None and n in after for n, _, x in self.accesses(b)) > v.summed:
+            return False
+        return self.shifted(v, m, place, [t.indices, *[e.args[1] for e in read if e.args[0] is not b]])
+
+    def shifted(self, v: _Vector, m: Map, place: tuple[Affine, ...], others: Sequence[tuple[Affine, ...]]) -> bool:
+        """Whether other places of a Map stay where they are from row to row, if the vector's do; note its shift."""
+        ((name, _),) = place[0].terms
+        indices = [i for other in others for i in other]
+        if any(self.i in n.variables() for x, n in m.dims if x != name) or not all(map(_is_plain, indices)):
+            return False
+        along = [i for i in indices if i.coefficient(name)]
+        shifts = {divmod(i.coefficient(self.i), i.coefficient(name)) for i in along}
+        if v.shift is not None:
+            shifts.add((v.shift, 0))
+        if len(shifts) != 1 or any(shift < 0 or left for shift, left in shifts):
+            return False
+        v.shift = shifts.pop()[0]
+        return True
+
+    # Blocks
+
+    def blocks(self) -> Block:
+        """The loop as one over blocks of steps, and the steps that are left."""
+        start, count, name = self.s.start.constant, self.s.stop.constant - self.s.start.constant, fresh("block")
+        for whole in range(count // STEPS if self.vectors else 0, 0, -1):  # the last triangles may be too short
+            ranges = Ranges()
+            ranges.bounds[name] = affine(0), affine(whole - 1)
+            done = self.block(variable(name) * STEPS + start, STEPS, ranges)
+            if done is not None:
+                middle = affine(start + whole * STEPS)
+                left = self.block(middle, count - whole * STEPS, Ranges()) or [self.again(middle, self.s.stop)]
+                repeat = Repeat(name, affine(0), affine(whole), 1, done, self.s.backwards)
+                return [*left, repeat] if self.s.backwards else [repeat, *left]
+        return [self.s]
+
+    def block(self, start: Affine, count: int, ranges: Ranges) -> Block | None:
+        """A block of steps, or None if its products are no rectangles for BLAS."""
+        rows = {b: self.rows(v, start, count, ranges) for b, v in self.vectors.items()}
+
+        first = [(m, m.stores[0]) for _, m in self.first]
+        before, after = ([self.product(m, t, start, count, rows) for m, t in some] for some in (first, self.last))
+        products = [*before, *after]
+        fit = all(_is_rectangle(m, ranges, count) for m in products)
+        if not fit or not all(_has_room(r, ranges) for r in rows.values()):
+            return None
+        cleared: Block = [_cleared(r) for r in rows.values()]
+        done = [*cleared, *before, *self.steps(start, count, rows), *after]
+        followers = zip(self.last, after, strict=True)
+        checked = dict.fromkeys(x for (_, t), m in followers for x in _beside(m, rows[self.moved(t)]))
+        return _if_finite(list(checked), done, [self.again(start, start + count)]) if checked else done
+
+    def moved(self, t: Store) -> Buffer:
+        """The vector of a product: its result, or one of its operands."""
+        return next(b for b in (t.buffer, *_read([t.value])) if b in self.vectors)
+
+    def rows(self, v: _Vector, start: Affine, count: int, ranges: Ranges) -> _Rows:
+        """The rows of a block for a vector."""
+        assert v.shift is not None
+        growth = v.shift + v.extent.coefficient(self.i)
+        length = v.extent.substitute({self.i: start}) + max(growth, 0) * (count - 1)
+        buffer = Buffer(fresh(f"rows_{v.buffer.name}_"), (count, ranges.most(length)), v.buffer.dtype)
+        return _Rows(buffer, length, v.shift * (count - 1), abs(growth) * (count - 1))
+
+    def product(self, m: Map, t: Store, start: Affine, count: int, rows: Mapping[Buffer, _Rows]) -> Map:
+        """A product of all steps of a block: its axes are the steps, the rows, and the other one."""
+        b = self.moved(t)
+        v, r, step, along = self.vectors[b], rows[b], fresh("step"), fresh("along")
+        place = t.indices if t.buffer is b else next(e.args[1] for e in loads([t.value]) if e.args[0] is b)
+        ((name, _),) = place[0].terms
+        at = {self.i: variable(step) + start, name: variable(along) - variable(step) * (v.shift or 0)}
+        row = load(r.buffer, [variable(step), variable(along)])
+        value = replaced(t.value, {load(b, place): row}).substitute(at)
+        into: tuple[Affine, ...] = row.args[1] if t.buffer is b else tuple(i.substitute(at) for i in t.indices)
+        ((other, n),) = [d for d in m.dims if d[0] != name]
+        dims = (step, affine(count)), (along, r.length), (other, n.substitute(at))
+        return Map(dims, [Store(r.buffer if t.buffer is b else t.buffer, into, value, True)], m.place)
+
+    def steps(self, start: Affine, count: int, rows: Mapping[Buffer, _Rows]) -> Block:
+        """The rest of the steps of a block."""
+        gone = {m for pair in self.first for m in pair}
+        gone |= {[m for m, _, _ in self.accesses(b)][-1] for b, v in self.vectors.items() if v.summed}
+        later = {t for _, t in self.last}
+        maps = [replace(m, stores=[t for t in m.stores if t not in later]) for m in self.maps if m not in gone]
+        body: Block = [self.in_rows(m, start, rows) for m in maps if m.stores]
+        return [self.again(start, start + count, body)] if body else []
+
+    def in_rows(self, m: Map, start: Affine, rows: Mapping[Buffer, _Rows]) -> Map:
+        """A Map whose vectors are rows."""
+
+        def place(b: Buffer, at: Affine) -> tuple[Affine, ...]:
+            step = variable(self.i) - start
+            return step, at + step * (self.vectors[b].shift or 0)
+
+        found = [e for e in loads([t.value for t in m.stores]) if e.args[0] in rows]
+        values = {e: load(rows[e.args[0]].buffer, place(e.args[0], e.args[1][0])) for e in found}
+        stores = [
+            Store(rows[t.buffer].buffer, place(t.buffer, t.indices[0]), replaced(t.value, values), t.adds)
+            if t.buffer in rows else replace(t, value=replaced(t.value, values)) for t in m.stores
+        ]  # fmt: skip
+        return replace(m, stores=stores)
+
+    def again(self, start: Affine, stop: Affine, body: Block | None = None) -> Repeat:
+        """Some of the steps, with a variable of their own."""
+        name = fresh("i")
+        at: dict[str, Affine | int] = {self.i: variable(name)}
+        maps = [m for m in (self.maps if body is None else body) if isinstance(m, Map)]
+        return Repeat(name, start, stop, 1, [_substituted(m, at) for m in maps], self.s.backwards)
+
+
+def _substituted(m: Map, at: Mapping[str, Affine | int]) -> Map:
+    dims = tuple((name, n.substitute(at)) for name, n in m.dims)
+    stores = [
+        Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
+    ]
+    return Map(dims, stores, m.place)
+
+
+def _read(values: Sequence[Element]) -> set[Buffer]:
+    return {e.args[0] for e in loads(values)}
+
+
+def _is_zero(t: Store) -> bool:
+    return not t.adds and t.value is constant(0, t.buffer.dtype)
+
+
+def _is_plain(i: Affine) -> bool:
+    return all(type(atom) is str for atom, _ in i.terms)
+
+
+def _extent(m: Map, place: tuple[Affine, ...]) -> Affine | None:
+    """The extent of the axis of a Map that is the place in a vector, if it is that."""
+    return next((n for name, n in m.dims if place == (variable(name),)), None)
+
+
+def _cleared(r: _Rows) -> Map:
+    step, along = fresh("step"), fresh("along")
+    dims = (step, affine(r.buffer.shape[0])), (along, r.length)
+    return Map(dims, [Store(r.buffer, (variable(step), variable(along)), constant(0, r.buffer.dtype))])
+
+
+def _has_room(r: _Rows, ranges: Ranges) -> bool:
+    """Whether the triangles beside rows do not meet."""
+    shortest = ranges.lower(r.length - r.left - r.right)
+    return shortest is not None and shortest >= 0
+
+
+def _is_rectangle(m: Map, ranges: Ranges, count: int) -> bool:
+    """Whether a product of so many steps stays inside its buffers, and is for BLAS if these are many."""
+    return _fits(m, ranges) and (count < STEPS or as_product(m, m.stores[0], ranges) is not None)
+
+
+def _fits(m: Map, around: Ranges) -> bool:
+    """Whether a Map stays inside its buffers."""
+    ranges = Ranges()
+    ranges.bounds = {**around.bounds, **{name: (affine(0), n - 1) for name, n in m.dims}}
+    places = [(t.buffer, t.indices) for t in m.stores] + [e.args for e in loads([t.value for t in m.stores])]
+    for b, indices in places:
+        for i, n in zip(indices, b.shape, strict=True):
+            low, high = ranges.lower(i), ranges.upper(i)
+            if low is None or high is None or low < 0 or high >= n:
+                return False
+    return True
+
+
+def _if_finite(elements: Sequence[tuple[Dims, Element]], block: Block, other: Block) -> Block:
+    """A block if elements are finite, or another one."""
+    spoilt = Buffer(fresh("spoilt"), ())
+    begin = Map((), [Store(spoilt, (), constant(0.0))])
+    zeros = [(dims, element(MULTIPLY, e, constant(0, e.dtype))) for dims, e in elements]
+    sums = [Map(dims, [Store(spoilt, (), cast(zero, spoilt.dtype), True)]) for dims, zero in zeros]
+    return [begin, *sums, Branch(element(EQUAL, load(spoilt, ()), constant(0.0)), block, other)]
+
+
+def _beside(m: Map, r: _Rows) -> list[tuple[Dims, Element]]:
+    """The elements that zeros beside a triangle are multiplied by: infinite ones would leave their mark."""
+    steps, (along, _), other = m.dims
+    found: list[tuple[Dims, Element]] = []
+    for e in [e for e in loads([t.value for t in m.stores]) if e.args[0] is not r.buffer and r.left + r.right]:
+        if along not in e.variables():
+            found.append(((steps, other), e))
+            continue
+        name = fresh("beside")
+        for width, first in (r.left, affine(0)), (r.right, r.length - r.right):
+            if width:
+                found.append((((name, affine(width)), other), e.substitute({along: variable(name) + first})))
+    return found
