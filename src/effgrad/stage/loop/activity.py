@@ -8,6 +8,7 @@ from effgrad.stage.loop.element import smooth_loads
 from effgrad.stage.loop.ir import (
     Apply,
     Block,
+    Branch,
     Buffer,
     Check,
     Dims,
@@ -179,21 +180,50 @@ def rewritten(body: Block) -> set[Buffer]:
     """The buffers that a body first writes in full: what they held before is nobody's."""
     found: set[Buffer] = set()
     seen: set[Buffer] = set()
+    planes: dict[Buffer, set[int]] = {}
     for s in body:
-        seen |= {e.args[0] for x in walk([s]) for e in reads(x)}
-        if isinstance(s, Map):
-            for t in s.stores:
-                if not t.adds and t.buffer not in seen and _covers(t, s):
-                    found.add(t.buffer)
-        seen |= loop_writes(s) - found
+        if isinstance(s, Branch):
+            found |= _in_branches(s, [x for x in body if x is not s]) - seen
+        seen |= loop_reads(s) - found
+        if isinstance(s, Apply):
+            found |= {s.output} - seen
+        for t, dims in [(t, s.dims) for t in s.stores] if isinstance(s, Map) else ():
+            plane = _plane(t)
+            if t.adds or t.buffer in seen or not _covers(t, dims, plane is not None):
+                continue
+            planes.setdefault(t.buffer, set()).add(plane or 0)
+            if plane is None or len(planes[t.buffer]) == t.buffer.shape[0]:
+                found.add(t.buffer)
+        seen |= loop_writes(s) - found - planes.keys()
     return found
 
 
-def _covers(t: Store, s: Map) -> bool:
-    """Whether a store writes all of its buffer."""
-    extents = dict(s.dims)
+def _in_branches(s: Branch, others: Block) -> set[Buffer]:
+    """The buffers that a choice first writes in full, on either side, or on one if they are used nowhere else."""
+    then, other = rewritten(s.then), rewritten(s.other)
+    used = {b for x in others for b in (*loop_writes(x), *loop_reads(x))}
+    sides = [{b for x in part for b in (*loop_writes(x), *loop_reads(x))} for part in (s.then, s.other)]
+    return (then & other) | (then - sides[1] - used) | (other - sides[0] - used)
+
+
+def loop_reads(s: Statement) -> set[Buffer]:
+    """The buffers that a statement or one inside it reads."""
+    found = {e.args[0] for x in walk([s]) for e in reads(x)}
+    found.update(b for x in walk([s]) if isinstance(x, Apply) for b in x.inputs)
+    return found | {x.buffer for x in walk([s]) if isinstance(x, Push)}
+
+
+def _plane(t: Store) -> int | None:
+    """The number of the part that a store writes, if it writes to one along the first axis."""
+    fixed = len(t.indices) > 1 and not t.indices[0].terms and t.buffer.shape[0] > 1
+    return t.indices[0].constant if fixed else None
+
+
+def _covers(t: Store, dims: Dims, plane: bool) -> bool:
+    """Whether a store writes all of its buffer, or all of a `plane`."""
+    extents = dict(dims)
     names = []
-    for i, n in zip(t.indices, t.buffer.shape, strict=True):
+    for i, n in list(zip(t.indices, t.buffer.shape, strict=True))[plane:]:
         if n == 1 and i == 0:
             continue
         if i.constant or len(i.terms) != 1 or i.terms[0][1] != 1 or extents.get(i.terms[0][0]) != n:

@@ -16,7 +16,17 @@ from typing import Any
 import numpy as np
 
 from effgrad.api import vjp
-from effgrad.stage.loop.activity import apart, depends, injective, loop_writes, rewritten, useful, varied, without_dead
+from effgrad.stage.loop.activity import (
+    apart,
+    depends,
+    injective,
+    loop_reads,
+    loop_writes,
+    rewritten,
+    useful,
+    varied,
+    without_dead,
+)
 from effgrad.stage.loop.affine import Affine, NotCaptured, fresh
 from effgrad.stage.loop.element import pull, replaced
 from effgrad.stage.loop.ir import (
@@ -87,11 +97,9 @@ class Reversal:
             self._note(s)
         self._note_places()
         for s in region.block:
-            if isinstance(s, Repeat | While) and schedule(s):  # its steps are run once more
-                body = [x for part in parts(s) for x in part]
-                first = rewritten(body)
-                self._read(s, [e.args[0] for x in walk(body) for e in reads(x) if e.args[0] not in first])
-                self._read(s, [b for x in walk(body) if isinstance(x, Apply) for b in x.inputs if b not in first])
+            if isinstance(s, Repeat | While) and schedule(s):
+                first = rewritten(body := self.again(s))
+                self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
         # The bytes that are saved, about, and how often a step is run forward at the most.
         self.cost = 0, 1
         self.forward, self.backward = self.block(region.block, None)
@@ -263,7 +271,9 @@ class Reversal:
         schedule = self.schedule(s) if top is None and back else None
         if isinstance(schedule, Schedule):
             saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
-            return segmented(s, schedule, saves, there, back)
+            again = self.again(s)
+            needed = {b for x in again for b in loop_writes(x)} | {x.buffer for x in walk(there) if isinstance(x, Push)}
+            return segmented(s, schedule, saves, (again, without_dead(there, needed)), back)
         reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
         return [rebuilt(s, [there])], [reverse] if back else []
 
@@ -336,12 +346,20 @@ class Reversal:
     def _cotangent_stack(self, stack: Stack) -> Stack:
         return self.saved_cotangents.setdefault(stack, Stack())
 
+    def again(self, s: Repeat | While) -> Block:
+        """The part of a loop's body that is run again in the pass back: without sums that no adjoint in it reads."""
+        body = [x for part in parts(s) for x in part]
+        first, last = self.numbered[s]
+        read = {b for b, at in self.readers.items() if any(first <= reader <= last for reader in at)}
+        if isinstance(s, While) or any(isinstance(x, Push | Pop) for x in walk(body)):
+            return body
+        return without_dead(body, read)
+
     def state(self, s: Repeat | While) -> list[Buffer]:
         """The buffers that a segment must find as they were: written in the loop, and read in it or, by the adjoint of
         a statement, outside."""
-        body = [x for part in parts(s) for x in part]
-        read = {e.args[0] for x in walk([s]) for e in reads(x)}
-        read |= {b for x in walk(body) if isinstance(x, Apply) for b in x.inputs}
+        body = self.again(s)
+        read = {b for x in body for b in loop_reads(x)} | {e.args[0] for e in reads(s)}
         read |= {t.buffer for x in walk(body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}

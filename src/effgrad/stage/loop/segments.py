@@ -61,14 +61,17 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
     return [Map(s.dims, [Store(marks, s.indices, index(number))])], element(WHERE, is_marked, e, constant(0, e.dtype))
 
 
-def segmented(s: Repeat, schedule: Schedule, saves: Block, there: Block, back: Block) -> tuple[Block, Block]:
+def segmented(
+    s: Repeat, schedule: Schedule, saves: Block, runs: tuple[Block, Block], back: Block
+) -> tuple[Block, Block]:
     """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save.
 
-    `saves` keep a state; `there` and `back` are a step that saves, and its reverse. The steps that run again save on a
-    stack of their own, which is empty after each segment: the states of the way forward stay where they are.
+    `saves` keep a state; `runs` are a step that is run again, without and with its saves, and `back` is its reverse.
+    The steps that run again save on a stack of their own, which is empty after each segment: the states of the way
+    forward stay where they are.
     """
     own = Stack()
-    there, back = _onto(there, own), _onto(back, own)
+    rerun, there, back = runs[0], _onto(runs[1], own), _onto(back, own)
 
     def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
         """The steps between two numbers; a schedule for more steps than there are begins before the first."""
@@ -87,7 +90,8 @@ def segmented(s: Repeat, schedule: Schedule, saves: Block, there: Block, back: B
         else:
             again, reverse = [steps(first, last, there)], [steps(first, last, back, True)]
         order = name, slots, Affine(-1), -1
-        forward: Block = [Repeat(*order, [*saves, steps(first, last, s.body)])]
+        body = s.body if level == schedule.levels else rerun
+        forward: Block = [Repeat(*order, [*saves, steps(first, last, body)])]
         return forward, [Repeat(*order, [*restored(saves), *again, *reverse], True)]
 
     count = len(range(s.start.constant, s.stop.constant, s.step))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
@@ -159,15 +160,27 @@ class ComplexSolution(Solution):
     """The same for complex numbers, as two planes that are stacked, or with the conjugate transpose of `a`."""
 
     def __call__(self, a: Any, b: Any) -> Any:
-        matrix = (a[0] - 1j * a[1]).T if self.transposed else a[0] + 1j * a[1]
-        x = call(np.linalg.solve)(matrix, b[0] + 1j * b[1])
-        return call(np.stack)([np.real(x), np.imag(x)])
+        if any_traced([a, b]):
+            matrix = (a[0] - 1j * a[1]).T if self.transposed else a[0] + 1j * a[1]
+            x = call(np.linalg.solve)(matrix, b[0] + 1j * b[1])
+            return call(np.stack)([np.real(x), np.imag(x)])
+        matrix = _joined(a.swapaxes(1, 2), -1) if self.transposed else _joined(a)
+        x = np.linalg.solve(matrix, _joined(b))
+        return np.moveaxis(x.view(x.real.dtype).reshape(*x.shape, 2), -1, 0)
 
     def of_matrix(self, g: Buffer, part: Buffer, x: Buffer) -> Block:
         """Add minus the product of a part and the conjugate of the solution, or the conjugate of that."""
         signs = (True, True, not self.transposed, self.transposed)
         planes = ((0, 0, 0), (0, 1, 1), (1, 1, 0), (1, 0, 1))
         return [self.outer(g, part, x, *given) for given in zip(planes, signs, strict=True)]
+
+
+def _joined(planes: np.ndarray, sign: int = 1) -> np.ndarray:
+    """Two planes as a complex array, or its conjugate."""
+    joined = np.empty(planes.shape[1:], np.result_type(planes.dtype, np.complex64))
+    joined.real = planes[0]
+    np.multiply(planes[1], sign, out=joined.imag)
+    return joined
 
 
 @rule(np.linalg.solve)
