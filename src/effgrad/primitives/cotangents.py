@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from effgrad.arrays.layout import LARGE
+from effgrad.arrays.layout import BASIC, LARGE
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Tangent, Value
@@ -86,6 +86,15 @@ def block(shape: Shape, index: Index, value: Value) -> Value:
         if all(step is None or step > 0 for step in steps):
             return value.reshape(shape)
     return Block(shape, index, value)
+
+
+def placed(g: Cotangent, shape: Shape, index: Index) -> Value:
+    """A cotangent added to zeros of a shape at an index, which may list places twice."""
+    if not shape:
+        return np.sum(g)
+    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
+        return block(shape, index, g)
+    return Scattered(shape, [(index, g)])
 
 
 class Scattered:
@@ -194,6 +203,7 @@ def _is_plain_masked(g: Cotangent, shape: Shape) -> bool:
 FORMS = frozenset((Masked, Block, Scattered))
 # Numbers of double precision, and its dtype.
 NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
+PLAIN = NUMBERS | {np.ndarray}
 
 
 def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
@@ -341,8 +351,13 @@ def sum_to(g: Cotangent, shape: Shape) -> Value:
     given = np.shape(g)
     extra = len(given) - len(shape)
     axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
-    total = total_over(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
+    total = sum_over(g, axes)
     return total.reshape(shape) if shape else total
+
+
+def sum_over(g: Cotangent, axes: Axis) -> Value:
+    """The sum of a plain or traced array over some axes, which are in order."""
+    return total_over(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
 
 
 def total_over(x: Value, axes: Axis) -> Value:

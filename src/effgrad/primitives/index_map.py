@@ -8,33 +8,99 @@ rows say more, where numbers would take time or memory:
 * a join says the `places` of its arguments in the result, and its transpose is to read there.
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Unpack
 
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
 from effgrad.primitives import cotangents
+from effgrad.primitives.indices import winners
 from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
 
 
 def move(
-    function: Function, *transposes: Function, name: str = "", view: Function | None = None, **facts: Unpack[Facts]
-) -> Primitive:
-    """A primitive that only moves elements: each element of its result is an element of an argument, or zero.
+    function: Function, *, name: str = "", view: Function | None = None, source: Function | None = None,
+    clears: bool = False, **facts: Unpack[Facts],
+) -> Primitive:  # fmt: skip
+    """A primitive that only moves elements: each element of its result is an element of its argument, or zero.
 
     The index map is `function` itself: applied to the numbers of the elements (`numbered`), it says which element goes
-    where. Batches, Jacobians, patterns and machine code are derived from that.
+    where. Batches, Jacobians, patterns and machine code are derived from that. The transpose follows from a fact that
+    needs no numbers:
 
-    With `view(x, **params)`, the map is affine wherever that is an array in the memory of `x`: an offset, and a stride
-    for each axis. It raises ValueError where NumPy would copy; it never is a number, so it reads nothing.
+    * with `view(x, **params)`, the map is affine wherever that is an array in the memory of `x`: an offset, and a
+      stride for each axis. It raises ValueError where NumPy would copy; it never is a number, so it reads nothing;
+    * with `source(**params)`, the result is what the argument has at that index;
+    * otherwise each element stays at its place, or with `clears` may be zero there.
     """
-    primitive = linear(function, *transposes, name=name, moves=True, **facts)
+    if source is not None:
+        transpose = _added_to(source)
+    elif view is not None:
+        transpose = _walked_back(view)
+    else:
+        transpose = _cleared(function) if clears else lambda g, x, **params: g
+    primitive = linear(function, transpose, name=name, moves=True, **facts)
     primitive.view = view
     return primitive
+
+
+def _cleared(function: Function) -> Function:
+    """The transpose of a function that makes some elements zero is the function; what it clears is zero for certain."""
+
+    def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
+        return cotangents.Masked(function(g, **params), function(np.ones(shape_of(g), bool), **params))
+
+    return transpose
+
+
+def _added_to(source: Function) -> Function:
+    """The transpose of a function that reads an index: the cotangent is added to zeros there."""
+
+    def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
+        return cotangents.placed(g, shape_of(x), source(**params))
+
+    return transpose
+
+
+def _walked_back(view: Function) -> Function:
+    """The transpose of an affine map that reads every element: sums of repeats, another order of axes, a shape."""
+
+    def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
+        shape = shape_of(x)
+        try:
+            repeats, order = _way_back(view, shape, tuple(params.items()))
+        except TypeError:  # a list of lengths is no key
+            repeats, order = _way_back.__wrapped__(view, shape, tuple(params.items()))
+        if repeats:
+            g = cotangents.sum_over(g, repeats)
+        if order:
+            g = np.transpose(g, order)
+        return g if shape_of(g) == shape else np.reshape(g, shape)
+
+    return transpose
+
+
+@functools.lru_cache(4096)
+def _way_back(view: Function, shape: Shape, params: tuple[tuple[str, Option], ...]) -> tuple[Shape, Shape]:
+    """The axes of a view along which elements repeat, and the order of the others as they lie in memory, if it differs.
+
+    They are read off the strides of the view of an array of a shape whose elements nobody reads.
+    """
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    seen = view(np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, strides), **dict(params))
+    long = [axis for axis, length in enumerate(seen.shape) if length != 1 and math.prod(shape)]
+    repeats = tuple(axis for axis in long if seen.strides[axis] == 0)
+    rest = [axis for axis in range(seen.ndim) if axis not in repeats]
+    steps = [seen.strides[axis] for axis in rest if axis in long]
+    if steps == sorted(steps, reverse=True):
+        return repeats, ()
+    order = sorted(range(len(rest)), key=lambda place: -seen.strides[rest[place]])
+    return repeats, tuple(order)
 
 
 def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> list[Value]:
@@ -65,6 +131,31 @@ def join(places: Function, function: Function, name: str, *, adds: bool = False,
 
     primitive = moving(function, transpose, name, **facts)
     primitive.places, primitive.moves = places, not adds
+    return primitive
+
+
+def writing(
+    function: Function, place: Function, name: str, *, distinct: bool = False, clear: Function | None = None,
+    **facts: Unpack[Facts],
+) -> Primitive:  # fmt: skip
+    """A move that writes values over its first argument, one after another.
+
+    `place(number, shape, **params)` is the index where a value is written. The transpose reads there what has not been
+    written over, of which `distinct` says that it is everything; and it makes the cotangent of the first argument zero
+    at all places, by the move itself or by `clear(g, **params)`.
+    """
+
+    def transpose(wanted: list[int], g: Cotangent, base: Value, *values: Value, **params: Option) -> Iterator[Value]:
+        shape = shape_of(base)
+        for i in wanted:
+            if i == 0:
+                yield clear(g, **params) if clear else primitive(g, *[0.0] * len(values), **params)
+            else:
+                index = place(i - 1, shape, **params)
+                last = None if distinct else winners(index, shape)
+                yield cotangents.unbroadcast(g[index] if last is None else g[index] * last, values[i - 1])
+
+    primitive = moving(function, transpose, name, **facts)
     return primitive
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from effgrad.arrays.layout import BASIC, shape_of
 from effgrad.arrays.value import Tracer, operations, staging
+from effgrad.vocabulary import Shape
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
@@ -73,8 +74,13 @@ def distinct(index: Any) -> bool:
     return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
 
 
-def winners(index: Any, shape: Any) -> Any:
-    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins)."""
+def winners(index: Any, shape: Shape) -> Any:
+    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins).
+
+    None stands for all of them, where no part of the index lists places.
+    """
+    if not any(map(lists_places, index if isinstance(index, tuple) else (index,))):
+        return None
     computed = staging((index,)) is not None
     empty = np.zeros(shape)
     given = shape_of(operations.getitem(empty, index=index) if computed else empty[index])

@@ -7,18 +7,15 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import BASIC, dtype_of, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import dtype_of, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
 from effgrad.errors import Detached
-from effgrad.primitives import cotangents
 from effgrad.primitives.batching import stacked
-from effgrad.primitives.index_map import join, move
-from effgrad.primitives.indices import distinct, lists_places, part, winners
+from effgrad.primitives.index_map import join, move, writing
+from effgrad.primitives.indices import distinct, part
 from effgrad.primitives.machine_code import SAME
-
-PLAIN = frozenset((float, np.float64, np.ndarray))
 
 
 def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
@@ -44,55 +41,29 @@ def _set(array: Any, value: Any, index: Any) -> Any:
     return result
 
 
-def _set_value(g: Any, array: Any, value: Any, index: Any) -> Any:
-    g = g[index]
-    if any(lists_places(i) for i in (index if isinstance(index, tuple) else (index,))):
-        g = g * winners(index, shape_of(array))
-    return cotangents.unbroadcast(g, value)
-
-
-def _cast_back(g: Any, dtype: Any) -> Any:
-    # A complex cotangent of a real value stays as it is: its real part is taken at the end.
-    if isinstance(g, Tracer) or (np.iscomplexobj(g) and dtype.kind != "c"):
-        return g
-    return np.astype(np.asarray(g), dtype)[()]
-
-
-def _at(g: Any, shape: Any, index: Any) -> Any:
-    if not shape:
-        return np.sum(g)
-    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
-        return cotangents.block(shape, index, g)
-    return cotangents.Scattered(shape, [(index, g)])
-
-
-laid_out = move(lambda x, *, order: np.array(x, order=order), lambda g, x, *, order: g, name="laid_out", code=SAME)
+laid_out = move(lambda x, *, order: np.array(x, order=order), name="laid_out", code=SAME)
 reshape = move(
-    np.reshape, lambda g, x, shape: np.reshape(g, shape_of(x)),
-    view=lambda x, shape: np.reshape(x, shape, copy=False), text="np.reshape({0}, {shape})",
+    np.reshape, view=lambda x, shape: np.reshape(x, shape, copy=False), text="np.reshape({0}, {shape})",
     counterpart=counterparts.reshape,
 )  # fmt: skip
 transpose = move(
-    np.transpose, lambda g, x, axes: np.transpose(g, None if axes is None else np.argsort(axes)),
-    view=np.transpose, text="np.transpose({0}, {axes})", counterpart=counterparts.transpose,
-)  # fmt: skip
+    np.transpose, view=np.transpose, text="np.transpose({0}, {axes})", counterpart=counterparts.transpose,
+)
 broadcast_to = move(
-    lambda x, shape: np.broadcast_to(x, shape), lambda g, x, shape: cotangents.unbroadcast(g, x),
-    name="broadcast_to", view=np.broadcast_to, text="np.broadcast_to({0}, {shape})", code=SAME,
-    counterpart=counterparts.broadcast_to,
+    lambda x, shape: np.broadcast_to(x, shape), name="broadcast_to", view=np.broadcast_to,
+    text="np.broadcast_to({0}, {shape})", code=SAME, counterpart=counterparts.broadcast_to,
 )  # fmt: skip
 astype = move(
-    lambda x, dtype: np.asarray(x).astype(dtype)[()], lambda g, x, dtype: _cast_back(g, dtype_of(x)),
-    name="astype", text="np.asarray({0}).astype({dtype})[()]", code=SAME, counterpart=counterparts.astype,
+    lambda x, dtype: np.asarray(x).astype(dtype)[()], name="astype", text="np.asarray({0}).astype({dtype})[()]",
+    code=SAME, counterpart=counterparts.astype,
 )  # fmt: skip
 getitem = move(
-    lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index],
-    lambda g, x, index: _at(g, shape_of(x), index),
-    name="getitem", view=part, text="{0}[{index}]", counterpart=counterparts.getitem,
+    lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index], name="getitem",
+    source=lambda index: index, view=part, text="{0}[{index}]", counterpart=counterparts.getitem,
 )  # fmt: skip
-setitem: Any = move(
-    _set, lambda g, array, value, index: setitem(g, 0.0, index=index), _set_value,
-    name="setitem", text="_set({0}, {1}, np.s_[{index}])", counterpart=counterparts.setitem,
+setitem: Any = writing(
+    _set, lambda number, shape, index: index, "setitem", text="_set({0}, {1}, np.s_[{index}])",
+    counterpart=counterparts.setitem,
 )  # fmt: skip
 scatter_add = join(
     lambda shapes, shape, indices: (shape, indices), _scatter_add, "scatter_add", adds=True,
@@ -136,15 +107,10 @@ def _rows(m: Any) -> Any:
 
 
 def _triangle(name: str) -> Any:
-    """One triangle of matrices; in a cotangent the other elements are zero by construction."""
+    """One triangle of matrices."""
     part: Any = getattr(np, name)
-    ones = np.ones
-
-    def transpose(g: Any, x: Any, k: int) -> Any:
-        return cotangents.Masked(part(g, k), part(ones(shape_of(g), bool), k))
-
     return move(
-        lambda x, k: part(x, k), transpose, name=name, text=f"np.{name}({{0}}, {{k}})", batch=stacked,
+        lambda x, k: part(x, k), name=name, clears=True, text=f"np.{name}({{0}}, {{k}})", batch=stacked,
         counterpart=counterparts.triangle(name),
     )  # fmt: skip
 

@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import operations
-from effgrad.primitives import cotangents
-from effgrad.primitives.index_map import moving
+from effgrad.primitives.index_map import writing
 from effgrad.vocabulary import Cotangent, Value
 
 
@@ -22,22 +20,14 @@ def _overwrite(base: Value, *values: Value, places: Any) -> Value:
     return result
 
 
-def _joined(places: Any) -> tuple[Value, ...]:
-    """The places of numbers as one array, beside those of arrays, which keep their order."""
+def _cleared(g: Cotangent, places: Any) -> Value:
+    """A cotangent that is zero at all places: those of numbers as one array."""
     numbers = [at for at in places if np.ndim(at) == 0]
-    return *[at for at in places if np.ndim(at)], *([np.array(numbers)] if numbers else [])
+    regions = *[at for at in places if np.ndim(at)], *([np.array(numbers)] if numbers else [])
+    return overwrite(g, *[0.0] * len(regions), places=regions)
 
 
-def _parts(wanted: list[int], g: Cotangent, base: Value, *values: Value, places: Any) -> Any:
-    for index in wanted:
-        if index == 0:
-            regions = _joined(places)
-            yield operations.overwrite(g, *[0.0] * len(regions), places=regions)
-        else:
-            at = np.unravel_index(places[index - 1], shape_of(g))
-            yield cotangents.unbroadcast(g[at], values[index - 1])
-
-
-overwrite = operations.overwrite = moving(
-    _overwrite, _parts, name="overwrite", counterpart=counterparts.overwrite
-)
+overwrite = operations.overwrite = writing(
+    _overwrite, lambda number, shape, places: np.unravel_index(places[number], shape), "overwrite", distinct=True,
+    clear=_cleared, counterpart=counterparts.overwrite,
+)  # fmt: skip

@@ -12,7 +12,7 @@ from effgrad.primitives import cotangents, machine_code
 from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.given import as_computed, given
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
-from effgrad.primitives.move import PLAIN, reshape
+from effgrad.primitives.move import reshape
 from effgrad.primitives.primitive import Primitive, elementwise, general, linear
 from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tangent, Value
 
@@ -137,7 +137,7 @@ def _gathered(t: Tangent, share: Any, axis: Axis, y: Value) -> Value:
 
 def _placed(g: Cotangent, share: Any) -> Value:
     """The cotangents of elements, from their weights in a maximum and its cotangent."""
-    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in PLAIN:
+    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in cotangents.PLAIN:
         return g * share
     if np.size(g) == 1 and share.ndim:
         place = np.unravel_index(int(np.argmax(share)), share.shape)
