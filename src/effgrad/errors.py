@@ -4,13 +4,14 @@ Every error has a short code, points at the line of the user's program, and has 
 """
 
 import dis
+import inspect
 import linecache
 import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from traceback import walk_tb
+from traceback import walk_stack, walk_tb
 from types import FrameType, TracebackType
 
 __all__ = [
@@ -111,10 +112,9 @@ def _public(module: str) -> str:
 
 def running_frames() -> Iterator[FrameType]:
     """The frames of the running program, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    frames = walk_stack(inspect.currentframe())
+    next(frames)  # of this function
+    yield from (frame for frame, _ in frames)
 
 
 def is_ours(frame: FrameType) -> bool:

@@ -10,7 +10,7 @@ from effgrad.effects.confined import confined
 from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
-from effgrad.program.user_code import user_code
+from effgrad.program.user_code import entered
 from effgrad.trees import Structure
 from effgrad.vocabulary import Shadow, Tree, Value
 
@@ -43,16 +43,18 @@ def _run(
     inputs: Iterable[tuple[Value, ...]],
     finish: Callable[[Any, list[Value], Any], Result],
 ) -> Result:
-    with user_code(), mode as activation:
+    def program(activation: Any) -> Result:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
         # The shadows as they are now: an input that the program writes to names another value later.
         shadows = [variable.shadow for variable in variables]
         return finish(activation, shadows, f(variables))
 
+    return entered(mode, program)
+
 
 def run_batched(count: int, program: Callable[[Batch], Result]) -> Result:
     """Return the result of a program that is given an activation for a number of members."""
-    return _run(Batch(count), lambda _: None, (), lambda batch, *_: program(batch))
+    return entered(Batch(count), program)
 
 
 class Outputs(NamedTuple):

@@ -22,6 +22,7 @@ from effgrad.arrays.value import (
     operations,
     ordinary,
     outline,
+    owned_by,
     perform,
     plain,
     plain_tree,
@@ -76,7 +77,7 @@ def _binary(ufunc: np.ufunc) -> Value:
             if not answers(self, other):
                 return declined(self, other, ufunc)
             other = ordinary(other)
-        if owner.alive and (not isinstance(other, Tracer) or other.owner is owner):
+        if owner.alive and (not isinstance(other, Tracer) or owned_by(other, owner)):
             return owner.apply(UFUNCS[ufunc], self, other)
         return perform(UFUNCS[ufunc], self, other)
 

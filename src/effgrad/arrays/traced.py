@@ -23,6 +23,7 @@ from effgrad.arrays.value import (
     is_lazy,
     operations,
     outline,
+    owned_by,
     plain,
     plain_tree,
     staging,
@@ -130,7 +131,7 @@ def buffer(array: Value) -> Value:
 
 def as_plain(value: Value) -> Value:
     """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
-    return value.owner.constant(value) if type(value) is Mutable and value.owner is OUTERMOST else value
+    return value.owner.constant(value) if type(value) is Mutable and owned_by(value, OUTERMOST) else value
 
 
 class Mutable(TracedArray):

@@ -13,6 +13,7 @@ import numpy as np
 from effgrad.arrays.foreign import asked_by_dask, foreign
 from effgrad.arrays.layout import dtype_of, duplicate, ndim_of, shape_of, size_of
 from effgrad.arrays.marks import marking, refuse_marked
+from effgrad.arrays.registries import Registry
 from effgrad.effects import Effect, operation
 from effgrad.errors import EscapedValue, NotDifferentiable
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Shadow, Tree, Value
@@ -27,20 +28,15 @@ class Smooth(Effect):
 
 
 # The tables that the modules of primitives fill: NumPy ufunc or function -> what to do with traced arguments.
-UFUNCS: dict[Any, Any] = {}
-FUNCTIONS: dict[Any, Any] = {}
-CONSTANT: set[Any] = set()
+UFUNCS, FUNCTIONS = Registry(), Registry()
+# Functions whose results no derivative goes through.
+CONSTANT = Registry()
 # Functions whose rule is their definition by others: a staged program calls NumPy's where no derivative looks.
-COMPOSED: set[Any] = set()
-REDUCTIONS: dict[Any, Any] = {
-    (np.add, "reduce"): np.sum,
-    (np.multiply, "reduce"): np.prod,
-    (np.maximum, "reduce"): np.max,
-    (np.minimum, "reduce"): np.min,
-    (np.add, "accumulate"): np.cumsum,
-}
+COMPOSED = Registry()
+# The methods of ufuncs, by pairs of a ufunc and a name.
+REDUCTIONS = Registry()
 # Functions of libraries by their full names: why they have no rule.
-REASONS: dict[str, str] = {}
+REASONS = Registry()
 
 
 class Operations:
@@ -264,8 +260,8 @@ def is_lazy(value: Value) -> bool:
 
 def composed(rules: dict[Any, Any]) -> None:
     """Enter rules that are definitions by other functions."""
-    FUNCTIONS.update(rules)
-    COMPOSED.update(rules)
+    FUNCTIONS.enter(rules)
+    COMPOSED.enter(rules)
 
 
 def perform(primitive: Any, *args: Value, **params: Option) -> Value:

@@ -26,6 +26,9 @@ NONE: dict[str, Any] = {}
 
 _BINARY = {"add": (add, "+"), "sub": (subtract, "-"), "mul": (multiply, "*"), "truediv": (divide, "/")}
 
+# How the texts below ask whether the activation owns a value.
+_MINE = {f"{name}_is_mine": f"{name}.owner is owner" for name in "xy"}
+
 _OPERATORS = """
 def {dunder}(x, y):
     owner = x.owner
@@ -33,7 +36,7 @@ def {dunder}(x, y):
     if not owner.alive:
         return generic(x, y)
     if type(y) is Value:
-        if y.owner is owner:
+        if {y_is_mine}:
             q = y.primal
             if type(p) is float:
                 if type(q) is float:
@@ -65,7 +68,7 @@ def {reflected}(x, y):
 _MATMUL = """
 def __matmul__(x, y):
     owner = x.owner
-    if type(y) is Value and y.owner is owner and owner.alive and type(p := x.primal) is type(q := y.primal) is ndarray:
+    if type(y) is Value and {y_is_mine} and owner.alive and type(p := x.primal) is type(q := y.primal) is ndarray:
         s = p @ q
         m = s if type(s) is ndarray and s.nbytes > p.nbytes + q.nbytes else p if p.nbytes > q.nbytes else q
         {both_arrays}
@@ -96,8 +99,8 @@ def __array_ufunc__(self, ufunc, method, x, *others, **options):
                 {array}
         elif len(others) == 1:
             y = others[0]
-            if (x.owner is owner if type(x) is Value else type(x) in PLAIN) and (
-                y.owner is owner if type(y) is Value else type(y) in PLAIN
+            if ({x_is_mine} if type(x) is Value else type(x) in PLAIN) and (
+                {y_is_mine} if type(y) is Value else type(y) in PLAIN
             ):
                 return owner.apply(primitive, x, y)
     return generic(self, ufunc, method, x, *others, **options)
@@ -169,19 +172,19 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
         text = _OPERATORS.format(
             dunder=dunder, reflected=reflected, both=_result(formula, binary.format(left, right)),
             left=_result(formula, unary.format(left)), right=_result(formula, unary.format(right)),
-            both_arrays=both_arrays, left_array=left_array, right_array=right_array,
+            both_arrays=both_arrays, left_array=left_array, right_array=right_array, **_MINE,
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}
         _define(value, text, primitive=primitive, **clauses, **names)
     both = _result("s", arrays.format(primals="(p, q)", shadows="(x.shadow, y.shadow)", params="NONE", largest="m"))
     clauses = {"primitive": UFUNCS[np.matmul], "generic": generic.__matmul__, "ndarray": np.ndarray}
-    _define(value, _MATMUL.format(both_arrays=both), **clauses, **names)
+    _define(value, _MATMUL.format(both_arrays=both, **_MINE), **clauses, **names)
     alone = functools.partial(arrays.format, primals="(p,)", shadows="(x.shadow,)")
     array = alone(params="NONE", largest="r")
     number = _result("-p", unary.format(*_partials(negative)))
     text = _NEGATIVE.format(number=number, array=_result("-p", array))
     _define(value, text, primitive=negative, generic=value.__neg__, **names)
-    text = _UFUNC.format(array=_result("primitive.function(p)", array))
+    text = _UFUNC.format(array=_result("primitive.function(p)", array), **_MINE)
     tables = {"UFUNCS": UFUNCS, "OPERATORS": OPERATORS}
     _define(value, text, **tables, Primitive=Primitive, generic=value.__array_ufunc__, **names)
     step = "alias(z, x, lambda value: getitem(value, index)) if type(r) is np.ndarray else z"

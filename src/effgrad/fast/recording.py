@@ -70,26 +70,24 @@ class FastTaped(Taped):
         below: Value = None
         simple, large = not params, False
         for arg in args:
-            kind = type(arg)
             if isinstance(arg, Tracer) and arg.owner is self:
                 primal = arg.primal
                 names.append(arg.shadow)
             else:
-                primal = self.protected.keep(arg) if kind in KEPT else arg if kind is float else constant(arg)
+                primal = self.kept(arg)
                 names.append(None)
             if type(primal) is np.ndarray:
-                large = large or primal.nbytes >= LARGE
+                large |= primal.nbytes >= LARGE
             elif isinstance(primal, Tracer):
-                simple = simple and (below is None or below is primal.owner)
+                simple = simple and below in (None, primal.owner)
                 below = primal.owner
             primals.append(primal)
         # With one handler below or none, `perform` would find that out at a price of its own.
         if below is None and not (params and staging(params.values()) is not None):
-            result = primitive.function(*primals, **params) if params else primitive.function(*primals)
-        elif simple and below.alive:
-            result = below.apply(primitive, *primals)
+            result = primitive.function(*primals, **params)
         else:
-            result = primitive(*primals, **params)
+            perform = below.apply if simple and below.alive else type(primitive).__call__
+            result = perform(primitive, *primals, **params)
         name = len(self.entries)
         if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
             self.entries.append(drop_unread(primitive, params, result, primals, names))
@@ -98,6 +96,11 @@ class FastTaped(Taped):
         value: Traced = new(self.value)
         value.owner, value.primal, value.shadow = self, result, name
         return value
+
+    def kept(self, arg: Value) -> Value:
+        """Return a constant as it is now."""
+        kind = type(arg)
+        return arg if kind is float else self.protected.keep(arg) if kind in KEPT else constant(arg)
 
     def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
         self.protected.verify()

@@ -71,7 +71,7 @@ class Mode(Handler[Smooth]):
         """Perform an operation in the handlers below."""
         primals, shadows = [], []
         for a in args:
-            mine = isinstance(a, Tracer) and a.owner is self  # as `owns`, which costs a call for every argument
+            mine = owned_by(a, self)
             primals.append(a.primal if mine else self.constant(a))
             # The shadow as it is now: an array that is written to later names a new value, with a new shadow.
             shadows.append(a.shadow if mine else None)

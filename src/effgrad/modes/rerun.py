@@ -14,7 +14,7 @@ from effgrad.effects import handled, revived
 from effgrad.effects.confined import confined
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.modes.checkpoint import Recompute
-from effgrad.program.user_code import user_code
+from effgrad.program.user_code import entered
 from effgrad.trees import flatten
 from effgrad.vocabulary import Option, Value
 
@@ -59,8 +59,8 @@ class CheckpointRun:
             part.end()
 
     def _run_again(self) -> tuple[Any, list[Value], list[Value]]:
-        with user_code(), resumed(self.thunk.func.__self__), revived(self.thunk.func.__self__):
-            return self._run(Part(again=self.first))
+        with resumed(self.thunk.func.__self__):
+            return entered(revived(self.thunk.func.__self__), lambda _: self._run(Part(again=self.first)))
 
     def again(self) -> list[Value]:
         """Run the thunk once more; the parts of its results, checked to be the same."""

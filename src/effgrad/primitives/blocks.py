@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse
 
 from effgrad.arrays.layout import ndim_of
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import Tracer, operations
 from effgrad.primitives import cotangents
 from effgrad.primitives.index_map import broadcast_numbers, numbered
-from effgrad.primitives.move import scatter_add
 from effgrad.vocabulary import Cotangent, Function, Shape, Tangent, Value
 
 
@@ -167,7 +166,7 @@ def _scattered(values: Value, rows: Value, columns: Value, shape: tuple[int, int
         return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
     values = np.ravel(np.broadcast_to(values, broadcast))
     if isinstance(values, Tracer):
-        return scatter_add(values, shape=shape, indices=((rows, columns),))
+        return operations.scatter_add(values, shape=shape, indices=((rows, columns),))
     return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
 
 

@@ -106,5 +106,5 @@ def require_real(x: Value, name: str) -> Value:
     return x
 
 
-UFUNCS.update({np.absolute: _absolute, np.conjugate: _conjugated, np.sign: _sign})
-FUNCTIONS.update({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})
+UFUNCS.enter({np.absolute: _absolute, np.conjugate: _conjugated, np.sign: _sign})
+FUNCTIONS.enter({np.real: _real, np.imag: _imag, np.angle: _angle, np.real_if_close: _real_if_close})

@@ -68,4 +68,4 @@ BITS = {primitive.function: primitive for primitive in (
 )}  # fmt: skip
 # The row of each elementwise function of NumPy.
 ROWS = UNARY | BINARY | ARITHMETIC | CONSTANTS | BITS
-CONSTANT.update(function for function in CONSTANTS if isinstance(function, np.ufunc))
+CONSTANT.enter(function for function in CONSTANTS if isinstance(function, np.ufunc))

@@ -369,6 +369,6 @@ composed({
     np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: as_computed(np.linalg.eigvals, _eigvals),
     np.linalg.svdvals: lambda x, /: svdvals(x),
 })  # fmt: skip
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.linalg.eigh: _eigh, np.linalg.eig: _eig, np.linalg.svd: as_computed(np.linalg.svd, _svd),
 })  # fmt: skip

@@ -369,7 +369,8 @@ ARITHMETIC = {
     np.float_power: power, np.negative: negative, np.absolute: absolute, np.mod: mod, np.maximum: maximum,
     np.minimum: minimum, np.fmod: fmod, np.fmax: fmax, np.fmin: fmin,
 }  # fmt: skip
-UFUNCS.update(UNARY | BINARY | ARITHMETIC)
+# `primitives/complexes.py` and `primitives/ufuncs.py` choose rows for these.
+UFUNCS.enter({u: row for u, row in (UNARY | BINARY | ARITHMETIC).items() if u not in (np.absolute, np.float_power)})
 
 
 def _where(condition: Value, x: Value = None, y: Value = None) -> Value:
@@ -386,4 +387,4 @@ def _clip(
     return clip(ordinary(a), ordinary(low), ordinary(high))
 
 
-FUNCTIONS.update({np.where: _where, np.clip: _clip, np.sinc: lambda x: sinc(x)})
+FUNCTIONS.enter({np.where: _where, np.clip: _clip, np.sinc: lambda x: sinc(x)})

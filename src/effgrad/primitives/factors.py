@@ -167,7 +167,7 @@ def _on_axis(x: Value) -> Value:
     return np.all(x[..., 1:] == 0, axis=-1) & (np.imag(x[..., 0]) == 0)
 
 
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.linalg.cholesky: lambda a, /, *, upper=False: cholesky(a, upper=bool(upper)),
     np.linalg.qr: as_computed(np.linalg.qr, _qr),
 })  # fmt: skip

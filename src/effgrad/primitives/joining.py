@@ -170,7 +170,7 @@ def _geomspace(
 
 
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
     np.resize: _resize, np.compress: _compress, np.extract: _extract,
@@ -179,7 +179,7 @@ FUNCTIONS.update({
     np.linspace: as_computed(np.linspace, _linspace),
     np.geomspace: as_computed(np.geomspace, _geomspace),
 })  # fmt: skip
-CONSTANT.update({
+CONSTANT.enter({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
     np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,

@@ -324,7 +324,7 @@ def _filled_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add
 operations.astype, operations.laid_out = astype, laid_out
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.reshape: _reshape_in_order,
     np.ravel: _ravel,
     np.transpose: _transpose, np.stack: _stack, np.concatenate: _concatenate,
@@ -343,16 +343,16 @@ FUNCTIONS.update({
     np.size: lambda a, axis=None: np.size(np.broadcast_to(False, a.shape), axis),
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
-FUNCTIONS.update({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
-FUNCTIONS.update({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
-FUNCTIONS.update({
+FUNCTIONS.enter({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
+FUNCTIONS.enter({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
+FUNCTIONS.enter({
     f: _moved(f) for f in (
         np.repeat, np.tile, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip
-FUNCTIONS.update({f: _turned(f) for f in (np.moveaxis, np.swapaxes, np.flip, np.rot90)})
-FUNCTIONS.update({np.roll: _roll, np.array_split: _array_split, np.diagonal: _diagonal})
-CONSTANT.update({
+FUNCTIONS.enter({f: _turned(f) for f in (np.moveaxis, np.swapaxes, np.flip, np.rot90)})
+FUNCTIONS.enter({np.roll: _roll, np.array_split: _array_split, np.diagonal: _diagonal})
+CONSTANT.enter({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
     np.array_repr,

@@ -382,8 +382,8 @@ def _slogdet(a: Value) -> Value:
     return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(np.linalg.slogdet, a)[0], logabsdet(a))
 
 
-UFUNCS[np.matmul] = matmul
-FUNCTIONS.update({
+UFUNCS.enter({np.matmul: matmul})
+FUNCTIONS.enter({
     np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.inner: _inner,
     np.vdot: as_computed(np.vdot, lambda a, b, /: np.sum(conj(np.ravel(a)) * np.ravel(b))),
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),

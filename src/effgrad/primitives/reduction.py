@@ -368,7 +368,7 @@ def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:
 
 _max = _reduction(maximum_of, -np.inf, np.maximum)
 _min = _reduction(minimum_of, np.inf, np.minimum)
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.sum: _reduction(sum_, 0.0, np.add), np.prod: _reduction(prod, 1.0, np.multiply), np.max: _max, np.min: _min,
     np.amax: _max, np.amin: _min, np.mean: _of_some(np.mean, _mean),
     np.var: _of_some(np.var, _var), np.std: _of_some(np.std, _std), np.cumsum: _cumsum,

@@ -3,10 +3,9 @@
 
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, as_index, evaluated, plain
+from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, as_index, evaluated, operations, plain
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.move import scatter_add
 from effgrad.primitives.reduction import logsumexp
 from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
 
@@ -122,35 +121,36 @@ def _at(ufunc: np.ufunc) -> Function:
 
 def _add_at(a: Value, indices: Index, b: Value) -> None:
     shape = np.shape(np.zeros(shape_of(a))[indices])
-    a[...] = scatter_add(a, np.broadcast_to(b, shape), shape=shape_of(a), indices=(..., as_index(indices)))
+    a[...] = operations.scatter_add(a, np.broadcast_to(b, shape), shape=shape_of(a), indices=(..., as_index(indices)))
 
 
 def _logsumexp(a: Value, axis: Axis = 0, keepdims: bool = False) -> Value:
     return logsumexp(a, axis=axis, keepdims=keepdims)
 
 
-UFUNCS.update({
+UFUNCS.enter({
     np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.float_power: _float_power,
     np.divmod: _divmod, np.modf: _modf,
     np.frexp: as_computed(np.frexp, _frexp),
     np.ldexp: as_computed(np.ldexp, lambda x, i: x * np.ldexp(1.0, plain(i))),
     np.vecdot: as_computed(np.vecdot, lambda a, b: np.sum(conj(a) * b, axis=-1)),
 })  # fmt: skip
-CONSTANT.add(np.spacing)
+CONSTANT.enter([np.spacing])
 FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and u is vars(np).get(u.__name__, ())]
-REDUCTIONS.update({(u, "reduce"): _reduce(u) for u in FOLDS if (u, "reduce") not in REDUCTIONS})
-REDUCTIONS.update({(u, "accumulate"): _accumulate(u) for u in FOLDS if (u, "accumulate") not in REDUCTIONS})
-REDUCTIONS.update({(u, "reduceat"): _reduceat(u) for u in FOLDS})
-REDUCTIONS.update({
-    (np.multiply, "accumulate"): np.cumprod,
+# The methods of ufuncs; a function of NumPy is one where its rule is known.
+REDUCTIONS.enter({
+    **{(u, name): make(u) for u in FOLDS for name, make in (
+        ("reduce", _reduce), ("accumulate", _accumulate), ("reduceat", _reduceat))},
+    **{(u, "outer"): _outer_of(u) for u in UFUNCS if u.nin == 2},
+    **{(u, "at"): _at(u) for u in UFUNCS},
+    (np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod,
+    (np.maximum, "reduce"): np.max, (np.minimum, "reduce"): np.min,
     (np.fmax, "reduce"): np.nanmax, (np.fmin, "reduce"): np.nanmin,
     (np.logaddexp, "reduce"): as_computed(np.logaddexp.reduce, _logsumexp),
+    (np.add, "accumulate"): np.cumsum, (np.multiply, "accumulate"): np.cumprod, (np.add, "at"): _add_at,
 })  # fmt: skip
-REDUCTIONS.update({(u, "outer"): _outer_of(u) for u in UFUNCS if u.nin == 2})
-REDUCTIONS.update({(u, "at"): _at(u) for u in UFUNCS})
-REDUCTIONS[np.add, "at"] = _add_at
 if hasattr(np, "matvec"):  # from NumPy 2.2 on
-    UFUNCS.update({
+    UFUNCS.enter({
         np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
         np.vecmat: as_computed(np.vecmat, lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :]),
     })  # fmt: skip

@@ -85,7 +85,7 @@ class Rules:
         self.awaited = dict(MODULES)
         self.lock = forks.lock(waits=True)
         self.enter(FIRST)
-        FUNCTIONS.update({f: reading(running(f._implementation)) for f in source.MOVING})
+        FUNCTIONS.enter({f: reading(running(f._implementation)) for f in source.MOVING})
         composed({f: reading(running(f._implementation)) for f in source.COMPUTING})
 
     def enter(self, rules: list[tuple[Any, str, Any]]) -> None:
@@ -95,7 +95,8 @@ class Rules:
             if original is None or (owner is not np and original is vars(np).get(name)):
                 continue
             rule = self.prepared(rule)
-            REASONS.setdefault(f"{owner.__name__}.{name}", UNREAD)
+            if f"{owner.__name__}.{name}" not in REASONS:
+                REASONS.enter({f"{owner.__name__}.{name}": UNREAD})
             if type(original) is MethodType:
                 key = id(original.__self__), original.__func__
                 self.bound_methods[key] = with_rule(original, rule)

@@ -2,10 +2,11 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from traceback import walk_tb
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
 from effgrad.arrays.value import Tracer, example, refusal, traced_inside
 from effgrad.arrays.written import session
@@ -21,6 +22,9 @@ from effgrad.errors import (
     user_line,
 )
 from effgrad.program.attributes import forget_classes
+
+Activation = TypeVar("Activation")
+Result = TypeVar("Result")
 
 # What to write instead of functions that take plain numbers, by the beginning of their names.
 INSTEAD = {
@@ -44,8 +48,12 @@ def explain(error: BaseException) -> None:
     swallowed = said_at(line)
     if swallowed is not None:
         raise swallowed from error
-    if _said_of_a_value(error, text, line):
-        return
+    if not _said_of_a_value(error, text, line):
+        _explain_call(error, text, line, traceback)
+
+
+def _explain_call(error: BaseException, text: str, line: str | None, traceback: TracebackType) -> None:
+    """Raise an error about the function that was called, if it met a traced value."""
     name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
     scipys, inside = library_call(frames)
     if scipys is not None and _names_traced(error, text):
@@ -113,6 +121,12 @@ def _of_python(name: str | None) -> bool:
 def _sees_traced(frame: Any) -> bool:
     """Whether a traced value is among a frame's variables, or could be: a frame of compiled code shows none."""
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
+
+
+def entered(handler: AbstractContextManager[Activation], program: Callable[[Activation], Result]) -> Result:
+    """The result of a program that runs the user's function under a handler, whose activation it is given."""
+    with user_code(), handler as activation:
+        return program(activation)
 
 
 class user_code(session):  # noqa: N801 (a context)

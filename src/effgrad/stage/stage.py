@@ -25,7 +25,7 @@ from effgrad.errors import NoRule, NotStaged, user_frame
 from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
-from effgrad.program.user_code import user_code
+from effgrad.program.user_code import entered
 from effgrad.stage import later
 from effgrad.stage.graph import Graph
 from effgrad.stage.later import LARGE, computed
@@ -306,17 +306,19 @@ def _staged(
     f: Callable[..., Any], leaves: Sequence[Any], dynamic: Sequence[bool], tree: Any, recorder: Simplifier | None,
     run_loop: Any,
 ) -> tuple[Graph, list[Any]]:
-    with user_code(), Stage(recorder, run_loop) as stage:
+    def program(stage: Stage) -> tuple[Graph, list[Any]]:
         inputs = [stage.variable(leaf) if one else leaf for leaf, one in zip(leaves, dynamic, strict=True)]
-        args, kwargs = optree.tree_unflatten(tree, inputs)
+        called: Any = optree.tree_unflatten(tree, inputs)
+        args, kwargs = called
         output = f(*args, **kwargs)
         graph = stage.finish(output)
         # A program with a long loop has no second run beside a singular point: in Python it would take minutes.
         loops = any("program" in n.params and n.params["program"].is_long for n in graph)
         graph.differentiated = stage.differentiated and not loops
         graph.limit = min(stage.limits, default=None)
-        leaves = [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
-    return graph, leaves
+        return graph, [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
+
+    return entered(Stage(recorder, run_loop), program)
 
 
 def _kept(leaf: Any) -> Any:

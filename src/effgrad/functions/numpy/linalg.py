@@ -240,7 +240,7 @@ def _tensorsolve(a: Value, b: Value, axes: Axes = None) -> Value:
 composed({
     np.linalg.pinv: as_computed(np.linalg.pinv, _pinv), np.linalg.cond: as_computed(np.linalg.cond, _cond),
 })  # fmt: skip
-FUNCTIONS.update({
+FUNCTIONS.enter({
     np.linalg.lstsq: as_computed(np.linalg.lstsq, _lstsq),
     np.linalg.matrix_power: as_computed(np.linalg.matrix_power, _matrix_power),
     np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
@@ -250,4 +250,4 @@ FUNCTIONS.update({
     np.linalg.matrix_norm: _by_numpy_if_complex(
         np.linalg.matrix_norm, lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims)),
 })  # fmt: skip
-CONSTANT.add(np.linalg.matrix_rank)
+CONSTANT.enter([np.linalg.matrix_rank])

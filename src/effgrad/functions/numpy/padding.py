@@ -103,4 +103,4 @@ def _pad_linearly(lines: Any, width: tuple[int, int], mode: Option, options: Par
 
 
 _PAD_BY_AXES = as_computed(np.pad, _pad_by_axes)
-FUNCTIONS[np.pad] = _pad
+FUNCTIONS.enter({np.pad: _pad})

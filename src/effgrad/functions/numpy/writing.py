@@ -58,4 +58,4 @@ def _written(target: Value, name: str) -> Value:
     return target
 
 
-FUNCTIONS.update({np.copyto: _copyto, np.put: _put, np.place: _place, np.putmask: _putmask})
+FUNCTIONS.enter({np.copyto: _copyto, np.put: _put, np.place: _place, np.putmask: _putmask})

@@ -123,7 +123,7 @@ ASIDE = "errstate OptimizeResult RootResults Bounds LinearConstraint NonlinearCo
 # Distributions whose density SciPy computes with functions that have no rule.
 ROUGH = """genhyperbolic geninvgauss ksone kstwo kstwobign landau levy_stable ncf nct pearson3
     studentized_range""".split()
-REASONS.update({
+REASONS.enter({
     f"scipy.{space}.{name}": reason
     for space, reasons in NO_RULE.items() for reason, names in reasons.items() for name in names.split()
 })  # fmt: skip

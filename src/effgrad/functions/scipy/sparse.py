@@ -187,7 +187,7 @@ GRAPHS = (
     "algorithms of graphs choose edges: find the path, the tree or the matching in the constant graph, outside of the "
     "derivative or from effgrad.stop_gradient(values), and add up the traced weights of its edges"
 )
-REASONS.update({
+REASONS.enter({
     f"scipy.sparse.csgraph.{name}": GRAPHS
     for name in (
         "validate_graph", "scipy.sparse.csgraph._min_spanning_tree.minimum_spanning_tree",
@@ -198,7 +198,7 @@ OUTSIDE = (
     "the matrix was made outside the derivative, or by a class that was imported by its name: make it inside, as "
     "scipy.sparse.lil_matrix, or assemble it with coo_array((values, (rows, columns)))"
 )
-REASONS.update({
+REASONS.enter({
     f"scipy.sparse.{name}.{method}": OUTSIDE
     for name in ("_lil_base", "_dok_base", "_cs_matrix", "_spbase") for method in ("__setitem__", "toarray")
 })  # fmt: skip

@@ -44,7 +44,7 @@ _STANDARD = {
     "_nbinom_cdf": lambda k, n, p: sp.betainc(n, np.floor(k) + 1, p),
     "_nbinom_sf": lambda k, n, p: sp.betaincc(n, np.floor(k) + 1, p),
 }
-UFUNCS.update({getattr(scu, name): rule for name, rule in _STANDARD.items() if hasattr(scu, name)})
+UFUNCS.enter({getattr(scu, name): rule for name, rule in _STANDARD.items() if hasattr(scu, name)})
 
 
 def _apply_where(cond: Value, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Value = None, **_: Option) -> Value:

@@ -105,7 +105,7 @@ def _refuse_exact(name: str, exact: bool) -> None:
         raise NoRule(f"scipy.special.{name} with exact=True counts integers and has no derivative; leave exact out")
 
 
-UFUNCS[sp.zetac] = as_computed(sp.zetac, lambda x: _riemann(x, 2))
+UFUNCS.enter({sp.zetac: as_computed(sp.zetac, lambda x: _riemann(x, 2))})
 composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
 
 _DEFINITIONS: dict[str, Any] = {

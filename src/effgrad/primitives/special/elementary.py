@@ -297,4 +297,4 @@ enter_parts({
     sp.shichi: ((lambda y, x: _sinhc(x),), (lambda y, x: np.cosh(x) / x,)),
     sp.fresnel: ((lambda y, x: np.sin(np.pi / 2 * x * x),), (lambda y, x: np.cos(np.pi / 2 * x * x),)),
 })  # fmt: skip
-CONSTANT.update({sp.gammasgn, sp.round})
+CONSTANT.enter({sp.gammasgn, sp.round})

@@ -93,7 +93,7 @@ def _rg(x: Value, y: Value, z: Value) -> Value:
     return np.where(two, by_zeros, result)
 
 
-UFUNCS.update(all_as_computed({
+UFUNCS.enter(all_as_computed({
     sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj, sp.elliprg: _rg,
 }))  # fmt: skip
 

@@ -12,6 +12,7 @@ import scipy.special
 from scipy.special import _ufuncs
 
 from effgrad.arrays import counterparts
+from effgrad.arrays.registries import Registry
 from effgrad.arrays.value import UFUNCS
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
@@ -90,10 +91,9 @@ def real_only(name: str, partial: Function) -> Function:
     return rule
 
 
-SPECIAL: dict[Any, Primitive] = {}
+SPECIAL = Registry()
 # The primitives of functions that return several numbers, and their implementations by name.
-PARTS: dict[Any, tuple[Primitive, ...]] = {}
-_PART: dict[str, Any] = {}
+PARTS, _PART = Registry(), Registry()
 
 
 def __getattr__(name: str) -> Value:
@@ -107,14 +107,17 @@ def enter(table: dict[Any, Any]) -> None:
     for function, given in table.items():
         partials, code, otherwise = given if type(given) is Row else (given, None, None)
         partials = partials if type(partials) is tuple else (partials,)
-        UFUNCS[function] = SPECIAL[function] = special(function, *partials, code=code, otherwise=otherwise)
+        row = {function: special(function, *partials, code=code, otherwise=otherwise)}
+        UFUNCS.enter(row)
+        SPECIAL.enter(row)
 
 
 def enter_parts(table: dict[Any, tuple[Value, ...]]) -> None:
     """Enter ufuncs that return several numbers with a tuple of partials for each."""
     for function, parts in table.items():
-        PARTS[function] = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
-        UFUNCS[function] = _several(PARTS[function])
+        rows = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
+        PARTS.enter({function: rows})
+        UFUNCS.enter({function: _several(rows)})
 
 
 def _part(function: Function, index: int) -> Function:
@@ -122,7 +125,7 @@ def _part(function: Function, index: int) -> Function:
         return function(*args)[index]
 
     part.__name__ = f"{function.__name__}_{index}"
-    _PART[part.__name__] = part
+    _PART.enter({part.__name__: part})
     return part
 
 
