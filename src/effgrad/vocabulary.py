@@ -5,6 +5,7 @@ what belongs there.
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,3 +44,6 @@ Function: TypeAlias = Callable[..., Value]
 Partial: TypeAlias = Function | float | None
 # The parameters of an operation, by name.
 Params: TypeAlias = dict[str, Any]
+# The rule of a function that no protocol of NumPy reaches: the module or class that has the function, its name there,
+# and the rule.
+Reached: TypeAlias = tuple[ModuleType | type, str, object]

@@ -5,7 +5,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +84,7 @@ def _call(f: Callable[[Value], Value], inputs: list[Value]) -> Value:
     return f(inputs[0])
 
 
-def _count(counting: Counting, _: list[Value], __: Any) -> int:
+def _count(counting: Counting, _: list[Value], __: object) -> int:
     return len(counting.performed)
 
 

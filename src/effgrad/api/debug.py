@@ -160,14 +160,14 @@ def _plain_result(function: Function, args: Sequence[Value], kwargs: Params) -> 
 ROUNDING = 64
 
 
-def _require_same(name: str, result: Value, expected: Any, exact: bool) -> None:
+def _require_same(name: str, result: Value, expected: object, exact: bool) -> None:
     """Raise where a result is not what is expected."""
     difference = _difference(name, result, expected, exact)
     if difference:
         raise EffgradError(difference)
 
 
-def _difference(name: str, result: Value, expected: Any, exact: bool) -> str:
+def _difference(name: str, result: Value, expected: object, exact: bool) -> str:
     """In what a result is not what is expected, in words; None for an expected one says that nothing is known."""
     if expected is None:
         return ""

@@ -23,7 +23,7 @@ from effgrad.vocabulary import Params, Value
 
 
 @of_function
-def jvp(f: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
+def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
     """The value of `f` at `primals`, and its derivative in the direction `tangents`, by forward mode.
 
     Arguments:
@@ -72,7 +72,7 @@ def _check_shape(what: str, direction: Value, of: str, leaf: Value) -> None:
 
 
 def _function_output(
-    f: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value], place: int
+    f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[Value], place: int
 ) -> tuple[Function, Function]:
     """A function that `f` returns, and its derivative, which differentiates anew at each application."""
 
@@ -86,7 +86,7 @@ def _function_output(
 
 
 @of_function
-def second_order(f: Callable[..., Any], x: Value, direction: Value = None) -> tuple[Value, Value, Value]:
+def second_order(f: Callable[..., object], x: Value, direction: Value = None) -> tuple[Value, Value, Value]:
     """The value of `f` at `x`, and its first and second derivative along a direction, in one pass.
 
     Arguments:
@@ -113,7 +113,7 @@ def second_order(f: Callable[..., Any], x: Value, direction: Value = None) -> tu
 
 
 @of_function
-def taylor(f: Callable[..., Any], coefficients: Sequence[Value], order: int | None = None) -> list[Value]:
+def taylor(f: Callable[..., object], coefficients: Sequence[Value], order: int | None = None) -> list[Value]:
     """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
 
     Arguments:
@@ -149,7 +149,7 @@ def taylor(f: Callable[..., Any], coefficients: Sequence[Value], order: int | No
     return list(_along(Taylor(last), f, first, lambda leaf, *others: (leaf, others), *others, derivatives, last))
 
 
-def _along(mode: Mode, f: Callable[..., Any], x: Value, make: Any, *rest: Value) -> tuple[Value, ...]:
+def _along(mode: Mode, f: Callable[..., object], x: Value, make: object, *rest: Value) -> tuple[Value, ...]:
     """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
     f = read(f)
     value, *parts = _along_at(mode, f, x, make, *rest)
@@ -158,7 +158,7 @@ def _along(mode: Mode, f: Callable[..., Any], x: Value, make: Any, *rest: Value)
     return value, *completed(parts, lambda y: _along_at(mode, f, y, make, *rest)[1:], (x,), lambda: value, orders)
 
 
-def _along_at(mode: Mode, f: Callable[..., Any], x: Value, make: Any, *rest: Value) -> tuple[Value, ...]:
+def _along_at(mode: Mode, f: Callable[..., object], x: Value, make: Any, *rest: Value) -> tuple[Value, ...]:
     *directions, derivatives, count = rest
     (*leaves,), tree = flatten_inputs((x,))
     moved = [

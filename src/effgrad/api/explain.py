@@ -47,7 +47,7 @@ class Row(NamedTuple):
     read: Callable[[Any, list[Value], Any], Callable[[], dict[str, Any]]]
 
 
-def _nothing(activation: Any, shadows: list[Shadow], output: Tree) -> Callable[[], dict[str, Any]]:
+def _nothing(activation: object, shadows: list[Shadow], output: Tree) -> Callable[[], dict[str, Any]]:
     return dict
 
 
@@ -162,7 +162,7 @@ def explained(
     def program(inputs: list[Value]) -> Tree:
         return reading(*inputs)
 
-    def outcome(activation: Any, shadows: list[Shadow], output: Tree) -> tuple[list[Shown], Any]:
+    def outcome(activation: object, shadows: list[Shadow], output: Tree) -> tuple[list[Shown], Any]:
         return [shown(leaf) for leaf in flattened(output)[0]], row.read(activation, shadows, output)
 
     def above(_: Any, __: list[Value], inner: list[Value]) -> tuple[list[Shown], dict[str, Shown]]:
@@ -185,7 +185,7 @@ def explained(
     )  # fmt: skip
 
 
-def _gradient(cotangent: Cotangent, of: Any) -> Value:
+def _gradient(cotangent: Cotangent, of: object) -> Value:
     """A cotangent as `grad` gives it: real for a real argument, the direction of steepest ascent for a complex one."""
     value = plain_value(cotangent)
     return conj(value) if is_complex(of) else np.real(value) if is_complex(value) else value

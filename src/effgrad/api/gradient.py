@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 @of_function
 def grad(
-    f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
+    f: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[P, Any]:  # fmt: skip
     """The gradient of a function that returns one real number, by reverse mode.
@@ -139,7 +139,7 @@ def value_and_grad(
 
 
 @of_function
-def vjp(f: Function, *primals: Any, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Value, ...]]]:
+def vjp(f: Function, *primals: object, mode: str = "taped") -> tuple[Any, Callable[[Any], tuple[Value, ...]]]:
     """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
 
     The function is run once; the pullback may be called any number of times. It is the adjoint of the derivative in the

@@ -47,7 +47,7 @@ class Listener:
         # The cotangents so far, by the names of their values.
         self.totals: dict[str, Any] = {}
 
-    def activated(self, activation: Any) -> None:
+    def activated(self, activation: object) -> None:
         """Listen to an activation that is about to begin."""
         if not isinstance(activation, Mode):
             return
@@ -206,7 +206,7 @@ class ListenedReverse(Listened):
         parent: Any = super()
         return self.tell(parent.unrecorded, primitive, args, params)
 
-    def run(self, thunk: Any) -> Value:
+    def run(self, thunk: object) -> Value:
         parent: Any = super()
         part = HeardPart(self, thunk)
         result = parent.run(part)
@@ -258,7 +258,7 @@ class ListenedEdges(ListenedReverse):
         finally:
             self.listener.working -= 1
 
-    def push_edges(self, pairs: Any, name: int, local: Any) -> None:
+    def push_edges(self, pairs: object, name: int, local: object) -> None:
         self.edges = pairs
         parent: Any = super()
         parent.push_edges(pairs, name, local)

@@ -38,7 +38,7 @@ from effgrad.vocabulary import Function, Option, Shape, Tangent, Tree, Value
 P = ParamSpec("P")
 
 
-def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[P, Any]:
+def jacobian(f: Callable[P, object], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[P, Any]:
     """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
 
     `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
@@ -251,7 +251,7 @@ def hvp(f: Function, x: Value, v: Value, *args: Value, **kwargs: Option) -> Valu
 
 
 def hessian(
-    f: Callable[P, Any], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
+    f: Callable[P, object], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False
 ) -> Callable[P, Any]:
     """The Hessian of a scalar function.
 

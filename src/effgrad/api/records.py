@@ -98,7 +98,7 @@ def _(mode: Delta, name: Any) -> tuple[str, str]:
     return (NOT_RECORDED, "") if name is UNRECORDED else (f"Var({name})", _term(mode.entries[name]))
 
 
-def _entry(operation: Any) -> str:
+def _entry(operation: object) -> str:
     """An entry of a tape: the primitive, and the names of its arguments; `_` stands for a constant."""
     if not isinstance(operation, Operation):
         return ""

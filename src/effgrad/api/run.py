@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 def run(
     mode: Mode,
-    f: Callable[[list[Value]], Any],
+    f: Callable[[list[Value]], object],
     inputs: Iterable[tuple[Value, ...]],
     finish: Callable[[Any, list[Value], Any], Result],
 ) -> Result:
@@ -39,9 +39,9 @@ def run(
 
 def _run(
     mode: Mode,
-    f: Callable[[list[Value]], Any],
+    f: Callable[[list[Value]], object],
     inputs: Iterable[tuple[Value, ...]],
-    finish: Callable[[Any, list[Value], Any], Result],
+    finish: Callable[[object, list[Value], object], Result],
 ) -> Result:
     def program(activation: Any) -> Result:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]

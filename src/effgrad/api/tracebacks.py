@@ -69,7 +69,7 @@ class Transformed(Generic[P, R]):
         make, (f,) = self._made_of
         return (make.func, f, make.keywords) if isinstance(make, functools.partial) else (make, f, {})
 
-    def __get__(self, instance: Any, owner: Any = None) -> Value:
+    def __get__(self, instance: object, owner: object = None) -> Value:
         return self if instance is None else MethodType(self, instance)
 
     @property

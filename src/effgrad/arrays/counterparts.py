@@ -100,7 +100,7 @@ def where(lib: Library, condition: Value, a: Value = None, b: Value = None) -> V
     return lib.nonzero(condition) if a is None else lib.xp.where(condition, *lib.promoted(a, b))
 
 
-def inverse_if_apart(lib: Library, x: Value, equal: Any) -> Value:
+def inverse_if_apart(lib: Library, x: Value, equal: object) -> Value:
     (x,), equal = lib.promoted(x, floating=True), lib.array(equal, bool)
     apart = lib.xp.where(equal, lib.xp.ones_like(x), x)
     return lib.xp.where(equal, lib.xp.zeros_like(x), 1.0 / apart)

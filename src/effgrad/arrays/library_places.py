@@ -25,7 +25,7 @@ class Places:
         """A copy of an array."""
         return self.xp.asarray(tensor, copy=True)
 
-    def no_counterpart(self, operation: Any) -> NoCounterpart:
+    def no_counterpart(self, operation: object) -> NoCounterpart:
         """The error for an operation that the library has no function for."""
         raise NotImplementedError
 

@@ -135,7 +135,7 @@ class Storage:
         names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound")
         return {name: getattr(self, name) for name in names}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
         self.version = next(clock)
@@ -236,7 +236,7 @@ class Storage:
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 
-    def settles(self, writers: Value, parts: Any) -> bool:
+    def settles(self, writers: Value, parts: object) -> bool:
         """Whether a read settles all writes: one of many writers in a memory that is not much larger.
 
         A read of one write costs some ten microseconds, as much as thousands of elements. So the settled elements are

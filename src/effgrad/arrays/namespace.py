@@ -233,14 +233,14 @@ class Library(Evaluation, Places):
         """Note that the rule has ended."""
         _running.reset(token)
 
-    def no_counterpart(self, operation: Any) -> NoCounterpart:
+    def no_counterpart(self, operation: object) -> NoCounterpart:
         return NoCounterpart(
             f"{_name_of(operation)} is not known for arrays of {self.name}; write it with functions that are "
             "(docs/arrays.md lists them), or give the function NumPy arrays"
         )
 
 
-def _name_of(operation: Any) -> str:
+def _name_of(operation: object) -> str:
     if isinstance(operation, CodeType):  # one of ours, in the rule of a function
         return operation.co_qualname.partition(".")[0].strip("_")
     return str(getattr(operation, "name", None) or getattr(operation, "__name__", operation))

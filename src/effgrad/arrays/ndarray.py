@@ -182,7 +182,7 @@ class ArrayMethods(Protocols):
     base = None
     device = "cpu"
 
-    def to_device(self, device: str, stream: Any = None) -> Any:
+    def to_device(self, device: str, stream: object = None) -> Any:
         if device != "cpu":
             raise ValueError(f"NumPy's only device is 'cpu', not {device!r}")
         return self

@@ -148,7 +148,7 @@ class Protocols(Tracer):
     def __trunc__(self) -> int:
         return int(np.trunc(plain(self)))
 
-    def __deepcopy__(self, memo: Any) -> "Tracer":
+    def __deepcopy__(self, memo: object) -> "Tracer":
         return self.__copy__()
 
     def __reduce__(self) -> Any:

@@ -9,7 +9,7 @@ class Registry(dict[Any, Any]):
 
     __slots__ = ()
 
-    def enter(self, rows: Mapping[Any, Any] | Iterable[Any]) -> None:
+    def enter(self, rows: Mapping[object, object] | Iterable[object]) -> None:
         """Enter rows, or keys of which nothing more is said; ValueError where there is a row already."""
         for key, row in (rows if isinstance(rows, Mapping) else dict.fromkeys(rows, True)).items():
             if key in self:

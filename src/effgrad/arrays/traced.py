@@ -198,7 +198,7 @@ def held(owner: Any, primal: Value, shadow: Shadow) -> Value:
     return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
-def view(result: Value, source: Any, step: Function) -> Value:
+def view(result: Value, source: object, step: Function) -> Value:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)
     whole: Any = plain(source)
@@ -216,7 +216,7 @@ def view(result: Value, source: Any, step: Function) -> Value:
     return result
 
 
-def always_view(result: Value, source: Any, step: Function) -> Value:
+def always_view(result: Value, source: object, step: Function) -> Value:
     """Note a view, as `view` does, of a function whose result shares the memory of every array."""
     shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
     return alias(result, source, step) if shares else result
@@ -250,7 +250,7 @@ def is_written(array: Value) -> bool:
     return handle is not None and handle.storage.written is not None
 
 
-def alias(result: Value, source: Any, step: Callable[[Value], Value]) -> Value:
+def alias(result: Value, source: object, step: Callable[[Value], Value]) -> Value:
     """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result

@@ -23,7 +23,7 @@ class Smooth(Effect):
     """The effect of smooth operations."""
 
     @operation
-    def apply(self, primitive: Any, *args: Value, **params: Option) -> Any:
+    def apply(self, primitive: object, *args: Value, **params: Option) -> Any:
         """Apply a primitive to arguments, some of them traced."""
 
 
@@ -79,7 +79,7 @@ class Evaluation:
     # The innermost of several owners, which performs an operation, has the largest; activations count from 0.
     serial = -1
 
-    def apply(self, primitive: Any, *args: Value, **params: Option) -> Any:
+    def apply(self, primitive: object, *args: Value, **params: Option) -> Any:
         """Evaluate a primitive, as the clause of a handler does."""
         raise NotImplementedError
 
@@ -258,7 +258,7 @@ def is_lazy(value: Value) -> bool:
     return isinstance(value, Tracer) and getattr(value.owner, "lazy", False)
 
 
-def composed(rules: dict[Any, Any]) -> None:
+def composed(rules: dict[object, object]) -> None:
     """Enter rules that are definitions by other functions."""
     FUNCTIONS.enter(rules)
     COMPOSED.enter(rules)
@@ -289,7 +289,7 @@ def perform(primitive: Any, *args: Value, **params: Option) -> Value:
     return owner.apply(primitive, *args, **params)
 
 
-def owned_by(value: Value, owner: Any) -> bool:
+def owned_by(value: Value, owner: object) -> bool:
     """Whether a value is one of an activation's; what others own is a constant to it."""
     return isinstance(value, Tracer) and value.owner is owner
 

@@ -153,7 +153,7 @@ def _partials(primitive: Primitive) -> list[str]:
     return [value.text if isinstance(value, _Symbol) else repr(float(value)) for value in values]
 
 
-def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, names: dict[str, Any]) -> None:
+def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, names: dict[str, object]) -> None:
     """Give a mode's value class its operators on floats and on arrays.
 
     `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),

@@ -102,7 +102,7 @@ class FastTaped(Taped):
         kind = type(arg)
         return arg if kind is float else self.protected.keep(arg) if kind in KEPT else constant(arg)
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
+    def pull(self, seeds: list[tuple[int, object]], shadows: list[int]) -> list[Cotangent]:
         self.protected.verify()
         try:
             return super().pull(seeds, shadows)
@@ -186,7 +186,7 @@ def shape_only(array: Value) -> Value:
     return np.ndarray(array.shape, array.dtype, np.ndarray((), array.dtype), 0, (0,) * array.ndim)
 
 
-def _sources(entry: Any) -> list[int]:
+def _sources(entry: object) -> list[int]:
     if type(entry) is tuple:
         return [source for source, _ in entry]
     return [name for name in entry[4] if name is not None] if type(entry) is list else []

@@ -104,13 +104,13 @@ class LimitedTaped(FastTaped):
             self.walk_over(collected, entries, reversed(names), first)
             collected.forget(names, inputs=first > 0)
 
-    def walk_again(self, collected: Any, name: int, once: bool) -> None:
+    def walk_again(self, collected: object, name: int, once: bool) -> None:
         window = self.tape.windows[-1] if not self.staged else None
         super().walk_again(collected, name, once)
         if window and not window[1]:
             self.tape.read(window)
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
+    def pull(self, seeds: list[tuple[int, object]], shadows: list[int]) -> list[Cotangent]:
         pulled = super().pull(seeds, shadows)
         if not self.staged:
             LOGGER.info(
@@ -232,7 +232,7 @@ class SpilledTape:
     def __iter__(self) -> Value:
         return (self[name] for name in range(len(self)))
 
-    def _size(self, entry: Any) -> int:
+    def _size(self, entry: object) -> int:
         """Return the bytes that an entry adds to the live segment."""
         if type(entry) is not list:
             return _FLOATS

@@ -18,11 +18,11 @@ from effgrad.primitives.constants import ROWS
 from effgrad.vocabulary import Axis, Option, Value
 
 
-def _argsort(lib: Library, a: Value, axis: Axis = -1, kind: type | None = None, *, stable: Any = None) -> Value:
+def _argsort(lib: Library, a: Value, axis: Axis = -1, kind: type | None = None, *, stable: object = None) -> Value:
     return along("argsort")(lib, a, axis)
 
 
-def _argpartition(lib: Library, a: Value, kth: Any, axis: Axis = -1, kind: type | None = None) -> Value:
+def _argpartition(lib: Library, a: Value, kth: object, axis: Axis = -1, kind: type | None = None) -> Value:
     return along("argsort")(lib, a, axis)
 
 
@@ -43,7 +43,7 @@ def _array_equal(lib: Library, a: Value, b: Value, equal_nan: bool = False) -> V
     return same and bool(lib.xp.all((a == b) | ((a != a) & (b != b)) if equal_nan else a == b))
 
 
-def _searchsorted(lib: Library, a: Value, v: Value, side: str = "left", sorter: Any = None) -> Value:
+def _searchsorted(lib: Library, a: Value, v: Value, side: str = "left", sorter: object = None) -> Value:
     a, v = lib.promoted(a, v)
     flat = lib.xp.searchsorted(a if sorter is None else a[lib.array(sorter)], lib.xp.reshape(v, (-1,)), side=side)
     return lib.xp.reshape(flat, v.shape)
@@ -55,7 +55,7 @@ def _round(lib: Library, a: Value, decimals: int = 0) -> Value:
 
 
 def _nan_to_num(
-    lib: Library, x: Value, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+    lib: Library, x: Value, copy: bool = True, nan: float = 0.0, posinf: object = None, neginf: object = None
 ) -> Value:
     xp, x = lib.xp, lib.array(x)
     limits = np.finfo(numpy_dtype(x.dtype))

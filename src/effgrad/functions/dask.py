@@ -78,7 +78,7 @@ class DaskLibrary(Library):
         """Whether an index is an array of Dask of truth values."""
         return isinstance(index, self.xp.Array) and index.dtype == bool
 
-    def performed(self, counterpart: Any, args: Any, params: Params) -> Value:
+    def performed(self, counterpart: object, args: Any, params: Params) -> Value:
         try:
             return super().performed(counterpart, args, params)
         except NotImplementedError as error:
@@ -169,7 +169,7 @@ def in_chunks(x: Array, shape: Shape) -> Array:
 # Indices: Dask selects with numbers, slices and one array.
 
 
-def _parts(lib: Any, index: Index, ndim: int) -> list[Value]:
+def _parts(lib: object, index: Index, ndim: int) -> list[Value]:
     """An index as a list of one number, slice or array of numbers for each axis, and None for new axes."""
     parts = [np.asarray(i) if type(i) is list else i for i in (index if type(index) is tuple else (index,))]
     _check(lib, parts)
@@ -217,7 +217,7 @@ def _scattered(lib: Any, x: Array, axis: int, places: Any, value: Array, adding:
     return lib.xp.concatenate(chunks, axis=axis)
 
 
-def _write_chunk(chunk: Any, rows: Value, axis: int, places: Any, adding: bool) -> Value:
+def _write_chunk(chunk: object, rows: Value, axis: int, places: Any, adding: bool) -> Value:
     result = np.array(chunk)
     moved = np.moveaxis(result, axis, 0)
     if adding:

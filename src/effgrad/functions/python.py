@@ -5,6 +5,7 @@ import copy
 import functools
 import math
 import operator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
 from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 # The names of `math` and `cmath`, and those of NumPy's functions that are the same.
 SAME = {
@@ -138,7 +139,7 @@ def _one_number(value: Value) -> Value:
     return np.reshape(value, ())[()]
 
 
-def _named(module: Any) -> list[tuple[Any, str, Any]]:
+def _named(module: ModuleType) -> list[Reached]:
     return [
         (module, name, _numeric(vars(module)[name], getattr(np, same)))
         for name, same in SAME.items() if name in vars(module)
@@ -171,7 +172,7 @@ OF_NUMBERS = {
 }  # fmt: skip
 STEPS = ("floor", "ceil", "trunc", "isclose", "isnan", "isinf", "isfinite")
 
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *_named(math),
     *_named(cmath),
     *((math, name, _numeric(getattr(math, name), same)) for name, same in OF_NUMBERS.items()),

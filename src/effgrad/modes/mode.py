@@ -42,7 +42,7 @@ class Operation(NamedTuple):
         return parts
 
 
-def owned(value: Value, activation: Any) -> Value:
+def owned(value: Value, activation: object) -> Value:
     """Return a value, which must be one of the activation's."""
     if not owned_by(value, activation):
         raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")

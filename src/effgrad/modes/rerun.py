@@ -80,12 +80,12 @@ class CheckpointRun:
         return [parts[place] for place in self.places]
 
 
-def values_of(activation: Any, result: Value) -> list[Value]:
+def values_of(activation: object, result: Value) -> list[Value]:
     """Return the values of an activation in a result: leaves, or what values of inner derivatives hold."""
     return [value for leaf in flatten(result)[0] for value in _values_of(activation, leaf)]
 
 
-def _values_of(activation: Any, value: Value) -> Iterator[Value]:
+def _values_of(activation: object, value: Value) -> Iterator[Value]:
     # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
     value = memory(value) if isinstance(value, Tracer) else whole(value)
     if isinstance(value, Tracer):
@@ -106,7 +106,7 @@ def _same(value: Value, before: Any) -> bool:
     return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
 
 
-def indistinguishable(value: Value, before: Any) -> bool:
+def indistinguishable(value: Value, before: object) -> bool:
     """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
     equality: Any = type(value).__eq__
     return equality is object.__eq__ or bool(value == before)

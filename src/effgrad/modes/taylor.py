@@ -110,7 +110,7 @@ def _quotient(a: Series, b: Series, value: Value) -> Series:
     return result
 
 
-def _zeros_after(constant: Any) -> Series:
+def _zeros_after(constant: object) -> Series:
     return Series(constant, lambda k: zeros_of(constant))
 
 

@@ -40,7 +40,7 @@ class ListMode(ReverseMode):
     def cotangents(self, shadows: list[int]) -> list[Cotangent]:
         return self.pull(self.seeds, shadows)
 
-    def pull(self, seeds: list[tuple[int, Any]], shadows: list[int]) -> list[Cotangent]:
+    def pull(self, seeds: list[tuple[int, object]], shadows: list[int]) -> list[Cotangent]:
         """Return the cotangents of the inputs from those of some values; any number of times."""
         collected = self.no_cotangents()
         for name, cotangent in seeds:
@@ -68,7 +68,7 @@ class ListMode(ReverseMode):
                 if first:
                     entries[name] = None
 
-    def pass_on(self, collected: Any, name: int, entry: Any) -> None:
+    def pass_on(self, collected: Any, name: int, entry: object) -> None:
         """Pass the cotangent of an operation's result on to its arguments."""
         cotangent = collected[name]
         if cotangent is not None:

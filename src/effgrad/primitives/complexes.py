@@ -40,11 +40,11 @@ _REAL = Half(real, lambda z, part: part + 1j * imag(z))
 _IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
 
 
-def _real(val: Any) -> Value:
+def _real(val: object) -> Value:
     return always_view(real(val), val, _REAL) if is_complex(val) else val
 
 
-def _imag(val: Any) -> Value:
+def _imag(val: object) -> Value:
     return always_view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
 
 

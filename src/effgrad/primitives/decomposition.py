@@ -209,20 +209,20 @@ def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
     return np.reshape(u, (*batch, m, k)), np.real(s), np.reshape(vt, (*batch, k, n))
 
 
-def _over_squares(product: Any, s: Value) -> Value:
+def _over_squares(product: object, s: Value) -> Value:
     """`product` over the differences of squares."""
     total = s[..., None, :] + s[..., :, None]
     return over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
 
 
-def _over_values(outside: Any, s: Value) -> Value:
+def _over_values(outside: object, s: Value) -> Value:
     """The part outside the singular vectors over the singular values; 0 over 0 is 0."""
     zero = plain(s)[..., None, :] == 0
     quotient = np.where(zero, 0.0, outside / np.where(zero, 1.0, s[..., None, :]))
     return undefined_where(quotient, zero & evaluated(more_than_rounding, outside))
 
 
-def _half_phase(inner: Any, s: Value) -> Value:
+def _half_phase(inner: object, s: Value) -> Value:
     """The phases of a left and a right singular vector turn against each other, and each by half."""
     row = s[..., None, :]
     zero = plain(row) == 0

@@ -43,7 +43,7 @@ def as_computed(original: Function, definition: Function) -> Function:
     return rule
 
 
-def _defined(original: Callable[..., Any], definition: Callable[..., Any], args: Tree, kwargs: Tree) -> Tree:
+def _defined(original: Callable[..., object], definition: Callable[..., object], args: Tree, kwargs: Tree) -> Tree:
     """The results of a definition; one that raises an error where the function does not has no rule for the call."""
     try:
         return definition(*args, **kwargs)

@@ -10,19 +10,19 @@ from effgrad.arrays.value import Tracer, operations, staging
 from effgrad.vocabulary import Shape
 
 
-def as_tuple(index: Any) -> tuple[Any, ...]:
+def as_tuple(index: object) -> tuple[Any, ...]:
     """An index as a tuple, in which an integer array without axes is the integer that it means."""
     items = index if type(index) is tuple else (index,)
     return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
 
 
-def opened(index: Any) -> tuple[Any, ...]:
+def opened(index: object) -> tuple[Any, ...]:
     """A basic index that gives an array, never a number."""
     items = as_tuple(index)
     return items if any(i is Ellipsis for i in items) else (*items, ...)
 
 
-def basic(index: Any) -> bool:
+def basic(index: object) -> bool:
     """Whether an index chooses by integers, slices and new axes only, so that NumPy gives a view."""
     items = index if type(index) is tuple else (index,)
     if BASIC.issuperset(map(type, items)):
@@ -38,12 +38,12 @@ def part(x: Any, index: Any) -> Any:
     return x[opened(index)]
 
 
-def everything(item: Any) -> bool:
+def everything(item: object) -> bool:
     """Whether a part of an index chooses all of an axis."""
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def expanded(index: Any, rank: int) -> list[Any] | None:
+def expanded(index: object, rank: int) -> list[Any] | None:
     """A basic index with an entry for every axis."""
     items = as_tuple(index)
     if not basic(items):
@@ -63,7 +63,7 @@ def permutation(axes: Any, rank: int) -> tuple[int, ...]:
     return tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)
 
 
-def distinct(index: Any) -> bool:
+def distinct(index: object) -> bool:
     """Whether the places of an index are all different, as far as that is quick to say."""
     advanced = [i for i in (index if type(index) is tuple else (index,)) if type(i) not in BASIC]
     if len(advanced) != 1:
@@ -92,6 +92,6 @@ def winners(index: Any, shape: Shape) -> Any:
     return operations.getitem(operations.setitem(last, order, index=index), index=index) == order
 
 
-def lists_places(part: Any) -> bool:
+def lists_places(part: object) -> bool:
     """Whether a part of an index lists places, of which some may be the same."""
     return isinstance(part, np.ndarray | list) or isinstance(part, Tracer) and part.ndim > 0

@@ -34,7 +34,7 @@ def _kron(a: Value, b: Value) -> Value:
     return np.reshape(left * right, tuple(i * j for i, j in zip(sa, sb, strict=True)))
 
 
-def _block(arrays: Any) -> Value:
+def _block(arrays: object) -> Value:
     def depth(x: Value) -> int:
         return 1 + max(map(depth, x)) if isinstance(x, list) else 0
 

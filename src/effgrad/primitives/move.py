@@ -33,7 +33,7 @@ def _scatter_add(*pieces: Any, shape: Any, indices: Any) -> Any:
     return total
 
 
-def _set(array: Any, value: Any, index: Any) -> Any:
+def _set(array: object, value: Any, index: Any) -> Any:
     result = np.array(array)
     if np.iscomplexobj(value) and not np.iscomplexobj(result):
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
@@ -125,7 +125,7 @@ def _transpose(a: Any, axes: Any = None) -> Any:
     return view(step(a), a, step)
 
 
-def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def _broadcast_to(array: object, shape: Any, subok: bool = False) -> Any:
     if type(shape) is not tuple:  # whose lengths may know more than their numbers
         shape = tuple(map(int, np.atleast_1d(shape))) if np.ndim(shape) or np.size(shape) else ()
 
@@ -135,20 +135,20 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     return always_view(step(array), array, step)
 
 
-def _reshape(a: Any, shape: Any) -> Any:
+def _reshape(a: object, shape: object) -> Any:
     def step(value: Any) -> Any:
         return reshape(value, shape=shape)
 
     return view(step(a), a, step)
 
 
-def _reshape_in_order(a: Any, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+def _reshape_in_order(a: object, shape: object, order: object = "C", *, copy: bool | None = None) -> Any:
     if not copy and (order == "C" or shape == shape_of(a)):  # of the same shape, it is a view in any order
         return _reshape(a, shape)
     return _moved(np.reshape)(a, shape, order=order, copy=copy)
 
 
-def _ravel(a: Any, order: Any = "C") -> Any:
+def _ravel(a: Any, order: object = "C") -> Any:
     if order != "C":
         return _moved(np.ravel)(a, order=order)
     # Unlike a reshape, it copies whatever is not contiguous.
@@ -172,10 +172,10 @@ def _is_fixed(option: object) -> bool:
     return option is None or type(option) is int or (type(option) is tuple and {*map(type, option)} <= {int})
 
 
-def _turned(function: Any) -> Any:
+def _turned(function: object) -> Any:
     """A function that permutes axes and walks some of them backwards."""
 
-    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(a: Any, *args: object, **kwargs: Any) -> Any:
         find = _turns if all(map(_is_fixed, (*args, *kwargs.values()))) else _turns.__wrapped__
         index, axes = find(function, ndim_of(a), args, tuple(kwargs.items()))
         a = a if index is None else a[index]
@@ -210,7 +210,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 def _moved(function: Any) -> Any:
     """A function that only rearranges elements: gather by rearranging their numbers."""
 
-    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(a: Any, *args: object, **kwargs: Any) -> Any:
         numbers = np.arange(size_of(a)).reshape(shape_of(a))
         if not contiguous(a):  # what is a view depends on the order in memory
             laid = memory_like(outline(a), int, shared=True)
@@ -232,7 +232,7 @@ def _moved(function: Any) -> Any:
     return rule
 
 
-def _diagonal(a: Any, *args: Any, **kwargs: Any) -> Any:
+def _diagonal(a: object, *args: Any, **kwargs: Any) -> Any:
     """The diagonal of a matrix is a slice of its raveled elements, with the offset and the stride of NumPy's view."""
 
     def step(value: Any) -> Any:
@@ -250,7 +250,7 @@ def _diagonal(a: Any, *args: Any, **kwargs: Any) -> Any:
 def _reshaped(function: Any) -> Any:
     """A function that only changes the shape."""
 
-    def rule(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(a: Any, *args: object, **kwargs: Any) -> Any:
         return _reshape(a, function(np.empty(shape_of(a), bool), *args, **kwargs).shape)
 
     return rule
@@ -261,7 +261,7 @@ def _at_least(function: Any) -> Any:
     return lambda *arrays: one(*arrays) if len(arrays) == 1 else tuple(function(a) for a in arrays)
 
 
-def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
+def _take_along_axis(a: Any, indices: object, axis: int | None = -1) -> Any:
     indices = plain(indices)
     if not isinstance(indices, Tracer):
         return _moved(np.take_along_axis)(a, indices, axis)
@@ -272,7 +272,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
     return getitem(a, index=tuple(grid))
 
 
-def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
+def _take(a: Any, indices: object, axis: int | None = None, **options: object) -> Any:
     indices = plain(indices)
     if not isinstance(indices, Tracer) or options:
         return _moved(np.take)(a, indices, axis, **options)
@@ -281,24 +281,24 @@ def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     return getitem(a, index=(*(slice(None),) * (axis % ndim_of(a)), indices))
 
 
-def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def _sort(a: Any, axis: int | None = -1, kind: object = None, order: object = None, *, stable: object = None) -> Any:
     if axis is None:
         a, axis = np.ravel(a), 0
     return np.take_along_axis(a, np.argsort(plain(a), axis, kind="stable"), axis)
 
 
-def _partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None) -> Any:
+def _partition(a: Any, kth: Any, axis: int | None = -1, kind: object = "introselect", order: object = None) -> Any:
     if axis is None:
         a, axis = np.ravel(a), 0
     return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
 
 
-def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def _stack(arrays: Any, axis: int = 0, *, dtype: object = None, casting: str = "same_kind") -> Any:
     result = stack(*map(ordinary, arrays), axis=axis)
     return result if dtype is None else result.astype(dtype)
 
 
-def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Any:
+def _concatenate(arrays: Any, axis: object = 0, dtype: object = None, casting: str = "same_kind") -> Any:
     arrays = [ordinary(a) for a in arrays]
     if axis is None:
         arrays, axis = [np.ravel(a) for a in arrays], 0
@@ -315,7 +315,7 @@ def _along(stacked: int, axis: int) -> Any:
     return rule
 
 
-def _filled_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+def _filled_like(a: object, fill_value: Any, dtype: Any = None, shape: Any = None, **_: object) -> Any:
     shape = shape_of(a) if shape is None else shape
     if is_lazy(a):
         return plain(a).owner.filled(shape, fill_value, dtype or dtype_of(a))

@@ -78,7 +78,7 @@ def _einsum_of_batch(batch: Arguments, subscripts: str) -> Value:
     return einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
 
 
-def _einsum(subscripts: Any, *operands: Value, optimize: Option = False, **_: Option) -> Value:
+def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_: Option) -> Value:
     """Any form of einsum's arguments, brought to explicit letters: an ellipsis becomes letters of its own."""
     if not isinstance(subscripts, str):
         subscripts, operands = _in_letters(subscripts, *operands)

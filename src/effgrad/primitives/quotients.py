@@ -9,7 +9,7 @@ from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Value
 
 
-def over_differences(product: Any, w: Value) -> Value:
+def over_differences(product: object, w: Value) -> Value:
     """`product` over w_j - w_i.
 
     Where the two are equal to rounding it is 0 if the product is 0 too, and otherwise NaN: what is asked for depends on
@@ -39,7 +39,7 @@ def _equal(w: Value) -> Value:
     return np.abs(w[..., None, :] - w[..., :, None]) <= tolerance
 
 
-def _undefined(equal: Any, product: Any) -> Value:
+def _undefined(equal: Any, product: object) -> Value:
     return equal & ~np.eye(equal.shape[-1], dtype=bool) & more_than_rounding(product)
 
 

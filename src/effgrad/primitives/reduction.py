@@ -135,7 +135,7 @@ def _gathered(t: Tangent, share: Any, axis: Axis, y: Value) -> Value:
     return np.sum(t * share, axis=axis)
 
 
-def _placed(g: Cotangent, share: Any) -> Value:
+def _placed(g: Cotangent, share: object) -> Value:
     """The cotangents of elements, from their weights in a maximum and its cotangent."""
     if type(share) is not np.ndarray or share.dtype != bool or type(g) not in cotangents.PLAIN:
         return g * share

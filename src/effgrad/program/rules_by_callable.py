@@ -27,8 +27,9 @@ from effgrad.primitives.special import definitions as special
 from effgrad.program.classes import gathered
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.subclasses import has_subclass, is_held, perform
+from effgrad.vocabulary import Reached
 
-FIRST: list[tuple[Any, str, Any]] = [
+FIRST: list[Reached] = [
     *makers.RULES,
     *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
     *python.RULES,
@@ -88,7 +89,7 @@ class Rules:
         FUNCTIONS.enter({f: reading(running(f._implementation)) for f in source.MOVING})
         composed({f: reading(running(f._implementation)) for f in source.COMPUTING})
 
-    def enter(self, rules: list[tuple[Any, str, Any]]) -> None:
+    def enter(self, rules: list[Reached]) -> None:
         for owner, name, rule in rules:
             original = vars(owner).get(name)
             # Of another version of the library; or NumPy's own there, which has its row.

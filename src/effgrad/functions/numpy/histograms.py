@@ -28,7 +28,9 @@ def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weig
     return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
 
 
-def _histogram(a: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None) -> Value:
+def _histogram(
+    a: Value, bins: Option = 10, range: Option = None, density: object = None, weights: Value = None
+) -> Value:
     moving = _histogram_bin_edges(a, bins, range)
     edges, size = plain(moving), len(moving) - 1
     at, inside = _bins_of(np.ravel(plain(a)), edges, uniform=ndim_of(bins) == 0)
@@ -86,7 +88,7 @@ def _histogramdd(
 
 
 def _histogram2d(
-    x: Value, y: Value, bins: Option = 10, range: Option = None, density: Any = None, weights: Value = None
+    x: Value, y: Value, bins: Option = 10, range: Option = None, density: object = None, weights: Value = None
 ) -> tuple[Value, Value, Value]:
     if np.ndim(bins) == 1 and len(bins) != 2:
         bins = [np.asarray(bins)] * 2

@@ -13,7 +13,7 @@ from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
-from effgrad.vocabulary import DTypeLike, Function, Option, Shape, Value
+from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
 
 
 def _vectorized(self: Any, *args: Value, **kwargs: Option) -> Value:
@@ -88,7 +88,7 @@ def _cleared(make: Callable[..., object]) -> Calling:
     return Calling(rule)
 
 
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     (np, "empty", _cleared(np.empty)),
     (np, "empty_like", _cleared(np.empty_like)),
     *((np, name, _made(rule)) for name, rule in reach.RULES.items()),

@@ -13,8 +13,8 @@ from effgrad.vocabulary import Option, Params, Value
 
 
 def _pad(
-    array: Value, pad_width: Any, mode: Option = "constant", *, constant_values: Any = 0.0, reflect_type: str = "even",
-    end_values: Any = 0.0, stat_length: Any = None,
+    array: Value, pad_width: Any, mode: Option = "constant", *, constant_values: object = 0.0,
+    reflect_type: str = "even", end_values: object = 0.0, stat_length: object = None,
 ) -> Value:  # fmt: skip
     if mode in ("constant", "empty"):
         return _pad_with(array, pad_width, constant_values)
@@ -60,7 +60,7 @@ PADS = {
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "median": np.median}
 
 
-def _pad_by_axes(array: Value, pad_width: Any, mode: Option, **options: Option) -> Value:
+def _pad_by_axes(array: Value, pad_width: object, mode: Option, **options: Option) -> Value:
     """Along one axis after the other, as NumPy does: a linear map, or a statistic of the elements near each end."""
     if mode not in PADS:
         raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")

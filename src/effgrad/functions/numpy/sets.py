@@ -47,13 +47,13 @@ UniqueAll, UniqueCounts, UniqueInverse = (
 )
 
 
-def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Value:
+def _intersect1d(ar1: Any, ar2: object, assume_unique: bool = False, return_indices: bool = False) -> Value:
     _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
     values = np.ravel(ar1)[first]
     return (values, first, second) if return_indices else values
 
 
-def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Value:
+def _setdiff1d(ar1: Any, ar2: object, assume_unique: bool = False) -> Value:
     values = np.ravel(ar1) if assume_unique else np.unique(ar1)
     return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
 

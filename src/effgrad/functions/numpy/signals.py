@@ -33,7 +33,7 @@ def _correlate(a: Value, v: Value, mode: str = "valid") -> Value:
     return _convolve(a, np.flip(conj(v)), mode)
 
 
-def _interp(x: Value, xp: Any, fp: Any, left: Value = None, right: Value = None, period: Value = None) -> Value:
+def _interp(x: Value, xp: Any, fp: object, left: Value = None, right: Value = None, period: Value = None) -> Value:
     x, xp, fp = np.asarray(x), np.asarray(xp), np.asarray(fp)
     require_real(x, "numpy.interp in a complex point")
     if period is not None:
@@ -50,7 +50,7 @@ def _interp(x: Value, xp: Any, fp: Any, left: Value = None, right: Value = None,
     return np.where(plain(x) > knots[-1], fp[-1] if right is None else right, result)
 
 
-def _polymul(a1: Any, a2: Any) -> Value:
+def _polymul(a1: object, a2: object) -> Value:
     return np.convolve(_without_leading_zeros(a1), _without_leading_zeros(a2))
 
 

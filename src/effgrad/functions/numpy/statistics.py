@@ -252,7 +252,7 @@ def _nan_quantile(function: Function) -> Function:
         method: Option = "linear",
         keepdims: bool = False, *, weights: Value = None,
     ) -> Value:  # fmt: skip
-        def of_line(line: Any, heavy: Any = None) -> Value:
+        def of_line(line: object, heavy: object = None) -> Value:
             return function(line, q, method=method, weights=heavy)
 
         return _without_nans_in_lines(of_line, a, axis, keepdims, plain(weights))
@@ -271,7 +271,7 @@ def _nan_to_num(x: Value, copy: bool = True, nan: float = 0.0, posinf: Any = Non
     return result
 
 
-def _unwrap(p: Value, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Value:
+def _unwrap(p: Value, discont: object = None, axis: int = -1, *, period: float = 2 * np.pi) -> Value:
     turned = np.unwrap(plain(p), plain(discont), axis, period=plain(period)) - plain(p)
     return p + turned + np.rint(turned / plain(period)) * (period - plain(period))
 

@@ -13,7 +13,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Value = True)
     _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
 
 
-def _put(a: Value, ind: Any, v: Value, mode: str = "raise") -> None:
+def _put(a: Value, ind: object, v: Value, mode: str = "raise") -> None:
     places = np.ravel(plain(ind))
     size = size_of(a)
     places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
@@ -21,7 +21,7 @@ def _put(a: Value, ind: Any, v: Value, mode: str = "raise") -> None:
     _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
 
 
-def _place(arr: Value, mask: Value, vals: Any) -> None:
+def _place(arr: Value, mask: Value, vals: object) -> None:
     places = np.flatnonzero(plain(mask))
     values = _repeated(vals, np.arange(len(places)))
     _put_at(_written(arr, "numpy.place"), places, values)

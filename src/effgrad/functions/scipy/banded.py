@@ -29,14 +29,14 @@ def _transposed_band(stored: Any, low: int, up: int) -> Value:
     return np.where(inside, stored[np.where(inside, up + column - row, 0), row], 0.0)
 
 
-def _band_product(stored: Any, y: Value, low: int, up: int) -> Value:
+def _band_product(stored: object, y: Value, low: int, up: int) -> Value:
     """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
     rows = _transposed_band(stored, low, up)
     place = _band_places(up, low, shape_of(stored)[1])[0]
     return np.sum((rows if ndim_of(y) == 1 else rows[..., None]) * y[place], axis=0)
 
 
-def _banded_matrix(g: Cotangent, y: Value, stored: Any, b: Value, low: int, up: int) -> Value:
+def _banded_matrix(g: Cotangent, y: Value, stored: object, b: Value, low: int, up: int) -> Value:
     w = banded(_transposed_band(stored, low, up), g, low=up, up=low)
     row, column, inside = _band_places(low, up, shape_of(stored)[1])
     product = w[row] * y[column]
@@ -57,12 +57,12 @@ banded: Primitive = general(
 )
 
 
-def _solve_banded(l_and_u: Any, ab: Any, b: Value) -> Value:
+def _solve_banded(l_and_u: Any, ab: object, b: Value) -> Value:
     low, up = (int(width) for width in l_and_u)
     return banded(ab, b, low=low, up=up)
 
 
-def _whole_band(ab: Any, lower: bool) -> Value:
+def _whole_band(ab: object, lower: bool) -> Value:
     """All diagonals of the symmetric matrix of which one half is stored."""
     width = shape_of(ab)[0] - 1
     rest = np.zeros_like(plain(ab))[1:]
@@ -74,7 +74,7 @@ def _whole_band(ab: Any, lower: bool) -> Value:
     return (halves[0] + halves[1]) * once
 
 
-def _solveh_banded(ab: Any, b: Value, lower: bool = False) -> Value:
+def _solveh_banded(ab: object, b: Value, lower: bool = False) -> Value:
     width = shape_of(ab)[0] - 1
     return banded(_whole_band(ab, lower), b, low=width, up=width)
 
@@ -85,7 +85,7 @@ def _band(whole: Any, low: int, up: int, corners: Any) -> Value:
     return np.where(inside, whole[row, column], corners)
 
 
-def _cholesky_banded(ab: Any, lower: bool = False) -> Value:
+def _cholesky_banded(ab: object, lower: bool = False) -> Value:
     n, width = shape_of(ab)[1], shape_of(ab)[0] - 1
     factor = np.linalg.cholesky(_band_product(_whole_band(ab, lower), np.eye(n), width, width))
     return _band(factor, width, 0, ab) if lower else _band(adjoint(factor), 0, width, ab)
@@ -101,7 +101,7 @@ def _cho_solve_banded(cb_and_lower: Any, b: Value) -> Value:
     return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
 
 
-def _eigvals_banded(a_band: Any, lower: bool = False) -> Value:
+def _eigvals_banded(a_band: object, lower: bool = False) -> Value:
     n = shape_of(a_band)[1]
     width = shape_of(a_band)[0] - 1
     return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))

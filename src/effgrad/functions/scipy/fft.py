@@ -5,7 +5,6 @@ The orthogonal one is a primitive, and its transpose is one of them: type 2 of t
 """
 
 import inspect
-from typing import Any
 
 import scipy.fft
 
@@ -15,7 +14,7 @@ from effgrad.functions.scipy.tables import constant, rules_of
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.fourier import _resized
 from effgrad.primitives.primitive import Primitive, linear
-from effgrad.vocabulary import Axes, Axis, Function, Option, Value
+from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
 
 OPPOSITE = {1: 1, 2: 3, 3: 2, 4: 4}
 
@@ -108,7 +107,7 @@ def _hermitian(name: str) -> Function:
 
 ONE = {"dct": _transform("dct", False), "idct": _transform("dct", True), "dst": _transform("dst", False),
        "idst": _transform("dst", True)}  # fmt: skip
-RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fft, {
+RULES: list[Reached] = rules_of(scipy.fft, {
     **{name: _as_numpy(name) for name in (
         "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2",
         "rfft2", "irfft2")},

@@ -1,6 +1,5 @@
 """`scipy.fftpack`: the transforms of `scipy.fft` under older conventions, and operators on periodic sequences."""
 
-from typing import Any
 
 import scipy.fftpack
 
@@ -9,7 +8,7 @@ from effgrad.arrays.reach import np
 from effgrad.functions.scipy.fft import ONE, OPPOSITE, along_several
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
 from effgrad.primitives.fourier import _resized
-from effgrad.vocabulary import Axis, Function, Option, Shape, Value
+from effgrad.vocabulary import Axis, Function, Option, Reached, Shape, Value
 
 
 def _rfft(x: Value, n: Value = None, axis: int = -1) -> Value:
@@ -69,7 +68,7 @@ def _of_several(name: str) -> Function:
 
 
 PERIODIC = "diff tilbert itilbert hilbert ihilbert cs_diff sc_diff ss_diff cc_diff shift".split()
-RULES: list[tuple[Any, str, Any]] = rules_of(scipy.fftpack, {
+RULES: list[Reached] = rules_of(scipy.fftpack, {
     "fft": _of_one("fft"), "ifft": _of_one("ifft"), "rfft": _rfft, "irfft": _irfft,
     **{name: _of_several(name) for name in ("fftn", "ifftn", "fft2", "ifft2")},
     **{name: _cosines(name) for kind in ("dct", "dst") for name in (kind, f"i{kind}", f"{kind}n", f"i{kind}n")},

@@ -16,7 +16,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
@@ -28,7 +28,7 @@ SMOOTH = 8
 
 
 def integral(
-    func: Function, a: Value, b: Value, args: Any = (), full_output: Any = 0, *,
+    func: Function, a: Value, b: Value, args: object = (), full_output: object = 0, *,
     switched: Callable[[], bool] = lambda: False, **options: Option,
 ) -> Value:  # fmt: skip
     """The rule of `quad`.
@@ -171,6 +171,6 @@ def _cumulative_simpson(y: Value, *, x: Value = None, dx: Value = 1.0, axis: int
     return np.concatenate([first, result + first], axis=axis)
 
 
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *rules_of(scipy.integrate, {"cumulative_simpson": _cumulative_simpson}),
 ]

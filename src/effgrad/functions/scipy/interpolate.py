@@ -31,7 +31,7 @@ from effgrad.arrays.value import Tracer, example, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed, leaves, outside, with_value
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 # From SciPy 1.18 on, the public classes hand their calls to others.
 EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
@@ -85,7 +85,7 @@ def _holds_arrays(self: Any) -> bool:
     return bool(_holds("_x", "_t", "_c", "x", "t", "c")(_evaluated(self)))
 
 
-def _called(owner: Any, rule: Function, public: Any, name: str = "__call__") -> list[tuple[Any, str, Any]]:
+def _called(owner: type, rule: Function, public: type, name: str = "__call__") -> list[Reached]:
     """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
     original = vars(owner)[name]
 
@@ -434,7 +434,7 @@ def _grid_holds(self: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in leaves((_array(self, "grid"), _array(self, "values"))))
 
 
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *_called(_PPolyBase, _polynomial, PPoly),
     *_called(EVALUATED_SPLINE, _bspline, BSpline),
     *_called(EVALUATED_POLYNOMIAL, _polynomial_integral, PPoly, "integrate"),

@@ -20,12 +20,12 @@ from effgrad.primitives.factors import adjoint, hermitian
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.triangular import triangle, triangular
-from effgrad.vocabulary import Axis, Cotangent, Option, Tangent, Value
+from effgrad.vocabulary import Axis, Cotangent, Option, Reached, Tangent, Value
 
 # Triangular systems.
 
 
-def _solve_triangular(a: Value, b: Value, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Value:
+def _solve_triangular(a: Value, b: Value, trans: object = 0, lower: bool = False, unit_diagonal: bool = False) -> Value:
     if trans in (2, "C"):
         a = conj(a)
     trans = {0: 0, 1: 1, 2: 1, "N": 0, "T": 1, "C": 1}[trans]
@@ -69,7 +69,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Any = None, transp
     return np.linalg.solve(mT(a) if transposed else a, b)
 
 
-def _inv(a: Value, *, assume_a: Any = None, lower: bool = False) -> Value:
+def _inv(a: Value, *, assume_a: object = None, lower: bool = False) -> Value:
     n = shape_of(a)[-1]
     return np.linalg.inv(a) if assume_a is None else _solve(a, np.eye(n), lower=lower, assume_a=assume_a)
 
@@ -216,7 +216,7 @@ def _eigh(
     if factor is not None:
         vectors = triangular(conj(factor), vectors, lower=True, trans=1, unit=False)
 
-    def phases(vectors: Value, a: Value, *b: Any) -> Value:
+    def phases(vectors: Value, a: Value, *b: object) -> Value:
         """The signs, or phases, that SciPy's LAPACK driver gives the columns."""
         along = np.sum(np.conj(vectors) * scipy.linalg.eigh(a, *b, lower=lower)[1], axis=-2)
         return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
@@ -293,7 +293,7 @@ def _procrustes(A: Value, B: Value) -> Value:
     return unitary_factor(product), np.linalg.norm(product, "nuc", axis=(-2, -1))
 
 
-RULES: list[tuple[Any, str, Any]] = rules_of(scipy.linalg, {
+RULES: list[Reached] = rules_of(scipy.linalg, {
     **matrix_functions.RULES, **schur.RULES, **banded.RULES, **special_matrices.RULES,
     "cholesky": _cholesky, "cho_factor": _cho_factor, "cho_solve": _cho_solve, "solve": _solve, "inv": _inv,
     "det": lambda a: np.linalg.det(a), "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),

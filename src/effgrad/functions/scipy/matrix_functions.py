@@ -93,7 +93,7 @@ def unitary_factor(a: Value) -> Value:
 # Entire functions, and tangents, whose poles are no cuts.
 
 
-def _frechet(function: Primitive, a: Value, direction: Any) -> Value:
+def _frechet(function: Primitive, a: Value, direction: object) -> Value:
     """The derivative of a function of matrices along a direction, whose size is taken out before."""
     size = np.max(np.abs(plain(direction)), initial=0.0)
     size = np.where(size == 0, 1.0, size)
@@ -184,7 +184,7 @@ def _is_real_power(a: Value, t: Value) -> bool:
     return np.isrealobj(scipy.linalg.fractional_matrix_power(a, t))
 
 
-def _funm(A: Value, func: Function, disp: Any = True) -> Value:
+def _funm(A: Value, func: Function, disp: object = True) -> Value:
     """By eigenvectors: a derivative is NaN where eigenvalues meet and it depends on more than `func` has told."""
     require(bool(disp), "linalg.funm", "disp=True")
     w, v = np.linalg.eig(A)
@@ -196,7 +196,7 @@ def _funm(A: Value, func: Function, disp: Any = True) -> Value:
     return np.real(result) if evaluated(is_real, A) else result
 
 
-def _expm_frechet(A: Value, E: Any, compute_expm: bool = True) -> Value:
+def _expm_frechet(A: Value, E: object, compute_expm: bool = True) -> Value:
     derivative = _frechet(ENTIRE["expm"], A, E)
     return (ENTIRE["expm"](A), derivative) if compute_expm else derivative
 

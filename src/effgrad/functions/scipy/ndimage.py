@@ -18,7 +18,7 @@ from effgrad.functions.scipy.ranks import continued, each
 from effgrad.functions.scipy.signal import _mode, convolve
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
 from effgrad.primitives.reduction import root, seen
-from effgrad.vocabulary import Axes, Axis, Function, Option, Value
+from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
 
 
 def _correlate(
@@ -84,7 +84,7 @@ def _along_axes(one: Value) -> Function:
     """A filter along each axis in turn, from the filter along one."""
 
     def rule(
-        input: Value, amount: Any, *parameters: Any, axes: Axes = None, mode: Option = "reflect", **options: Option
+        input: Value, amount: Any, *parameters: object, axes: Axes = None, mode: Option = "reflect", **options: Option
     ) -> Value:
         ndim = ndim_of(input)
         axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
@@ -102,7 +102,7 @@ _gaussian = _along_axes(_gaussian_filter1d)
 
 def _gaussian_filter(
     input: Value, sigma: Value, order: Option = 0, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
-    truncate: float = 4.0, *, radius: Any = None, axes: Axis = None,
+    truncate: float = 4.0, *, radius: object = None, axes: Axis = None,
 ) -> Value:  # fmt: skip
     options = dict(order=order, output=output, mode=mode, cval=cval, truncate=truncate, radius=radius, axes=axes)
     return _gaussian(input, sigma, **options)
@@ -255,8 +255,8 @@ def _cell(n: int) -> Function:
 
 
 def _map_coordinates(
-    input: Value, coordinates: Any, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
-    prefilter: bool = True,
+    input: Value, coordinates: object, output: Option = None, order: int = 3, mode: str = "constant",
+    cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
     require(output is None, "ndimage.map_coordinates", "output=None")
     coordinates = np.asarray(coordinates)
@@ -265,7 +265,7 @@ def _map_coordinates(
 
 
 def _affine_transform(
-    input: Value, matrix: Value, offset: Any = 0.0, output_shape: Any = None, output: Option = None, order: int = 3,
+    input: Value, matrix: Value, offset: object = 0.0, output_shape: Any = None, output: Option = None, order: int = 3,
     mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
     input, matrix = np.asarray(input), np.asarray(matrix)
@@ -290,7 +290,7 @@ def _shift(
 
 
 def _zoom(
-    input: Value, zoom: Any, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
+    input: Value, zoom: object, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True, *, grid_mode: bool = False,
 ) -> Value:  # fmt: skip
     require(not traced_inside(zoom) and not grid_mode, "ndimage.zoom", "the image, with grid_mode=False")
@@ -337,7 +337,7 @@ def _fourier(name: str) -> Function:
     return rule
 
 
-RULES: list[tuple[Any, str, Any]] = rules_of(scipy.ndimage, {
+RULES: list[Reached] = rules_of(scipy.ndimage, {
     "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d,
     "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
     "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),

@@ -11,7 +11,7 @@ import scipy.signal
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import require, rules_of
-from effgrad.vocabulary import Axis, Function, Option, Value
+from effgrad.vocabulary import Axis, Function, Option, Reached, Value
 
 # NumPy's names of SciPy's ways to continue an image.
 BEYOND: dict[str, Any] = {
@@ -31,7 +31,7 @@ def continued(x: Value, around: Any, mode: str, cval: Option) -> Value:
 
 
 def _windows(
-    input: Value, size: Value = None, footprint: Any = None, output: Option = None, mode: Option = "reflect",
+    input: Value, size: Value = None, footprint: object = None, output: Option = None, mode: Option = "reflect",
     cval: Option = 0.0,
     origin: Option = 0, *, axes: Axis = None,
 ) -> Value:  # fmt: skip
@@ -94,7 +94,7 @@ def _grey(dilates: bool) -> Function:
     """A grey dilation or erosion: the greatest sum with a structure, or the least difference from one."""
 
     def rule(
-        input: Value, size: Value = None, footprint: Any = None, structure: Any = None, output: Option = None,
+        input: Value, size: Value = None, footprint: Any = None, structure: object = None, output: Option = None,
         mode: Option = "reflect", cval: Option = 0.0, origin: Option = 0, *, axes: Axis = None,
     ) -> Value:  # fmt: skip
         ndim = ndim_of(input)
@@ -120,14 +120,14 @@ def _laplace(input: Value, *args: Value, **options: Option) -> Value:
     return _dilation(input, *args, **options) + _erosion(input, *args, **options) - 2 * input
 
 
-def _medfilt2d(input: Value, kernel_size: Any = 3) -> Value:
+def _medfilt2d(input: Value, kernel_size: object = 3) -> Value:
     return _median_filter(input, kernel_size, mode="constant")
 
 
-RULES: list[tuple[Any, str, Any]] = rules_of(scipy.ndimage, {
+RULES: list[Reached] = rules_of(scipy.ndimage, {
     "maximum_filter": _maximum, "minimum_filter": _minimum, "maximum_filter1d": _along_one(_maximum),
     "minimum_filter1d": _along_one(_minimum), "rank_filter": _rank_filter, "median_filter": _median_filter,
     "percentile_filter": _percentile_filter, "grey_dilation": _dilation, "grey_erosion": _erosion,
     "morphological_laplace": _laplace,
 })  # fmt: skip
-SIGNAL_RULES: list[tuple[Any, str, Any]] = rules_of(scipy.signal, {"medfilt2d": _medfilt2d})
+SIGNAL_RULES: list[Reached] = rules_of(scipy.signal, {"medfilt2d": _medfilt2d})

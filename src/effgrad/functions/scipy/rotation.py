@@ -11,7 +11,7 @@ from effgrad.arrays.traced import buffer
 from effgrad.arrays.value import Tracer, plain
 from effgrad.functions.scipy.matrix_functions import unitary_factor
 from effgrad.functions.scipy.tables import Method, Running, require, traced_inside
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 try:
     from scipy._lib.array_api_extra import at
@@ -54,7 +54,7 @@ def _align_vectors(a: Value, b: Value, weights: Value = None, return_sensitivity
     return found if return_sensitivity else (*found[:2], None)
 
 
-def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Value, copy: Option, xp: Any) -> Value:
+def _placed(self: Any, at_op: object, in_place: Any, out_of_place: Any, y: Value, copy: Option, xp: object) -> Value:
     """`at(x)[index].set(y)` and its relatives, as a new array."""
     x, index = np.asarray(self._x), plain(self._idx)
     result = x.copy() if isinstance(x, Tracer) else buffer(np.array(x))
@@ -64,7 +64,7 @@ def _placed(self: Any, at_op: Any, in_place: Any, out_of_place: Any, y: Value, c
 
 DEFINITIONS = {"from_matrix": _from_matrix, "align_vectors": _align_vectors}
 PLACED = Method(_placed, lambda self: traced_inside(self._x))
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *((compiled, name,
        Running(_with_arrays(getattr(compiled, name)), DEFINITIONS.get(name, getattr(written, name))))
       for name in NAMES),

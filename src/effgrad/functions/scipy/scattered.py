@@ -19,10 +19,10 @@ from effgrad.functions.scipy.tables import Calling, reals, require, traced_insid
 from effgrad.functions.scipy.triangles import Triangles, barycentric
 from effgrad.primitives.given import as_computed, outside
 from effgrad.primitives.reduction import root, seen
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 
-def _keeping(owner: Any, *names: str) -> tuple[Any, str, Any]:
+def _keeping(owner: Any, *names: str) -> Reached:
     """The constructor of a plain interpolant, which keeps its first arguments by the names that they have here."""
     original, own = vars(owner)["__init__"], list(inspect.signature(owner.__init__).parameters)[1:]
 
@@ -153,7 +153,7 @@ def _nearest(self: Any, *args: Value, **options: Option) -> Value:
 _plain_nearest = NearestNDInterpolator.__call__
 
 
-def _called(owner: Any, definition: Function) -> tuple[Any, str, Any]:
+def _called(owner: type, definition: Function) -> Reached:
     original = vars(owner)["__call__"]
     rule = as_computed(original, definition)
 
@@ -166,7 +166,7 @@ def _called(owner: Any, definition: Function) -> tuple[Any, str, Any]:
 
 
 TRIANGLES: Any = next(kind for kind in LinearNDInterpolator.__mro__ if "__call__" in vars(kind))
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     _keeping(RBFInterpolator, "points", "values", "neighbors", "smoothing", "kernel", "epsilon"),
     _keeping(LinearNDInterpolator, "points", "values", "fill"),
     _keeping(CloughTocher2DInterpolator, "points", "values", "fill"),

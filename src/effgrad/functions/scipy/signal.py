@@ -17,7 +17,7 @@ from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, 
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.primitive import Primitive, general, linear
-from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Value
+from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Reached, Value
 
 # Convolutions.
 
@@ -50,7 +50,7 @@ convolve: Primitive = linear(
 )
 
 
-def _mode(full: Any, a: Value, b: Value, mode: str, axes: Axes) -> Value:
+def _mode(full: object, a: Value, b: Value, mode: str, axes: Axes) -> Value:
     """The part of a full convolution that a mode asks for."""
     sizes = [(shape_of(a)[axis], shape_of(b)[axis]) for axis in axes]
     if mode == "full":
@@ -99,7 +99,7 @@ def _convolve2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fil
     return _mode(full, in1, in2, mode, (0, 1))
 
 
-def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Value:
+def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: object = 0) -> Value:
     turned = np.flip(conj(np.asarray(in2)))
     if mode != "same":
         return _convolve2d(in1, turned, mode, boundary, fillvalue)
@@ -143,7 +143,7 @@ def _taps(b: Value, x: Value) -> Value:
     return sum(parts[1:], parts[0])
 
 
-def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: Any = None) -> Value:
+def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: object = None) -> Value:
     b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
     x, n = np.moveaxis(x, axis, -1), shape_of(x)[axis]
     order = max(shape_of(a)[0], shape_of(b)[0]) - 1
@@ -241,7 +241,7 @@ def _upfirdn(
     return by_matrix(lambda rows: scipy.signal.upfirdn(h, rows, up, down, axis=0), x, axis)
 
 
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
         "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,

@@ -8,7 +8,7 @@ from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.reduction import root, root_of, seen
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 
 def _cosine(u: Value, v: Value) -> Value:
@@ -59,13 +59,13 @@ def _metric(metric: Any, name: str) -> Value:
     return METRICS[metric]
 
 
-def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Option) -> Value:
+def _cdist(XA: object, XB: object, metric: object = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
     reals("spatial.distance.cdist", XA, XB)
     return _metric(metric, "cdist")(np.asarray(XA)[:, None, :], np.asarray(XB)[None, :, :], **options)
 
 
-def _pdist(X: Value, metric: Any = "euclidean", **options: Option) -> Value:
+def _pdist(X: Value, metric: object = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.pdist", "the returned array: leave out= out")
     reals("spatial.distance.pdist", X)
     first, second = np.triu_indices(shape_of(X)[0], 1)
@@ -93,7 +93,7 @@ def _numbered(n: int) -> Value:
     return np.arange(n * n).reshape(n, n)
 
 
-RULES: list[tuple[Any, str, Any]] = rules_of(distance, {
+RULES: list[Reached] = rules_of(distance, {
     "cdist": _cdist, "pdist": _pdist, "squareform": _squareform,
     **{name: _of_two(name, rule) for name, rule in METRICS.items()},
 })  # fmt: skip

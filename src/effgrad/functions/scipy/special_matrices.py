@@ -1,6 +1,5 @@
 """`scipy.linalg`: matrices made of vectors and of matrices."""
 
-from typing import Any
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
@@ -52,7 +51,7 @@ def _convolution_matrix(a: Value, n: int, mode: str = "full") -> Value:
     return full[first : first + size]
 
 
-def _toeplitz_of(c_or_cr: Any) -> Value:
+def _toeplitz_of(c_or_cr: object) -> Value:
     return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
 
 

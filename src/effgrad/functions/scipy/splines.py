@@ -147,7 +147,7 @@ def pchip_slopes(x: Value, y: Value) -> Value:
     return np.concatenate([ends[0][None], middle, ends[1][None]])
 
 
-def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Value:
+def _pchip_end(h0: Any, h1: object, m0: Any, m1: object) -> Value:
     d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     turned = np.sign(plain(d)) != np.sign(plain(m0))
     steep = (np.sign(plain(m0)) != np.sign(plain(m1))) & (np.abs(plain(d)) > 3 * np.abs(plain(m0)))

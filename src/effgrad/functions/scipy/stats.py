@@ -22,7 +22,7 @@ from effgrad.functions.scipy.tables import Items, reals, require, rules_of, trac
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
-from effgrad.vocabulary import DTypeLike, Function, Option, Value
+from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Value
 
 # The method of the standard form, the values below and above the support, and what the scale does to the result.
 POINTS = {
@@ -47,14 +47,16 @@ _STANDARD = {
 UFUNCS.enter({getattr(scu, name): rule for name, rule in _STANDARD.items() if hasattr(scu, name)})
 
 
-def _apply_where(cond: Value, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Value = None, **_: Option) -> Value:
+def _apply_where(
+    cond: Value, args: object, f1: Any, f2: Any = None, /, *, fill_value: Value = None, **_: Option
+) -> Value:
     """SciPy's choice between two formulas: both, and no part in the derivative for the one that is not chosen."""
     args = args if isinstance(args, list | tuple) else (args,)
     with np.errstate(all="ignore"):
         return np.where(plain(cond), f1(*args), fill_value if f2 is None else f2(*args))
 
 
-def _lazywhere(cond: Value, arrays: Any, f: Function, fillvalue: Any = None, f2: Any = None) -> Value:
+def _lazywhere(cond: Value, arrays: object, f: Function, fillvalue: object = None, f2: object = None) -> Value:
     return _apply_where(cond, arrays, f, f2, fill_value=fillvalue)
 
 
@@ -235,7 +237,7 @@ def _normal_inverse_gaussian_sf(self: Any, x: Value, a: Value, b: Value) -> Valu
     return sf(x, a, b)
 
 
-def _exponents(points: Value, xi: Any, factor: Any) -> Value:
+def _exponents(points: Value, xi: object, factor: Any) -> Value:
     """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
     inverse = np.linalg.inv(factor).T
     apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
@@ -243,21 +245,21 @@ def _exponents(points: Value, xi: Any, factor: Any) -> Value:
     return -np.sum(apart * apart, axis=-1) / 2 - size
 
 
-def _kernel_estimate(points: Value, values: Value, xi: Any, factor: Any, dtype: DTypeLike) -> Value:
+def _kernel_estimate(points: Value, values: Value, xi: object, factor: object, dtype: DTypeLike) -> Value:
     return np.exp(_exponents(points, xi, factor)) @ values
 
 
-def _log_kernel_estimate(points: Value, values: Value, xi: Any, factor: Any, dtype: DTypeLike) -> Value:
+def _log_kernel_estimate(points: Value, values: Value, xi: object, factor: object, dtype: DTypeLike) -> Value:
     return sp.logsumexp(_exponents(points, xi, factor), axis=1, b=np.ravel(values))[:, None]
 
 
-def _methods(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, Any]]:
+def _methods(owner: type, definitions: dict[str, Any]) -> list[Reached]:
     return [(owner, name, as_computed(vars(owner)[name], rule)) for name, rule in definitions.items()]
 
 
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *_methods(scipy.stats.rv_continuous, {name: _standard(name) for name in CONTINUOUS}),
     *_methods(scipy.stats.rv_continuous, {name: _quantile(name) for name in ("ppf", "isf")}),
     *_methods(scipy.stats.rv_discrete, {name: _counted(name) for name in DISCRETE}),

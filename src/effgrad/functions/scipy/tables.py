@@ -11,7 +11,7 @@ from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.given import as_computed
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Option, Reached, Value
 
 
 def require(holds: bool, name: str, what: str) -> None:
@@ -152,7 +152,7 @@ def _equal(value: Value, default: Value) -> bool:
     return type(value) in (bool, int, float, str) and type(default) is type(value) and value == default
 
 
-def rules_of(owner: Any, definitions: dict[str, Any]) -> list[tuple[Any, str, Any]]:
+def rules_of(owner: Any, definitions: dict[str, Any]) -> list[Reached]:
     """The rules of functions by their definitions: called by the same names, with the same values and errors."""
     module = owner.__name__
 

@@ -97,7 +97,7 @@ def _beta_below(a: Value, b: Value, x: Value, rest: Value) -> tuple[Value, Value
         drift = log - _log_ratio(s, x) - sp.digamma(b) + sp.digamma(a + b)
         return drift * np.exp(-_falling(s, a, b, x))
 
-    def falling(s: Value, a: Value, b: Value, x: Value, _: Any) -> Value:
+    def falling(s: Value, a: Value, b: Value, x: Value, _: object) -> Value:
         return _falling(s, a, b, x)
 
     return (

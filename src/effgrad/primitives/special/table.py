@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Value:
     raise AttributeError(name)
 
 
-def enter(table: dict[Any, Any]) -> None:
+def enter(table: dict[Any, object]) -> None:
     """Enter ufuncs with their partials (a tuple, or the only one) or their rows."""
     for function, given in table.items():
         partials, code, otherwise = given if type(given) is Row else (given, None, None)
