@@ -27,7 +27,7 @@ from effgrad.effects.effect_errors import ContinuationEscaped, EffectError, Resu
 OFTEN = 128
 
 
-def around(clause: Callable[..., Any]) -> Callable[..., Any]:
+def around(clause: Callable[..., object]) -> Callable[..., Any]:
     """A clause that resumes at its one `yield`, and goes on when the rest of the program has finished.
 
     An error before the `yield` is raised where the operation was performed, as from a plain method.
@@ -35,7 +35,7 @@ def around(clause: Callable[..., Any]) -> Callable[..., Any]:
     return _deferring(clause, needs_result=False)
 
 
-def once(clause: Callable[..., Any]) -> Callable[..., Any]:
+def once(clause: Callable[..., object]) -> Callable[..., Any]:
     """A clause like one of `around`; ``result = yield value`` sees the handled result, and it returns the new one."""
     perform = _deferring(clause, needs_result=True)
     perform._needs_result = True  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def _deferring(clause: Callable[..., Any], needs_result: bool) -> Callable[..., 
     return perform
 
 
-def _without_yield(activation: Any, clause: Callable[..., Any]) -> EffectError:
+def _without_yield(activation: object, clause: Callable[..., object]) -> EffectError:
     return EffectError(
         f"{type(activation).__name__}.{clause.__name__} ended without `yield`, and so did not resume the program: "
         "write @final for a clause that never does"
@@ -84,11 +84,11 @@ class Abort(BaseException):
         return self.result
 
 
-def final(clause: Callable[..., Any]) -> Callable[..., Any]:
+def final(clause: Callable[..., object]) -> Callable[..., Any]:
     """A clause that never resumes: what it returns is the handled result."""
 
     @functools.wraps(clause)
-    def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def perform(self: object, *args: object, **kwargs: object) -> Any:
         try:
             result = clause(self, *args, **kwargs)
         except Exception as error:
@@ -100,7 +100,7 @@ def final(clause: Callable[..., Any]) -> Callable[..., Any]:
     return perform
 
 
-def control(clause: Callable[..., Any]) -> Callable[..., Any]:
+def control(clause: Callable[..., object]) -> Callable[..., Any]:
     """A clause that is given the continuation: ``clause(self, k, *args)``.
 
     `k(value)` resumes the program where the operation was performed and returns the handled result; `k.throw(error)`
@@ -110,7 +110,7 @@ def control(clause: Callable[..., Any]) -> Callable[..., Any]:
     return _capturing(clause, "control")
 
 
-def multi(clause: Callable[..., Any]) -> Callable[..., Any]:
+def multi(clause: Callable[..., object]) -> Callable[..., Any]:
     """A clause that is given the continuation, like `control`, to call any number of times.
 
     The first call goes on with the program as it is. For each further one, the program is run again with the answers
@@ -120,9 +120,9 @@ def multi(clause: Callable[..., Any]) -> Callable[..., Any]:
     return _capturing(clause, "multi")
 
 
-def _capturing(clause: Callable[..., Any], engine: str) -> Callable[..., Any]:
+def _capturing(clause: Callable[..., object], engine: str) -> Callable[..., Any]:
     @functools.wraps(clause)
-    def perform(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def perform(self: Any, *args: object, **kwargs: object) -> Any:
         run = self._run
         if run is None:
             raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")

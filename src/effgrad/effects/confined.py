@@ -5,7 +5,7 @@ The run has a copy of the context, which is C's to enter and to leave. What the 
 
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from effgrad.effects.effect import frames
 
@@ -28,6 +28,6 @@ def confined(f: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Resul
                 _hand_on(variable, value)
 
 
-def _hand_on(variable: ContextVar[Any], value: Any) -> None:
+def _hand_on(variable: ContextVar[object], value: object) -> None:
     if variable.get(None) is not value:
         variable.set(value)

@@ -27,7 +27,7 @@ class Boundary(Protocol):
 
     catches_all: bool
 
-    def perform(self, frame: "Frame", request: "Request", clause: Callable[..., Any] | None) -> Any:
+    def perform(self, frame: "Frame", request: "Request", clause: Callable[..., object] | None) -> Any:
         """The answer to an operation; `clause` is the one for it at this frame."""
 
 
@@ -89,7 +89,7 @@ class Request:
             frame = frame.below
         raise self._unhandled()
 
-    def call(self, clause: Callable[..., Any], frame: Frame) -> Any:
+    def call(self, clause: Callable[..., object], frame: Frame) -> Any:
         """Call a clause, outside its own handler."""
         top, below = frames.get(), frame.below
         try:  # which has `set` inside: an interrupt may come right after it
@@ -110,7 +110,7 @@ class Request:
         )
 
 
-def find(effect: Any) -> Frame | None:
+def find(effect: object) -> Frame | None:
     """The first frame that an operation of the effect does not just pass: a handler of it, or a boundary."""
     top = frame = frames.get()
     if top is None:
@@ -123,7 +123,7 @@ def find(effect: Any) -> Frame | None:
     return frame
 
 
-def perform(effect: Any, operation: str, *args: Any, **kwargs: Any) -> Any:
+def perform(effect: object, operation: str, *args: object, **kwargs: object) -> Any:
     """Perform an operation: the answer of the nearest handler of its effect that has a clause for it."""
     top = frames.get()
     frame = find(effect) if top is None or effect not in top.found else top.found[effect]
@@ -159,7 +159,7 @@ def forget(top: Frame | None, frame: Frame) -> None:
         top = None if top is frame else top.below
 
 
-def handled(effect: Any) -> bool:
+def handled(effect: object) -> bool:
     """Whether an operation of the effect would find a handler in the current context."""
     frame, masks = find(effect), 0
     while frame is not None:
@@ -173,7 +173,7 @@ def handled(effect: Any) -> bool:
     return False
 
 
-def mask(effect: Any, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def mask(effect: object, f: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """Run `f(*args, **kwargs)` with the nearest handler of the effect skipped.
 
     >>> class Ask(Effect):
@@ -208,7 +208,7 @@ class operation:  # noqa: N801 (a decorator)
         self.owner, self.name = owner, name
         self.perform = functools.partial(perform, owner, name)
 
-    def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
+    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
         if instance is None and owner is self.owner:
             return self.perform
         return functools.partial(perform, owner if instance is None else instance, self.name)

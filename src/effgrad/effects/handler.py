@@ -56,7 +56,7 @@ class Handler(Generic[*Effects]):
     def finally_(self) -> None:
         """Runs when the activation ends, however it ends."""
 
-    def _activate(self, instance: Any = None) -> Any:
+    def _activate(self, instance: object = None) -> Any:
         activation = object.__new__(type(self))
         if vars(self):  # most templates have nothing of their own
             vars(activation).update(vars(self))
@@ -89,7 +89,7 @@ class Handler(Generic[*Effects]):
             raise
         return activation
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         activation = _leave(self)
         if error is None and not activation._pending:
             end(activation)
@@ -107,7 +107,7 @@ class Handler(Generic[*Effects]):
             end(activation)
 
 
-def _leave(template: Any) -> Any:
+def _leave(template: object) -> Any:
     """Take the innermost activation that a `with` block made of a template out of the current context."""
     above, frame = None, frames.get()
     while frame is not None and getattr(frame.activation, "_template", None) is not template:
@@ -126,12 +126,12 @@ def _leave(template: Any) -> Any:
 
 
 def handle(
-    handler: Handler[Any],
-    f: Callable[..., Any],
-    *args: Any,
-    instance: Any = None,
+    handler: Handler[object],
+    f: Callable[..., object],
+    *args: object,
+    instance: object = None,
     shallow: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Run `f(*args, **kwargs)` under a handler; returns the handled result.
 
@@ -244,7 +244,7 @@ def _continuations() -> Any:
 
 
 @contextmanager
-def observed(observer: Callable[[Any], None]) -> Iterator[None]:
+def observed(observer: Callable[[object], None]) -> Iterator[None]:
     """Show every activation that is made in the block to `observer`, before anything runs under it."""
     token = _observer.set(observer)
     try:

@@ -35,7 +35,7 @@ class Log:
     def __init__(self, answers: list[Answer | Operation]) -> None:
         self.answers, self.position = answers, 0
 
-    def answer(self, operation: Operation, ask: Callable[[], Any]) -> Any:
+    def answer(self, operation: Operation, ask: Callable[[], object]) -> Any:
         """The answer to the next operation: the one kept, or else asked for and kept."""
         place = self.position
         self.position += 1
@@ -57,7 +57,7 @@ class Log:
             raise answer.value
         return answer.value
 
-    def until(self, place: int, raised: bool, value: Any) -> "Log":
+    def until(self, place: int, raised: bool, value: object) -> "Log":
         """The log of a run that is to go on after the operation at a place with an answer of its own."""
         before = [
             kept.operation if isinstance(kept, Answer) and kept.end > place else kept for kept in self.answers[:place]

@@ -103,7 +103,7 @@ def has_room() -> bool:
     return type(current) is Stack and current.depth < DEPTH
 
 
-def on_new_stack(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def on_new_stack(f: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """Call a function on a new piece of the stack, which is as shallow as the root's."""
     kind, value = start(Stack(root(), getcurrent(), functools.partial(f, *args, **kwargs)))
     if kind == "error":
@@ -111,7 +111,7 @@ def on_new_stack(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return value
 
 
-def for_stack(stack: Any, result: Any) -> Any:
+def for_stack(stack: object, result: object) -> Any:
     """A result as a stack gets it: of many functions, one that is called on a new stack.
 
     In state passing, a clause returns a function of the state, which calls the next: a stack as deep as the program

@@ -74,7 +74,7 @@ def _lam(request: Request, write: Write) -> None:
     trace = _Trace(request, write)
 
     # A step without a rule is one leaf of a value that a polytypic operation goes through.
-    def tell(rule: str, subject: Any) -> None:
+    def tell(rule: str, subject: object) -> None:
         trace.step(rule or "leaf", lambda: "" if subject is None else shown(subject))
 
     value = lam.Interpreter(limit=request.steps, tell=tell).run(program)

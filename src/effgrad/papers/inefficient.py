@@ -40,7 +40,7 @@ class Duals(Mode, abc.ABC):
         return Traced(self, result, self.zero if tangent is None else tangent)
 
     @abc.abstractmethod
-    def gradient(self, f: Callable[..., Any], inputs: Sequence[float]) -> tuple[list[float], int]:
+    def gradient(self, f: Callable[..., object], inputs: Sequence[float]) -> tuple[list[float], int]:
         """The gradient of a function of numbers, and the count of what was done for it."""
 
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class Duals(Mode, abc.ABC):
         """A tangent times a partial."""
 
     @abc.abstractmethod
-    def added(self, first: Any, second: Any) -> Any:
+    def added(self, first: object, second: object) -> Any:
         """The sum of two tangents."""
 
     zero: Any = None
@@ -101,7 +101,7 @@ class Trees(Duals):
         return gradient, activation.count
 
 
-def costs(f: Callable[..., Any], inputs: Sequence[float]) -> dict[str, int]:
+def costs(f: Callable[..., object], inputs: Sequence[float]) -> dict[str, int]:
     """Return the cost of a gradient by each translation, for a function of numbers.
 
     Operations of the program; numbers that `Vectors` computes for tangents; terms that `Trees` and `Delta` evaluate.

@@ -95,7 +95,7 @@ class Node:
         """The nodes of this sort among the fields, or in tuples of them."""
         return self._nodes(self.parts())
 
-    def _nodes(self, parts: tuple[Any, ...]) -> list[Any]:
+    def _nodes(self, parts: tuple[object, ...]) -> list[Any]:
         found = []
         for part in parts:
             if type(part) is tuple:
@@ -120,7 +120,7 @@ class Node:
         """The same node with every node among its fields, or in a tuple of them, changed."""
         return type(self)(*[self.changed(part, change) for part in self.parts()], place=self.place)
 
-    def changed(self, part: Any, change: Callable[[Any], Any]) -> Any:
+    def changed(self, part: object, change: Callable[[object], object]) -> Any:
         """A field with every node in it changed."""
         if type(part) is tuple:
             return tuple([self.changed(item, change) for item in part])
@@ -147,7 +147,7 @@ class Node:
     def rebuilt_inside(self, change: Callable[[Any, list[str]], Any]) -> Self:
         """The same node with every node in it changed; `change` is also given the names that are bound there."""
 
-        def field(name: str, part: Any) -> Any:
+        def field(name: str, part: object) -> Any:
             bound = self.bound_in(name)
             return self.changed(part, lambda node: change(node, bound))
 
@@ -190,7 +190,7 @@ def _pieces(form: str) -> list[tuple[str, str | None]]:
     return [(literal, wants) for literal, _, wants, _ in string.Formatter().parse(form)]
 
 
-def _written(part: Any, wants: str) -> str:
+def _written(part: object, wants: str) -> str:
     """A field of a node: a node at a level, nodes with a separator between them, or a name."""
     if isinstance(part, Node):
         return part.written(int(wants or 0))
@@ -247,7 +247,7 @@ class Reader:
         named = [item for module in self.terms for item in vars(module).items()]
         return {name.lower(): kind for name, kind in named if isinstance(kind, type)}
 
-    def make(self, rule: str, place: Place | None, parts: list[Any]) -> Any:
+    def make(self, rule: str, place: Place | None, parts: list[object]) -> Any:
         """The node of a rule from what its parts are."""
         method = getattr(self, rule, None)
         return self.kinds[rule](*parts, place=place) if method is None else method(place, *parts)

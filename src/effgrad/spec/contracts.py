@@ -44,7 +44,7 @@ def contracts() -> Iterator[None]:
         yield
 
 
-def _check(activation: Any) -> None:
+def _check(activation: object) -> None:
     # By name, so that copies of a mode are checked too.
     names = [base.__name__ for base in type(activation).__mro__]
     for mode, checks in _CHECKS.items():
@@ -72,7 +72,7 @@ class _Checked(Handler[Smooth]):
         super().enter()
         self.ghost = Ghost()
 
-    def apply(self, primitive: Any, *args: Any, **params: Any) -> Any:
+    def apply(self, primitive: Any, *args: Any, **params: object) -> Any:
         # As they are now: an array that is written to later names another value.
         shadows = [a.shadow if owned_by(a, self) else None for a in args]
         result = super().apply(primitive, *args, **params)  # type: ignore[misc]
@@ -83,16 +83,16 @@ class _Checked(Handler[Smooth]):
         # The class without operators of its own, whose operations all come here.
         return Traced(self, result.primal, result.shadow)
 
-    def variable(self, *args: Any) -> Any:
+    def variable(self, *args: object) -> Any:
         variable = super().variable(*args)  # type: ignore[misc]
         self.ghost.inputs[name(variable.shadow)] = variable.shadow
         return Traced(self, variable.primal, variable.shadow)
 
-    def answered(self, primitive: Any, args: Any, params: Any, shadows: list[Any], result: Any) -> None:
+    def answered(self, primitive: object, args: object, params: object, shadows: list[object], result: Any) -> None:
         if result.shadow is not None and self.recorded(result.shadow) and getattr(self, "recording", True):
             self.ghost.bind(primitive, args, params, shadows, result)
 
-    def recorded(self, shadow: Any) -> bool:
+    def recorded(self, shadow: object) -> bool:
         inherited = getattr(super(), "recorded", None)
         return inherited is None or bool(inherited(shadow))
 
@@ -103,7 +103,7 @@ class _Checked(Handler[Smooth]):
         names: list[Any] = []
 
         @functools.wraps(inner.func)
-        def watched(*args: Any, **kwargs: Any) -> Any:
+        def watched(*args: object, **kwargs: object) -> Any:
             result = inner(*args, **kwargs)
             parts = values_of(self, result)
             if names:
@@ -149,7 +149,7 @@ class _Reverse(_Checked):
         super().seed(value, cotangent)  # type: ignore[misc]
         self.ghost.send(name(value.shadow), cotangent)
 
-    def cotangents(self, variables: list[Any]) -> list[Any]:
+    def cotangents(self, variables: list[object]) -> list[Any]:
         found: list[Any] = super().cotangents(variables)  # type: ignore[misc]
         self.ghost.finish(variables, found)
         return found
@@ -186,12 +186,12 @@ class _Clause:
 class _Backpropagators(_Reverse):
     """A backpropagator for each value."""
 
-    def backpropagator(self, call: Callable[[Any], None] | None) -> Any:
+    def backpropagator(self, call: Callable[[object], None] | None) -> Any:
         if call is None:
             return super().backpropagator(call)  # type: ignore[misc]
         made: list[Any] = []
 
-        def watched(cotangent: Any) -> None:
+        def watched(cotangent: object) -> None:
             ghost = self.ghost
             ghost.begin_step(name(made[0]), cotangent)
             call(cotangent)

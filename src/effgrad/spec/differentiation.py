@@ -34,12 +34,12 @@ class Number:
     def __init__(self, dictionary: Numbers, value: Any) -> None:
         self.dictionary, self.value = dictionary, value
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         if not isinstance(other, Number):
             return NotImplemented
         return Number(self.dictionary, self.dictionary.add(self.value, other.value))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         if not isinstance(other, Number):
             return NotImplemented
         return Number(self.dictionary, self.dictionary.mul(self.value, other.value))
@@ -83,7 +83,7 @@ def push(e: MapExpression, mode: Any = "forward") -> MapExpression:
     [X0 X3 + X1 X2]
     """
 
-    def pushed(dictionary: Numbers, *xs: Any) -> list[Any]:
+    def pushed(dictionary: Numbers, *xs: object) -> list[Any]:
         inner, numbers = _wrapped(dictionary, xs)
         n = len(xs) // 2
         with _handler(mode)() as activation:
@@ -103,7 +103,7 @@ def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
     [X1 X2 + X3, X0 X2]
     """
 
-    def pulled(dictionary: Numbers, *xs: Any) -> list[Any]:
+    def pulled(dictionary: Numbers, *xs: object) -> list[Any]:
         inner, numbers = _wrapped(dictionary, xs)
         with _handler(mode)() as activation:
             inputs = [activation.variable(x) for x in numbers[:n]]
@@ -116,7 +116,7 @@ def pull(e: MapExpression, n: int, mode: Any = "taped") -> MapExpression:
     return pulled
 
 
-def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]]:
+def _wrapped(dictionary: Numbers, xs: Sequence[object]) -> tuple[Numbers, list[Any]]:
     """Return a dictionary of Python's operators, and the numbers that go with it."""
     if dictionary.add is operator.add and dictionary.mul is operator.mul:
         return dictionary, list(xs)
@@ -124,13 +124,13 @@ def _wrapped(dictionary: Numbers, xs: Sequence[Any]) -> tuple[Numbers, list[Any]
     return Dictionary(zero, one, operator.add, operator.mul), numbers
 
 
-def _unwrapped(dictionary: Numbers, inner: Numbers, values: Sequence[Any]) -> list[Any]:
+def _unwrapped(dictionary: Numbers, inner: Numbers, values: Sequence[object]) -> list[Any]:
     """Return numbers of the inner dictionary as those of the dictionary that it was made from."""
     dense = [inner.zero if value is None else cotangents.dense(value) for value in values]
     return dense if inner is dictionary else [value.value for value in dense]
 
 
-def _handler(mode: Any) -> Any:
+def _handler(mode: object) -> Any:
     return MODES[mode] if isinstance(mode, str) else mode
 
 
@@ -145,7 +145,7 @@ def stack(e: Expression) -> Expression:
         add, mul = dictionary.add, dictionary.mul
         bindings: list[tuple[_Vertex, Callable[[Any], tuple[tuple[_Vertex, Any], ...]]]] = []
 
-        def vertex(value: Any) -> _Vertex:
+        def vertex(value: object) -> _Vertex:
             return _Vertex(value, dictionary.zero)
 
         def plus(a: _Vertex, b: _Vertex) -> _Vertex:

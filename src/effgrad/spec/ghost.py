@@ -69,7 +69,7 @@ class Ghost:
         if cotangent is not None:
             self.derivatives[u] = cotangents.add(self.derivatives.get(u), _copied(cotangent))
 
-    def begin_step(self, u: Any, cotangent: Any) -> None:
+    def begin_step(self, u: object, cotangent: object) -> None:
         """The last operation of K1 is about to become the first of K2."""
         binding = self.bindings.get(u)
         if binding is None:  # an input, or the result of a checkpoint
@@ -102,7 +102,7 @@ class Ghost:
                 what = f"backward invariant: the cotangent that waits at an argument of {binding}"
                 check_same(what, self.derivatives.get(source), read(source))
 
-    def rerun(self, before: list[Any], again: list[Any]) -> None:
+    def rerun(self, before: list[object], again: list[object]) -> None:
         """The results of a checkpoint, recorded now: the derivatives go to their new names."""
         for old, new in zip(before, again, strict=True):
             if name(old) != name(new):
@@ -115,7 +115,7 @@ class Ghost:
                 table.pop(u, None)
             self.processed.discard(u)
 
-    def finish(self, variables: list[Any], found: list[Any]) -> None:
+    def finish(self, variables: list[object], found: list[object]) -> None:
         """K1 is empty: what waits at the variables is the derivative of the program."""
         for u in self.derivatives:
             if u not in self.inputs:
@@ -165,7 +165,7 @@ def check_same(what: str, expected: Any, actual: Any) -> None:
         raise ContractBroken(f"{what} is {actual}, and should be {expected}")
 
 
-def _settled(cotangent: Any) -> Any:
+def _settled(cotangent: object) -> Any:
     return plain(cotangents.dense(_copied(cotangent))) if cotangent is not None else None
 
 

@@ -112,7 +112,7 @@ def values(f: Program, xs: Sequence[Any]) -> list[Any]:
     return [real(plain(y)) for y in results]
 
 
-def difference(f: Program, xs: Sequence[Any], us: Sequence[Any], digits: int) -> list[Any]:
+def difference(f: Program, xs: Sequence[object], us: Sequence[object], digits: int) -> list[Any]:
     """Return the derivative of a program along a direction, as the limit of differences, to some digits.
 
     The quotient errs by h^2 times a third derivative, and by the last digit over h; `h` and the precision are such that
@@ -124,7 +124,7 @@ def difference(f: Program, xs: Sequence[Any], us: Sequence[Any], digits: int) ->
         return [(a - b) / (2 * h) for a, b in zip(above, below, strict=True)]
 
 
-def converges(f: Program, xs: Sequence[Any], mode: Any = "taped", digits: int = 14, seed: int = 0) -> Evidence:
+def converges(f: Program, xs: Sequence[object], mode: object = "taped", digits: int = 14, seed: int = 0) -> Evidence:
     """Check that a mode's derivatives of a program are limits of differences; the evidence, or a `Counterexample`.
 
     Arguments:
@@ -164,7 +164,7 @@ def _as_map(f: Program) -> Callable[..., Any]:
     return lambda dictionary, *xs: f(*xs)
 
 
-def _random_like(value: Any, rng: random.Random) -> Any:
+def _random_like(value: object, rng: random.Random) -> Any:
     """Return random numbers between -1 and 1, as many as there are."""
     return _frompyfunc(lambda _: mpf(rng.uniform(-1, 1)), 1, 1)(value)
 

@@ -142,7 +142,7 @@ class Arithmetic(Effect):
         """The sum."""
 
     @operation
-    def mul(self, a: Any, b: Any) -> Any:
+    def mul(self, a: object, b: object) -> Any:
         """The product."""
 
 

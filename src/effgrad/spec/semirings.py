@@ -68,7 +68,7 @@ def interval(low: float, high: float) -> Interval:
     return Interval(Fraction(low), Fraction(high))
 
 
-def _encloses(e: Expression, p: Polynomial, x: Interval, expected: Any, actual: Interval) -> bool:
+def _encloses(e: Expression, p: Polynomial, x: Interval, expected: object, actual: Interval) -> bool:
     """Interval arithmetic distributes only one way, so what holds is inclusion: of every value in the interval."""
     inside = [x.low + (x.high - x.low) * Fraction(i, 4) for i in range(5)]
     return all(p(RATIONALS.dictionary, point) in actual for point in inside)
@@ -78,7 +78,7 @@ def _encloses(e: Expression, p: Polynomial, x: Interval, expected: Any, actual: 
 _ROUNDINGS: Dictionary[int] = Dictionary(0, 0, lambda a, b: max(a, b) + 1, lambda a, b: a + b + 1)
 
 
-def _rounded(e: Expression, p: Polynomial, x: float, expected: Any, actual: float) -> bool:
+def _rounded(e: Expression, p: Polynomial, x: float, expected: object, actual: float) -> bool:
     """Float arithmetic is no semiring: what holds is the exact value to within its roundings (none cancels here)."""
     exact = p(RATIONALS.dictionary, Fraction(x))
     error = e(_ROUNDINGS, 0) * Fraction(1, 2**53)

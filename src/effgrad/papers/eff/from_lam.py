@@ -209,7 +209,7 @@ def run(term: lam.Term, mode: str, point: list[Any], tangent: list[Any] | None =
     return evaluate(check(program)[0], reals, steps)
 
 
-def _input(mode: str, x: Any, dx: Any) -> eff.Term:
+def _input(mode: str, x: object, dx: object) -> eff.Term:
     number = eff.Constant(types.R, x)
     if mode == "eval":
         return number

@@ -73,7 +73,7 @@ class _Reader(Reader):
     def names(self, at: Place, *names: str) -> tuple[str, ...]:
         return names
 
-    def split(self, at: Place, pair: t.Term, pattern: Any, body: t.Term) -> t.Term:
+    def split(self, at: Place, pair: t.Term, pattern: object, body: t.Term) -> t.Term:
         if isinstance(pattern, str):
             raise IllFormed("`case V of` takes a pattern of a pair, or branches in braces", at)
         return _unpacked(pair, pattern, body, at)
@@ -81,13 +81,13 @@ class _Reader(Reader):
     def case(self, at: Place, scrutinee: t.Term, *branches: t.Branch) -> t.Term:
         return t.Case(scrutinee, branches, place=at)
 
-    def branch(self, at: Place, label: str, pattern: Any, body: t.Term) -> t.Term:
+    def branch(self, at: Place, label: str, pattern: object, body: t.Term) -> t.Term:
         return t.Branch(label, *_bound(pattern, body, at), place=at)
 
     def ignored(self, at: Place) -> Any:
         return "_"
 
-    def paired(self, at: Place, *patterns: Any) -> Any:
+    def paired(self, at: Place, *patterns: object) -> Any:
         first, *rest = patterns
         return first, (rest[0] if len(rest) == 1 else self.paired(at, *rest))
 
@@ -132,7 +132,7 @@ class _Reader(Reader):
         except (IllFormed, IllTyped) as error:
             raise IllFormed(f"{text}: {error}", at) from None
 
-    def use(self, at: Place, name: str, *arguments: Any) -> t.Term:
+    def use(self, at: Place, name: str, *arguments: object) -> t.Term:
         return t.Use(name, arguments, place=at)
 
     def unit_type(self, at: Place) -> types.ValueType:
@@ -267,7 +267,7 @@ class _Definitions:
         named = self.effects.get(name, frozenset({name}))
         return next(iter(named)) if len(named) == 1 else name
 
-    def used(self, term: t.Term, name: str, arguments: tuple[Any, ...]) -> t.Term:
+    def used(self, term: t.Term, name: str, arguments: tuple[object, ...]) -> t.Term:
         if name not in self.terms:
             raise IllFormed(f"{name} is not defined before this", term.place)
         parameters, body, definitions = self.terms[name]

@@ -52,7 +52,7 @@ def _evaluation(n: int) -> Callable[..., t.Term]:
 
 
 def _partial(index: int, op: types.Base) -> Callable[..., t.Term]:
-    def meaning(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
+    def meaning(parameter: Any, reals: Callable[[object], object]) -> t.Term:
         function = parameter.value
         return t.Constant(op, t.Smooth(function.names, _derivative(function, index)))
 
@@ -69,7 +69,7 @@ def _less(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
     return t.Inj(types.BOOL, "true" if holds else "false", t.Unit())
 
 
-def _constant(parameter: Any, reals: Callable[[Any], Any]) -> t.Term:
+def _constant(parameter: Any, reals: Callable[[object], object]) -> t.Term:
     return t.Constant(types.Base("Op0"), t.Smooth((), expressions.Number(parameter.value)))
 
 

@@ -272,7 +272,7 @@ class Program:
     body: Term
 
 
-def substituted(term: Any, values: Mapping[str, Term]) -> Any:
+def substituted(term: object, values: Mapping[str, Term]) -> Any:
     """A term with closed values for variables: since they are closed, no binder can capture anything."""
     if type(term) is tuple:
         return tuple([substituted(part, values) for part in term])

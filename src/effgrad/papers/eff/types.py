@@ -249,11 +249,11 @@ class Checker:
             self.same(found, type_, f"clause of {clause.operation}", clause)
         return type_
 
-    def same(self, found: Any, wanted: Any, rule: str, term: t.Term) -> None:
+    def same(self, found: object, wanted: object, rule: str, term: t.Term) -> None:
         if found != wanted:
             raise self.wrong(rule, wanted, found, term)
 
-    def wrong(self, rule: str, wanted: Any, found: Any, term: t.Term) -> IllTyped:
+    def wrong(self, rule: str, wanted: object, found: object, term: t.Term) -> IllTyped:
         return IllTyped(f"{rule}: expected {wanted}, found {found}, in {term}", term.place)
 
 

@@ -71,7 +71,7 @@ class State:
         return delta
 
 
-def evaluate(factor: Any, delta: Delta, given: dict[int, Any], visit: Callable[[], None]) -> dict[int, Any]:
+def evaluate(factor: Any, delta: Delta, given: dict[int, object], visit: Callable[[], None]) -> dict[int, Any]:
     """`eval`: the map with what a delta, times a factor, contributes to its free names; `visit` counts the work."""
     collected = dict(given)
     todo: list[tuple[Any, Delta]] = [(factor, delta)]

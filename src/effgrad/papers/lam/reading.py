@@ -79,11 +79,11 @@ class _Reader(Reader):
     starts = ("term", "type")
     terms = (t,)
 
-    def lam(self, at: Place, pattern: Any, body: t.Term) -> t.Term:
+    def lam(self, at: Place, pattern: object, body: t.Term) -> t.Term:
         name, annotation, unpack = self._binder(pattern)
         return t.Lam(name, unpack(body), annotation, place=at)
 
-    def let(self, at: Place, pattern: Any, bound: t.Term, body: t.Term) -> t.Term:
+    def let(self, at: Place, pattern: object, bound: t.Term, body: t.Term) -> t.Term:
         name, annotation, unpack = self._binder(pattern)
         if annotation is not None:
             return t.App(t.Lam(name, unpack(body), annotation, place=at), bound, place=at)
@@ -95,7 +95,7 @@ class _Reader(Reader):
     def annotated(self, at: Place, binder: Any, type_: t.Type) -> Any:
         return binder[0], type_, at
 
-    def patterns(self, at: Place, *items: Any) -> Any:
+    def patterns(self, at: Place, *items: object) -> Any:
         return list(items), None, at
 
     def _binder(self, pattern: Any) -> Any:

@@ -39,7 +39,7 @@ def source(program: t.Term) -> str:
 
 
 def compiled(
-    program: t.Term, number: Callable[[int, int], Any], part: Callable[..., Any] = checkpoint
+    program: t.Term, number: Callable[[int, int], object], part: Callable[..., object] = checkpoint
 ) -> Callable[[Any], Any]:
     """The function that the text defines; `number` makes the literals, `part` is called for `checkpoint`."""
     scope: dict[str, Any] = {"np": np, "number": number, "checkpoint": part}

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from effgrad.papers.lam.terms import Term
 from effgrad.papers.runs import Results, each_chunk
@@ -110,7 +109,7 @@ def examine(seed: str, case: Case, means: dict[str, Mean], report: Report) -> No
             report.furthest += _Largest({name: wanted.distance(quantity, found)})
 
 
-def _shown(found: list[Any] | Exception) -> str:
+def _shown(found: list[object] | Exception) -> str:
     return repr(found) if isinstance(found, Exception) else ", ".join(map(str, found))
 
 
