@@ -46,4 +46,4 @@ Partial: TypeAlias = Function | float | None
 Params: TypeAlias = dict[str, Any]
 # The rule of a function that no protocol of NumPy reaches: the module or class that has the function, its name there,
 # and the rule.
-Reached: TypeAlias = tuple[ModuleType | type, str, object]
+Reached: TypeAlias = tuple[ModuleType | type, str, Any]

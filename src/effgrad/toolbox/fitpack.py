@@ -28,6 +28,7 @@ from effgrad.primitives.given import mapped, outside, with_value
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import Function, Value, frozen, number, underived
 from effgrad.toolbox.implicit import follow_each
+from effgrad.vocabulary import Reached
 
 # How near FITPACK comes to the sum of squares s, relative to it; and a little more, for rounding.
 TOLERANCE = 1.001e-3
@@ -317,7 +318,7 @@ _OBJECTS: dict[str, tuple[Function, bool]] = {
     "make_splrep": (_make_splrep_problem, False),
     "make_splprep": (_make_splprep_problem, True),
 }
-RULES: list[tuple[Any, str, Any]] = [
+RULES: list[Reached] = [
     *interpolate.RULES,
     (scipy.interpolate, "splrep", _splrep),
     (scipy.interpolate, "splprep", _splprep),
