@@ -1,5 +1,6 @@
 """The reverse of `while` loops: the first steps keep what they need, the others a state for each stretch of steps."""
 
+import math
 import warnings
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 
 import effgrad
 from effgrad import grad
+from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.execute import execute
+from effgrad.stage.loop.ir import While
 from effgrad.stage.loop.program import ROOM, reversal
 from effgrad.stage.loop.regions import captured
+from effgrad.stage.loop.schedule import Stretches
 from effgrad.stage.native.executable import Executable
 
 
@@ -106,6 +110,33 @@ def test_stretches_in_programs_and_second_derivatives(f):
     assert value == pytest.approx(f(A), rel=1e-12)
     np.testing.assert_allclose(slope, grad(f)(A), rtol=1e-10)
     np.testing.assert_allclose(product, effgrad.hvp(f, A, direction), rtol=1e-9)
+
+
+@pytest.mark.parametrize("steps", [100, 10_000, 100_000])
+@pytest.mark.parametrize("records", [1, 2])
+def test_states_are_at_most_two_for_each_root_of_a_step(steps, records):
+    """However many steps there are; those of stretches of equal length grew with them."""
+
+    def f(a):
+        x, n = a, 0
+        while n < steps:
+            for _ in range(records):
+                x = x + 1e-5 * np.sin(np.cos(x))
+            n += 1
+        return np.sum(x)
+
+    a, room = np.linspace(0.1, 1.0, 10), 20_000
+    region = captured(f, a)
+    everything = Executable(reversal(region, region.inputs, 1 << 30).whole_region(region.inputs))(a, 1.0)[0]
+    back = Executable(reversal(region, region.inputs, room).whole_region(region.inputs))
+    back(a, 1.0)
+    for stack in back.stacks.values():  # which are large enough now
+        stack.fill(math.pi)
+    np.testing.assert_array_equal(back(a, 1.0)[0], everything)
+    kept = sum(np.count_nonzero(stack != math.pi) * stack.itemsize for stack in back.stacks.values())
+    loop = next(s for s in region.block if isinstance(s, While))
+    state = sum(8 * b.size for b in Reversal(region, region.inputs, lambda _: Stretches(1, 1)).state(loop))
+    assert kept <= max(room, 2 * math.sqrt(steps) * state)
 
 
 def test_a_long_loop_keeps_little():

@@ -56,7 +56,7 @@ from effgrad.stage.loop.ir import (
     walk,
     whole,
 )
-from effgrad.stage.loop.schedule import Schedule
+from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.loop.segments import named_once, restored, segmented, segmented_while
 from effgrad.stage.staged_value import constant_primitive
 
@@ -74,13 +74,12 @@ class Reversal:
     """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
 
     Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
-    `schedule` says where the state of an outermost loop is kept, of a `while` after how many steps; None to keep what
-    every step needs.
+    `schedule` says where the state of an outermost loop is kept; None to keep what every step needs.
     """
 
     def __init__(
         self, region: Region, wanted: Sequence[Buffer],
-        schedule: Callable[[Repeat | While], Schedule | int | None] = lambda _: None,
+        schedule: Callable[[Repeat | While], Schedule | Stretches | None] = lambda _: None,
     ) -> None:  # fmt: skip
         seeds = [b for b in region.outputs if b.smooth]
         active = varied(region.block, wanted) & useful(region.block, seeds)
@@ -100,6 +99,8 @@ class Reversal:
             if isinstance(s, Repeat | While) and schedule(s):
                 first = rewritten(body := self.again(s))
                 self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
+        # One step of each `while` that keeps states, with what it saves.
+        self.records: dict[While, Block] = {}
         # The bytes that are saved, about, and how often a step is run forward at the most.
         self.cost = 0, 1
         self.forward, self.backward = self.block(region.block, None)
@@ -309,12 +310,13 @@ class Reversal:
     def while_(self, s: While, top: Statement | None) -> tuple[Block, Block]:
         there, back = self.block(s.body, top or s)
         test, test_back = self.block(s.test, top or s)
-        chunk = self.schedule(s) if top is None and (back or test_back) else None
-        if isinstance(chunk, int):
+        plan = self.schedule(s) if top is None and (back or test_back) else None
+        if isinstance(plan, Stretches):
+            self.records[s] = [*test, *there]
             kept: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
             changed = sorted((loop_writes(s) - {s.count}) & self.readers.keys(), key=lambda b: b.name)
             held: Block = [Push(self.saves, b, *whole(b)) for b in changed]
-            return segmented_while(s, chunk, kept, held, (test, there), (test_back, back), self.saves)
+            return segmented_while(s, plan, kept, held, (test, there), (test_back, back), self.saves)
         saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
         times = Affine(0, ((load(s.count, ()), 1),))
         again: Block = [Repeat(fresh("k"), Affine(0), times, 1, [*back, *test_back], True)]

@@ -19,14 +19,15 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.ir import Branch, Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
-from effgrad.stage.loop.schedule import Schedule, schedule
+from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
 
 # What reverse mode saves, in bytes, before it keeps states of the outermost loop instead.
 ROOM = 8 << 20
 
-# A `while` that there is room for so many steps of keeps what all need: few have more.
-MOST_KEPT = 20_000
+# A `while` that there is room for so many steps of keeps what all need: few have more, and one that keeps states takes
+# 2.6 times as long (a Runge-Kutta method on three numbers, 2026-11-22).
+MOST_KEPT = 40_000
 
 # At a singular point loops of no more steps in all are run by Python, which finds the limit of the derivative.
 LONGEST_IN_PYTHON = 5000
@@ -95,21 +96,25 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     plain = Reversal(region, wanted)
     costs = {s: saved_bytes([x], ranges_of([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
     heavy = {s: bytes_ for s, bytes_ in costs.items() if bytes_ > room and isinstance(s, Repeat) and _runs_again(s)}
-    plans: dict[Statement, tuple[Schedule | int | None, int]] = {
-        loop: schedule(_steps(loop), 8 * max(sum([b.size for b in plain.state(loop)]), 1), bytes_ / _steps(loop), room)
-        for loop, bytes_ in heavy.items()
+    plans: dict[Statement, tuple[Schedule | Stretches | None, int]] = {
+        loop: schedule(_steps(loop), _state(plain, loop), bytes_ / _steps(loop), room) for loop, bytes_ in heavy.items()
     }
-    whiles = {s: max(room // (2 * bytes_), 1) for s, bytes_ in costs.items() if bytes_ and _is_unknown(s)}
-    plans |= {s: (chunk, chunk * costs[s]) for s, chunk in whiles.items() if chunk < MOST_KEPT}
+    unknown = {s for s, bytes_ in costs.items() if _is_unknown(s) and room < MOST_KEPT * bytes_}
+    if unknown:  # one that runs its steps again saves more in each
+        probe = Reversal(region, wanted, lambda loop: Stretches(1, 1) if loop in unknown else None)
+        for loop, block in probe.records.items():
+            costs[loop] = saved_bytes(block, ranges_of(block))
+            plan = stretches(_state(probe, loop), costs[loop], room)
+            plans[loop] = plan, 2 * plan.chunk * costs[loop]
     found = Reversal(region, wanted, lambda loop: plans[loop][0] if loop in plans else None) if plans else plain
     kept = sum(bytes_ for s, bytes_ in costs.items() if s not in plans) + sum(bytes_ for _, bytes_ in plans.values())
-    found.cost = kept, 1 + max((_levels(plan) for plan, _ in plans.values()), default=0)
+    found.cost = kept, 1 + max((plan.levels for plan, _ in plans.values() if plan), default=0)
     return found
 
 
-def _levels(plan: Schedule | int | None) -> int:
-    """How often a plan runs a step again."""
-    return plan.levels if isinstance(plan, Schedule) else int(plan is not None)
+def _state(reversal: Reversal, loop: Repeat | While) -> int:
+    """The bytes of what a loop carries."""
+    return 8 * max(sum(b.size for b in reversal.state(loop)), 1)
 
 
 def _is_unknown(s: Statement) -> bool:

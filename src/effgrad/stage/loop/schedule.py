@@ -45,6 +45,30 @@ class Schedule:
         return state * (self.slots + 1) + round(record * self.chunk)
 
 
+@dataclass(frozen=True)
+class Stretches:
+    """The reverse of a loop whose steps are known when it has ended: a state before each stretch.
+
+    The first `alike` stretches have `chunk` steps, as many more have twice as many, and so on; a stretch is reversed in
+    parts of `chunk` steps, which save for each of them. After i stretches there are `chunk * i**2 / (2 * alike)` steps
+    and more, and `i * (1 + 1 / alike)` states are kept.
+    """
+
+    chunk: int
+    alike: int
+
+    levels = 2
+
+
+def stretches(state: int, record: int, room: int) -> Stretches:
+    """The stretches within `room` bytes: for the records of the first steps and of a part, and the first states.
+
+    >>> stretches(8, 8, 8_000)
+    Stretches(chunk=125, alike=62)
+    """
+    return Stretches(max(room // (8 * record), 1), max(room // (16 * max(state, record)), 1))
+
+
 def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule | None, int]:
     """The schedule of a loop with the fewest runs of each step that keeps at most `room` bytes, and what it keeps.
 

@@ -1,7 +1,9 @@
 """The reverse of loops that keep states: the steps between two of them are run again, and reversed.
 
-A loop with a number of steps has a binomial schedule. A `while` keeps what its first steps need, as many as there is
-room for, and a state for each stretch of so many after these: how many there are is known when it has ended.
+A loop with a number of steps has a binomial schedule. A `while`, whose steps are known when it has ended, keeps what
+its first steps need, as many as there is room for, and then a state before each stretch. Stretches become longer, so
+that the states are few however many steps there are (Stumm and Walther 2010, "New algorithms for optimal online
+checkpointing", drop states instead); the reverse of one keeps a state for each of its parts, and reverses these.
 """
 
 from dataclasses import replace
@@ -32,11 +34,12 @@ from effgrad.stage.loop.ir import (
     parts,
     rebuilt,
 )
-from effgrad.stage.loop.schedule import Schedule
+from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
 _LESS, _AND, _EQUAL = map(constant_primitive, (np.less, np.logical_and, np.equal))
+_MINIMUM, _DIVIDE = map(constant_primitive, (np.minimum, np.floor_divide))
 
 
 def restored(saves: Block) -> Block:
@@ -99,38 +102,48 @@ def segmented(
 
 
 def segmented_while(
-    s: While, chunk: int, saves: Block, held: Block, there: tuple[Block, Block], back: tuple[Block, Block], stack: Stack
-) -> tuple[Block, Block]:
-    """A `while` that saves what its first `chunk` steps need, and then a state before each stretch of so many.
+    s: While, plan: Stretches, saves: Block, held: Block, there: tuple[Block, Block], back: tuple[Block, Block],
+    stack: Stack,
+) -> tuple[Block, Block]:  # fmt: skip
+    """A `while` that saves what its first `chunk` steps need, and then a state before each stretch of steps.
 
     `saves` keep a state, and `held` all that the reverse of the first steps reads, on `stack`; `there` are the test and
-    the body with what they save, `back` their reverses. The test is run once more where a stretch begins.
+    the body with what they save, `back` their reverses. The test is run once more where a stretch or a part begins.
     """
     first, steps, stretches = (Buffer(fresh(name), (), INT) for name in ("first", "steps", "stretches"))
-    stretch = _bounded(steps, s, duplicate(s.test), duplicate(s.body), chunk)
+    longer = integer(element(_DIVIDE, load(stretches, ()), constant(plan.alike, INT)))
+    stretch = _bounded(steps, s, duplicate(s.test), duplicate(s.body), index(plan.chunk * (longer + 1)))
     rest = While(stretches, duplicate(s.test), s.flag, [*saves, stretch, Push(stack, steps, (), ())])
-    forward: Block = [_bounded(first, s, *there, chunk), *held, rest]
+    forward: Block = [_bounded(first, s, *there, index(affine(plan.chunk))), *held, rest]
 
-    own = Stack()  # of what the steps that run again save: it is empty after each stretch
+    own, states = Stack(), Stack()  # both are empty after each stretch
     (test, body), (test_back, body_back) = ([_onto(part, own) for part in pair] for pair in (there, back))
-    again = [*test, _counted(steps, [*body, *_onto(test, own)])]
-    reverse = [*test_back, _counted(steps, [*body_back, *_onto(test_back, own)], True)]
+    j, length = fresh("part"), Affine(0, ((load(steps, ()), 1),))
+    before = plan.chunk * variable(j)
+    size = integer(element(_MINIMUM, index(length - before), constant(plan.chunk, INT)))
+    again = [*test, _counted(size, [*body, *_onto(test, own)])]
+    reverse = [*test_back, _counted(size, [*body_back, *_onto(test_back, own)], True)]
+    parts_but_one = integer(element(_DIVIDE, index(length - 1), constant(plan.chunk, INT)))
+    plain = _counted(affine(plan.chunk), [*duplicate(s.test), *duplicate(s.body)])
+    keep = _onto(saves, states)
+    ahead: Block = [Repeat(fresh("part"), Affine(0), parts_but_one, 1, [*keep, plain]), *_onto(keep, states)]
+    backwards = Repeat(j, Affine(0), parts_but_one + 1, 1, [*restored(keep), *again, *reverse], True)
     bring: Block = [Pop(stack, steps, (), ()), *restored(saves)]
-    stretches_back = _counted(stretches, [*bring, *again, *reverse], True)
-    first_back = [*back[0], _counted(first, [*back[1], *duplicate(back[0])], True)]
-    return forward, [stretches_back, *restored(held), *first_back]
+    stretches_back = _counted(Affine(0, ((load(stretches, ()), 1),)), [*bring, *ahead, backwards], True)
+    steps_back = _counted(Affine(0, ((load(first, ()), 1),)), [*back[1], *duplicate(back[0])], True)
+    return forward, [stretches_back, *restored(held), *back[0], steps_back]
 
 
-def _bounded(count: Buffer, s: While, test: Block, body: Block, most: int) -> While:
+def _bounded(count: Buffer, s: While, test: Block, body: Block, most: Element) -> While:
     """A `while` that stops after so many steps."""
     more = Buffer(fresh("more"), (), BOOL)
-    fewer = element(_LESS, load(count, ()), constant(most, INT))
+    fewer = element(_LESS, load(count, ()), most)
     return While(count, [*test, Map((), [Store(more, (), element(_AND, s.flag, fewer))])], load(more, ()), body)
 
 
-def _counted(count: Buffer, body: Block, backwards: bool = False) -> Statement:
-    """A loop of as many steps as a buffer says."""
-    return Repeat(fresh("k"), Affine(0), Affine(0, ((load(count, ()), 1),)), 1, body, backwards)
+def _counted(count: Affine, body: Block, backwards: bool = False) -> Statement:
+    """A loop of so many steps."""
+    return Repeat(fresh("k"), Affine(0), count, 1, body, backwards)
 
 
 def _onto(block: Block, stack: Stack) -> Block:
