@@ -57,7 +57,7 @@ from effgrad.stage.loop.ir import (
     whole,
 )
 from effgrad.stage.loop.schedule import Schedule, Stretches
-from effgrad.stage.loop.segments import named_once, restored, segmented, segmented_while
+from effgrad.stage.loop.segments import counted, named_once, restored, segmented, segmented_while
 from effgrad.stage.staged_value import constant_primitive
 
 _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
@@ -99,10 +99,9 @@ class Reversal:
             if isinstance(s, Repeat | While) and schedule(s):
                 first = rewritten(body := self.again(s))
                 self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
-        # One step of each `while` that keeps states, with what it saves.
-        self.records: dict[While, Block] = {}
-        # The bytes that are saved, about, and how often a step is run forward at the most.
-        self.cost = 0, 1
+        # One step of each `while` that keeps states, with what it saves; about how many bytes are saved, and how often
+        # a step is run forward at the most.
+        self.records, self.cost = dict[While, Block](), (0, 1)
         self.forward, self.backward = self.block(region.block, None)
 
     def whole_region(self, wanted: Sequence[Buffer]) -> Region:
@@ -318,8 +317,7 @@ class Reversal:
             held: Block = [Push(self.saves, b, *whole(b)) for b in changed]
             return segmented_while(s, plan, kept, held, (test, there), (test_back, back), self.saves)
         saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
-        times = Affine(0, ((load(s.count, ()), 1),))
-        again: Block = [Repeat(fresh("k"), Affine(0), times, 1, [*back, *test_back], True)]
+        again: Block = [counted(Affine(0, ((load(s.count, ()), 1),)), [*back, *test_back], True)]
         return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *restored(saves)]
 
     def push(self, s: Push) -> tuple[Block, Block]:

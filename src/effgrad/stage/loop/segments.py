@@ -121,16 +121,16 @@ def segmented_while(
     j, length = fresh("part"), Affine(0, ((load(steps, ()), 1),))
     before = plan.chunk * variable(j)
     size = integer(element(_MINIMUM, index(length - before), constant(plan.chunk, INT)))
-    again = [*test, _counted(size, [*body, *_onto(test, own)])]
-    reverse = [*test_back, _counted(size, [*body_back, *_onto(test_back, own)], True)]
+    again = [*test, counted(size, [*body, *_onto(test, own)])]
+    reverse = [*test_back, counted(size, [*body_back, *_onto(test_back, own)], True)]
     parts_but_one = integer(element(_DIVIDE, index(length - 1), constant(plan.chunk, INT)))
-    plain = _counted(affine(plan.chunk), [*duplicate(s.test), *duplicate(s.body)])
+    plain = counted(affine(plan.chunk), [*duplicate(s.test), *duplicate(s.body)])
     keep = _onto(saves, states)
     ahead: Block = [Repeat(fresh("part"), Affine(0), parts_but_one, 1, [*keep, plain]), *_onto(keep, states)]
     backwards = Repeat(j, Affine(0), parts_but_one + 1, 1, [*restored(keep), *again, *reverse], True)
     bring: Block = [Pop(stack, steps, (), ()), *restored(saves)]
-    stretches_back = _counted(Affine(0, ((load(stretches, ()), 1),)), [*bring, *ahead, backwards], True)
-    steps_back = _counted(Affine(0, ((load(first, ()), 1),)), [*back[1], *duplicate(back[0])], True)
+    stretches_back = counted(Affine(0, ((load(stretches, ()), 1),)), [*bring, *ahead, backwards], True)
+    steps_back = counted(Affine(0, ((load(first, ()), 1),)), [*back[1], *duplicate(back[0])], True)
     return forward, [stretches_back, *restored(held), *back[0], steps_back]
 
 
@@ -141,7 +141,7 @@ def _bounded(count: Buffer, s: While, test: Block, body: Block, most: Element) -
     return While(count, [*test, Map((), [Store(more, (), element(_AND, s.flag, fewer))])], load(more, ()), body)
 
 
-def _counted(count: Affine, body: Block, backwards: bool = False) -> Statement:
+def counted(count: Affine, body: Block, backwards: bool = False) -> Statement:
     """A loop of so many steps."""
     return Repeat(fresh("k"), Affine(0), count, 1, body, backwards)
 
