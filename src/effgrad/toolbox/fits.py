@@ -8,6 +8,7 @@ import functools
 
 import scipy.optimize
 from scipy.optimize import Bounds
+from scipy.sparse import issparse
 
 from effgrad.api import grad, jacobian
 from effgrad.arrays.reach import np
@@ -55,14 +56,21 @@ def _least_squares(call: Call) -> Value:
     def cost(x: Value) -> Value:
         return 0.5 * np.sum(scale**2 * RHO[loss]((residuals(x) / scale) ** 2))
 
+    def last_at_solution(field: Value) -> Value:
+        """A field; a program that keeps the unknowns of its last call has those of the solution."""
+        residuals(x)
+        return field
+
     x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.least_squares")
     at = residuals(x)
     if not depends(x) and not depends(at):
         return result
     fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
+    # The one is 0 for every exact solution, the other a number for each bound that is active.
+    fields |= {"optimality": result.optimality, "active_mask": result.active_mask}
     if loss == "linear":
-        fields["jac"] = Deferred(lambda: jacobian(residuals)(x))
-        fields["grad"] = Deferred(lambda: grad(cost)(x))
+        fields["jac"] = Deferred(lambda: last_at_solution(jacobian(residuals)(x)))
+        fields["grad"] = Deferred(lambda: last_at_solution(grad(cost)(x)))
     return differentiated(result, call.name, **fields)
 
 
@@ -130,7 +138,7 @@ def _nnls(call: Call) -> Value:
 @rule_of(scipy.optimize.lsq_linear)
 def _lsq_linear(call: Call) -> Value:
     result = call.run(bounds=plain_bounds(call.get("bounds")))
-    a, b = gathered(call.arguments["A"]), gathered(call.arguments["b"])
+    a, b = _dense(call.arguments["A"]), gathered(call.arguments["b"])
     if not traced_inside((a, b)) and not traced_inside(call.get("bounds")):
         return result
 
@@ -140,6 +148,11 @@ def _lsq_linear(call: Call) -> Value:
     x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.lsq_linear")
     fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(a @ x - b, result.fun)}
     return differentiated(result, call.name, **fields)
+
+
+def _dense(matrix: Value) -> Value:
+    """A matrix of a problem as an array: the solutions are for as many unknowns as there are columns."""
+    return matrix.toarray() if issparse(matrix) else gathered(matrix)
 
 
 def _listed(bounds: Value) -> list[Value]:
@@ -161,7 +174,7 @@ def _linprog(call: Call) -> Value:
     if np.any(call.get("integrality") or 0):
         raise NoRule("scipy.optimize.linprog has a derivative rule for real unknowns: integers change in steps")
     c, a_ub, b_ub, a_eq, b_eq = (
-        gathered(given[name]) if given[name] is not None else None for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq")
+        _dense(given[name]) if given[name] is not None else None for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq")
     )
     rows = bounds_as_rows(_listed(call.get("bounds")), len(result.x))
     rows += [Row(lambda x: a_ub @ x, -np.inf, b_ub)] if a_ub is not None else []

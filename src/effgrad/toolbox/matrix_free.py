@@ -116,7 +116,7 @@ def _eigsh(A: Value, k: int = 6, *args: Value, return_eigenvectors: bool = True,
     original, of_matrices = scipy.sparse.linalg.eigsh, SPARSE["eigsh"]
     options = options | {"return_eigenvectors": return_eigenvectors}
     if not isinstance(A, LinearOperator):
-        return (of_matrices if traced_inside(A) else original)(A, k, *args, **options)
+        return (of_matrices if traced_inside((A, args, list(options.values()))) else original)(A, k, *args, **options)
     if args or options.get("M") is not None or options.get("mode", "normal") != "normal":
         raise NoRule("scipy.sparse.linalg.eigsh has a derivative rule without M, in mode='normal'")
     products, given = Products(A), _constant("eigsh", options | {"return_eigenvectors": True})

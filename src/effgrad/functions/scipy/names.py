@@ -115,7 +115,6 @@ NO_RULE = {
         "the result is dense; use scipy.linalg.expm of A.toarray()": "expm funm_multiply_krylov",
         "an approximation of factors, to be used as a constant preconditioner: effgrad.stop_gradient(A) before it":
             "spilu",
-        "use eigsh of a symmetric matrix, or numpy.linalg.eig of A.toarray()": "eigs",
     },
 }  # fmt: skip
 # Results and descriptions of problems, which hold numbers and compute nothing.

@@ -8,6 +8,7 @@ from effgrad.arrays.layout import ndim_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
+from effgrad.functions.scipy.dense_matrix import TracedMatrix
 from effgrad.functions.scipy.sparse_elements import REFLECTED, UNARY, Value, gathered, is_number, total
 from effgrad.vocabulary import Function, Shape
 
@@ -163,7 +164,7 @@ class Operations:
             return np.sum(values)
         result = total(values, rows if axes[0] else columns, self.shape[1 - axes[0]])
         if isinstance(self.places, sparse.spmatrix):
-            raise NoRule("sums along an axis of a spmatrix are a numpy.matrix, without derivatives: use A.toarray()")
+            return TracedMatrix(result[None] if axes[0] == 0 else result[:, None])
         return result
 
     def mean(self, axis: Value = None, *_: Value, **__: Value) -> Value:

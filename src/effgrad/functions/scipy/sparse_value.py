@@ -15,6 +15,7 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, listed, plain
 from effgrad.errors import NoRule
+from effgrad.functions.scipy.dense_matrix import TracedMatrix
 from effgrad.functions.scipy.sparse_elements import (
     MOVES,
     PLACES,
@@ -126,7 +127,7 @@ class TracedSparse(Operations):
             return self
         coo = self.places.tocoo()
         result = from_entries(*coordinates(coo), gathered(coo.data, self.values), self.shape)
-        return cast(TracedSparse, result._moved(result.places.asformat(self.format)))
+        return self._like(cast(TracedSparse, result._moved(result.places.asformat(self.format))))
 
     def stored(self) -> "TracedSparse":
         """The matrix, settled, in a format whose numbers are in one array."""
@@ -168,9 +169,7 @@ class TracedSparse(Operations):
         return self._moved(self.settled().places.toarray())
 
     def todense(self, *_: Value, **__: Value) -> Value:
-        if isinstance(self.places, sparse.spmatrix):
-            raise NoRule("a numpy.matrix has other operations than arrays, and no derivative rules: write A.toarray()")
-        return self.toarray()
+        return TracedMatrix(self.toarray()) if isinstance(self.places, sparse.spmatrix) else self.toarray()
 
     def sum_duplicates(self) -> None:
         settled = self.settled()
@@ -324,7 +323,7 @@ def moved(numbers: Value, values: Value) -> Value:
     """The elements with these numbers: a sparse matrix, or an array."""
     if not sparse.issparse(numbers):
         if isinstance(numbers, np.matrix):
-            raise NoRule("a part of a spmatrix is a numpy.matrix, without derivatives: use A.toarray()")
+            return TracedMatrix(gathered(np.asarray(numbers), values))
         return gathered(numbers, values)
     if numbers.format in ("lil", "dok"):
         return TracedSparse(numbers, values)
