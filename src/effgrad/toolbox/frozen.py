@@ -108,7 +108,10 @@ class Counted(Primitive):
     """The identity, with parameters that are those of the handler that takes its derivative."""
 
     __slots__ = ()
-    __call__ = staticmethod(lambda value, **params: counted(value))
+
+    def __call__(self, value: Value, **_: Value) -> Value:
+        """With the parameters of the handler below, not of the one that performs it there."""
+        return counted(value)
 
 
 def _passed(change: Value, y: Value, x: Value, **params: Any) -> Value:

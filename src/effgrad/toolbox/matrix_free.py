@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, _interface
 
 from effgrad.arrays.reach import np
 from effgrad.errors import NoRule, NotDifferentiable
-from effgrad.functions.scipy import sparse_linalg
+from effgrad.functions.scipy import sparse_eigen, sparse_linalg
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.sparse_value import parts
 from effgrad.functions.scipy.tables import Calling, traced_inside
@@ -149,9 +149,10 @@ def _linear_operator(shape: Value, matvec: Function, *args: Value, dtype: Value 
     return LinearOperator(shape, matvec, *args, **({} if dtype is None else {"dtype": dtype}), **options)
 
 
-SPARSE: dict[str, Any] = {name: rule for owner, name, rule in sparse_linalg.RULES if owner is scipy.sparse.linalg}
+OF_MATRICES = sparse_linalg.RULES + sparse_eigen.RULES
+SPARSE: dict[str, Any] = {name: rule for _, name, rule in OF_MATRICES}
 RULES: list[tuple[Value, str, Value]] = [
-    *sparse_linalg.RULES,
+    *OF_MATRICES,
     *((scipy.sparse.linalg, name, _iterative(name)) for name in sparse_linalg.ITERATIVE),
     (scipy.sparse.linalg, "eigsh", Calling(_eigsh)),
     (scipy.sparse.linalg, "LinearOperator", Calling(_linear_operator)),
