@@ -6,7 +6,8 @@ strings and integers inside a container are discrete leaves: they have no deriva
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from effgrad.errors import NotDifferentiable
 # The most common leaves, which need no questions.
 PLAIN = frozenset((float, np.ndarray))
 DISCRETE = (str, bytes, int, bool)
+# The name under which optree knows the dataclasses that were met: to the program they stay leaves of its own trees.
+DATACLASSES = "effgrad"
 
 
 class Structure:
@@ -107,3 +110,30 @@ def _shown(spec: Any) -> str:
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     structure = Structure(tree)
     return structure.leaves, structure
+
+
+def with_dataclasses(tree: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of a pytree and its structure as optree's, with dataclasses as containers."""
+    leaves, spec = optree.tree_flatten(tree, namespace=DATACLASSES)
+    new = [kind for kind in {*map(type, leaves)} if dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__]
+    if not new:
+        return leaves, spec
+    for kind in new:
+        _register(kind)
+    return with_dataclasses(tree)
+
+
+@functools.cache
+def _register(kind: type) -> None:
+    def parts(value: Any) -> tuple[list[Any], tuple[str, ...], tuple[str, ...]]:
+        fields = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+        names = tuple(dict.fromkeys([*fields, *getattr(value, "__dict__", ())]))
+        return [getattr(value, name) for name in names], names, names
+
+    def made(names: Any, values: Iterable[Any]) -> Any:
+        result: Any = object.__new__(kind)
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(result, name, value)
+        return result
+
+    optree.register_pytree_node(kind, parts, made, namespace=DATACLASSES)

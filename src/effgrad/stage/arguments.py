@@ -88,6 +88,18 @@ def named(f: Callable[..., Any], leaves: Sequence[Any], tree: Any) -> list[str]:
     return [_name(path, parameters) for path in paths]
 
 
+def unhashable(f: Callable[..., Any], leaves: Sequence[Any], tree: Any) -> str:
+    """Say which of some arguments can be neither an input of a program nor a part of it."""
+    for leaf, name in zip(leaves, named(f, leaves, tree), strict=True):
+        kind = type(leaf)
+        if kind.__hash__ is None and not isinstance(leaf, np.ndarray | np.generic):
+            return (
+                f"{name}, a {kind.__name__}, which is not hashable: give the program the numbers and arrays in it, "
+                f"make it a dataclass, or register {kind.__name__} with optree.register_pytree_node"
+            )
+    return "an argument that is neither a number, an array, a container of them, nor hashable"
+
+
 def _name(path: tuple[Any, ...], parameters: list[inspect.Parameter]) -> str:
     by_name, place, *inside = path
     name = str(place)

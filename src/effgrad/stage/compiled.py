@@ -24,7 +24,7 @@ from effgrad.arrays.value import any_traced
 from effgrad.effects.collector import AGEING
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
-from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed
+from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed, unhashable
 from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.affine import NotCaptured
@@ -183,10 +183,7 @@ class Compiled(Generic[P, R]):
         try:
             paths = self.types.get(key)
         except TypeError:
-            raise NotStaged(
-                f"{self.__name__} was called with an argument that is neither a number, an array, a container of them, "
-                "nor hashable"
-            ) from None
+            raise NotStaged(f"{self.__name__} was called with {unhashable(self.function, leaves, tree)}") from None
         integers = NO_INTEGERS if paths is not None else self.integers.changing(leaves, key)
         if integers:
             key, inputs = typed(leaves, tree, integers)

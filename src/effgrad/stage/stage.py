@@ -33,6 +33,7 @@ from effgrad.stage.moves import repeated_constant
 from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot
 from effgrad.stage.passes import PASSES, Simplifier
 from effgrad.stage.staged_value import Staged, constant_primitive, example_value, part_primitive, record, settled
+from effgrad.trees import with_dataclasses
 
 # The parameters of moves whose integers a program may compute.
 _INDICES = {"index", "indices"}
@@ -209,7 +210,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def finish(self, output: Any) -> Graph:
         """The recorded program, returning `output`."""
-        leaves, tree = optree.tree_flatten(output)
+        leaves, tree = flatten(output)
         for leaf in map(example_value, leaves):
             if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
                 raise NotStaged(
@@ -277,7 +278,7 @@ def stage(f: Callable[..., Any], passes: Sequence[str] = (), show: bool = False)
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a pytree, and its structure."""
-    return optree.tree_flatten(tree)
+    return with_dataclasses(tree)
 
 
 def is_dynamic(leaf: Any) -> bool:
@@ -324,7 +325,7 @@ def _staged(
         loops = any("program" in n.params and n.params["program"].is_long for n in graph)
         graph.differentiated = stage.differentiated and not loops
         graph.limit = min(stage.limits, default=None)
-        return graph, [_kept(traced.plain(leaf)) for leaf in optree.tree_leaves(output)]
+        return graph, [_kept(traced.plain(leaf)) for leaf in flatten(output)[0]]
 
     return entered(Stage(recorder, run_loop), program)
 

@@ -17,6 +17,7 @@ from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.operands import Complex, Value, View, whole_view
 from effgrad.stage.loop.registry import rule
+from effgrad.trees import with_dataclasses
 
 
 def repeated(step: Callable[..., Value], carry: list[Value], order: range) -> list[Value]:
@@ -54,7 +55,7 @@ class Rows:
 
 def flat(value: Value) -> tuple[list[Value], Value]:
     """The leaves of a value, and its structure."""
-    return optree.tree_flatten(value)
+    return with_dataclasses(value)
 
 
 def common_length(rows: Sequence[Value], length: int | None) -> int:
