@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from effgrad import grad
+from effgrad.program.rewritten import Sources
 
 
 class Object:
@@ -293,3 +294,101 @@ def test_an_iterator_is_its_own_and_next_takes_a_default():
         return total + next(it, 100.0) + next(iter([x, 2.0])) + next(iter([]), x)
 
     assert math.isclose(grad(f)(0.5), 6 * math.cos(0.5) + 2)
+
+
+class Shown:
+    """An object whose special methods compute with functions of `math`."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __bool__(self):
+        return math.sin(self.v) > 0
+
+    def __hash__(self):
+        return hash(math.floor(math.exp(self.v)))
+
+    def __index__(self):
+        return int(math.ceil(math.sin(self.v)))
+
+    def __str__(self):
+        return f"{math.exp(self.v):.3f}"
+
+    def __repr__(self):
+        return f"Shown({math.exp(self.v):.3f})"
+
+    def __format__(self, spec):
+        return format(math.exp(self.v), spec or ".1f")
+
+    @property
+    def sine(self):
+        return math.sin(self.v)
+
+    def times(self, k, plus=0.0):
+        return math.sin(self.v) * k + plus
+
+
+def evaluated(x):
+    names = {"math": math, "x": x}
+    exec("def g(x):\n    return math.sin(x) * x\ny = g(x) + eval('math.cos(x)')", names)
+    return names["y"] * eval(" math.exp(x)")
+
+
+BY_COMPILED_CODE = {
+    "bool": lambda x: x if bool(Shown(x)) and operator.truth(Shown(x)) and not operator.not_(Shown(x)) else -x,
+    "hash": lambda x: x * hash(Shown(x)),
+    "index": lambda x: x * operator.index(Shown(x)),
+    "texts": lambda x: x * len(str(Shown(x)) + repr(Shown(x)) + format(Shown(x), ".2f") + format(Shown(x))),
+    "f-strings": lambda x: x * len(f"{Shown(x)} {Shown(x):.4f} {Shown(x)!r:>20} {Shown(x)!s} {Shown(x)!a:{9}}"),
+    "print": lambda x: x if print(Shown(x), 1, sep="-", end="") is None else 0.0,
+    "map": lambda x: x * len("".join(map(str, [Shown(x), Shown(2 * x)]))),
+    "methodcaller": lambda x: operator.methodcaller("times", 2.0, plus=x)(Shown(x)),
+    "methodcaller in map": lambda x: sum(map(operator.methodcaller("times", 2.0), [Shown(x)])),
+    "attrgetter": lambda x: sum(operator.attrgetter("sine", "sine.real")(Shown(x))),
+    "key": lambda x: max([Shown(x), Shown(x / 2)], key=operator.attrgetter("sine")).v,
+    "itemgetter": lambda x: operator.itemgetter(1)([x, math.sin(x)]),
+    "eval": evaluated,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_COMPILED_CODE)
+def test_methods_that_compiled_code_calls(name):
+    f, x, step = BY_COMPILED_CODE[name], 1.3, 1e-6
+    expected = (f(x + step) - f(x - step)) / (2 * step)
+    assert abs(grad(f)(x) - expected) < 1e-6 * abs(expected)
+
+
+def test_texts_are_pythons():
+    def f(x):
+        texts.append((f"{x!r} {x:>8.3} {'é'!a} {3:04d} {[1]!s:>5}", str(Plain()), f"{Plain()}", str(b"a", "ascii")))
+        return x * x
+
+    class Plain:
+        def __repr__(self):
+            return "plain"
+
+    texts = []
+    f(0.5), grad(f)(0.5)
+    assert texts[0][1:] == texts[1][1:] and texts[0][0].split()[1:] == texts[1][0].split()[1:]
+    with pytest.raises(SyntaxError):
+        grad(lambda x: eval("x +"))(1.0)
+    with pytest.raises(TypeError, match="unsupported format string"):
+        grad(lambda x: x * len(f"{object():>3}"))(1.0)
+
+
+def test_a_statement_whose_file_has_changed_is_read_once(tmp_path):
+    """Each of its functions compiled it again: 100 took 8 s."""
+    path = tmp_path / "changed.py"
+    lines = "".join(f"    lambda x: math.sin(x) * {i},\n" for i in range(40))
+    path.write_text(f"import math\nFS = [\n{lines}]\n")
+    names = {"__name__": "changed"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    path.write_text(f"import math\nFS = [\n{lines.replace('sin', 'cos')}]\n")
+    read, compiled = [], Sources._compiled
+    Sources._compiled = lambda *args: read.append(args) or compiled(*args)
+    try:
+        found = grad(lambda x: sum(f(x) for f in names["FS"]))(0.3)
+    finally:
+        Sources._compiled = compiled
+    assert abs(found - math.cos(0.3) * sum(range(40))) < 1e-9
+    assert sum(args[3].co_filename == str(path) for args in read) <= 2

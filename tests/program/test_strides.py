@@ -67,3 +67,33 @@ def test_a_compiled_product_of_a_list_and_a_vector():
     """The list was indexed as an array."""
     for f in (lambda x: np.cross([0, 0, 1], x)[0], lambda x: np.cross(x, [0, 0, 1])[0]):
         np.testing.assert_array_equal(effgrad.compile(grad(f))(np.ones(3)), grad(f)(np.ones(3)))
+
+
+def integers_by_flat(x):
+    places = np.zeros((2, 2), int)
+    for i in range(4):
+        places.flat[i] = np.argmax(x) + i
+    return np.sum(x[:2] * places)
+
+
+def all_integers_by_flat(x):
+    places = np.zeros(3, int)
+    places.flat = np.argsort(x)
+    return np.sum(places * x**2)
+
+
+def numbers_by_flat(x):
+    a = np.zeros((2, 3))
+    a.flat, a.flat[[1, 2]] = x, x[:2]
+    return np.sum(a * a * np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize("f", [integers_by_flat, all_integers_by_flat, numbers_by_flat])
+def test_writes_by_flat(f):
+    """The integers that a compiled program computes were refused there."""
+    x = np.array([0.3, 0.9, -0.2])
+    expected = [(f(x + step) - f(x - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
+    compiled = effgrad.compile(f)
+    for derivative in (grad(f), effgrad.compile(grad(f))):
+        np.testing.assert_allclose(derivative(x), expected, atol=1e-7)
+    assert compiled(x) == f(x) and compiled(x[::-1].copy()) == f(x[::-1].copy())

@@ -7,6 +7,7 @@ written arrays when it is called, never before: its operands may have written.
 """
 
 import builtins
+import functools
 import itertools
 import operator
 import sys
@@ -55,12 +56,13 @@ from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.subclasses import is_held, is_subclass, perform
+from effgrad.program.texts import formatted, text
 
 __all__ = [
     "DIRECT", "OPERANDS", "add", "and_", "awaited", "call", "call_inside", "class_of", "context", "context_async", "eq",
-    "floordiv", "ge", "globals", "gt", "identity", "invert", "iterate_async", "known", "le", "locals", "loops",
-    "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift", "slice", "sub",
-    "truediv", "xor",
+    "floordiv", "formatted", "ge", "globals", "gt", "identity", "invert", "iterate_async", "known", "le", "locals",
+    "loops", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift", "slice", "sub",
+    "text", "truediv", "xor",
 ]  # fmt: skip
 slice, locals, globals, class_of, identity = builtins.slice, builtins.locals, builtins.globals, type, id
 known = KNOWN.targets.get
@@ -139,7 +141,11 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
     if memories and isinstance(holder, Tracer):
         value, key = read(value), read_key(key)
     elif kind is np.flatiter and takes(holder.base, read(value)):
-        holder, value, key = handle(holder.base).flat, read(value), read_key(key)
+        base, value, key = holder.base, read(value), read_key(key)
+        if base.dtype.kind not in "fc":
+            write_plainly(set_flat, base, key, value)
+            return
+        holder = handle(base).flat
     found = None if is_builtin(holder) else method_of(kind, "__setitem__")
     if found is not None:
         found(holder, key, value)
@@ -147,6 +153,11 @@ def setitem(value: Any, holder: Any, key: Any) -> None:
         write_item(value, holder, key)
     else:
         holder[key] = value
+
+
+def set_flat(array: Any, key: Any, value: Any) -> None:
+    """`array.flat[key] = value`."""
+    array.flat[key] = value
 
 
 def write_item(value: Any, array: Any, key: Any) -> None:
@@ -266,8 +277,7 @@ def setattribute(value: Any, owner: Any, name: str) -> None:
                 setitem(value, owner, ...)
             return
         if name == "flat":
-            np.put(handle(owner), np.arange(owner.size), value) if takes(owner, read(value)) else setattr(
-                owner, name, value)  # fmt: skip
+            setitem(value, owner.flat, ...)
             return
     if is_builtin(owner) or not is_object(owner):
         setattr(owner, name, value)
@@ -280,6 +290,21 @@ def delattribute(owner: Any, name: str) -> None:
         delattr(owner, name)
     else:
         remove(owner, name)
+
+
+def getter(f: Any) -> Any:
+    """`operator.attrgetter`, `itemgetter` or `methodcaller`, by what a pickle of it says."""
+    made, args = f.__reduce__()
+    if type(f) is operator.methodcaller:
+        (name, *rest), named = ((*made.args, *args), made.keywords) if type(made) is functools.partial else (args, {})
+        return lambda owner, /: call(attribute(owner, name))(*rest, **named)
+    step = getitem if type(f) is operator.itemgetter else attribute_by_path
+    return lambda owner, /: step(owner, args[0]) if len(args) == 1 else tuple([step(owner, arg) for arg in args])
+
+
+def attribute_by_path(owner: Any, path: str) -> Any:
+    """`owner.name.of.a.part`."""
+    return functools.reduce(attribute, path.split("."), owner)
 
 
 # Truth and membership

@@ -23,7 +23,8 @@ NEVER = frozenset((
 ))  # fmt: skip
 # Rules that run the Python code of the library that they are about, which is rewritten then.
 RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
-FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial))
+GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
+FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
 # They take the items of what they are given as they come, and look at none.
 PASSING = frozenset((

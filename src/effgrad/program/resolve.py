@@ -354,6 +354,10 @@ def same(f: Any) -> Any:
     return f
 
 
+def getter(f: Any) -> Any:
+    return vars(SOURCES.operations)["getter"](f)
+
+
 def vectorized(f: Any) -> Any:
     """`np.vectorize(g)`, with `g` rewritten."""
     if getattr(f, "pyfunc", None) is None:
@@ -385,4 +389,5 @@ HOW: dict[type, Any] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
     functools.partial: partial, functools._lru_cache_wrapper: cached, np.ufunc: of_numpy, type(np.sum): of_numpy,
     np.vectorize: vectorized, MethodWrapperType: same, WrapperDescriptorType: same, type(str.join): same,
+    **dict.fromkeys(policy.GETTERS, getter),
 }  # fmt: skip

@@ -116,7 +116,8 @@ class Sources:
 
     def __init__(self) -> None:
         self.modules: dict[str, Module] = {}
-        self.pairs: dict[tuple[str, int], list[tuple[CodeType, CodeType]]] = {}
+        # By the file, the statement's first line, and how the statement was found.
+        self.pairs: dict[tuple[str, int, str], list[tuple[CodeType, CodeType]]] = {}
         # By identity: code objects hash slowly. The code is kept, and so its identity is nobody else's.
         self.known: dict[int, tuple[CodeType, CodeType | None]] = {}
         self.rewritten: dict[int, CodeType] = {}
@@ -135,6 +136,18 @@ class Sources:
                 known = self.known[id(code)] = code, found
         return known[1]
 
+    def read_text(self, text: str, mode: str) -> CodeType:
+        """The rewritten code of a text for `eval` or `exec`."""
+        with self.lock:
+            tree: Any = ast.parse(text, mode=mode)
+            reader = Reader(text.splitlines(keepends=True), "<string>", set(), "call")
+            read = reader.visit if mode == "eval" else lambda body: [new for part in body for new in reader.read(part)]
+            tree.body = read(tree.body)
+            code = compile(tree, "<string>", mode, dont_inherit=True)
+            code = _linked(code, {**reader.constants, OPERATIONS: self.operations})
+            self.rewritten.update((id(part), part) for part, _ in _paired(code, code))
+        return code
+
     def _find(self, code: CodeType, names: dict[str, Any]) -> CodeType:
         file = code.co_filename
         lines = source_lines(file, names)
@@ -143,14 +156,18 @@ class Sources:
             module = self.modules[file] = Module(lines, names.get("__name__", ""))
             self.pairs = {key: pairs for key, pairs in self.pairs.items() if key[0] != file}
         key = file, max(start for start in module.starts if start < code.co_firstlineno)
-        pairs = self.pairs.get(key, [])
+        pairs: list[tuple[CodeType, CodeType]] = []
         for statements in (module.statements, module.statements_of_all):
-            found = next((new for before, new in pairs if before == code), None)
+            known = self.pairs.get((*key, statements.__name__))
+            if known is None:  # each is compiled once, whether or not the code is among its own
+                known = self.pairs[*key, statements.__name__] = []
+                with contextlib.suppress(SyntaxError):
+                    known += self._compiled(statements(code.co_firstlineno), module, code)
+            found = next((new for before, new in known if before == code), None)
             if found is not None:
                 return found
-            with contextlib.suppress(SyntaxError):
-                pairs = self.pairs[key] = self._compiled(statements(code.co_firstlineno), module, code)
-        return next((new for before, new in pairs if before == code), None) or _alike(code, pairs)
+            pairs = known or pairs
+        return _alike(code, pairs)
 
     def _compiled(self, statements: list[ast.stmt], module: Module, code: CodeType) -> list[tuple[CodeType, CodeType]]:
         flags = code.co_flags & _FUTURE

@@ -12,11 +12,13 @@ from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
+from effgrad.program.texts import as_text, formatted, represented
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
     abs: "__abs__", round: "__round__", divmod: "__divmod__", reversed: "__reversed__",
-    float: "__float__", complex: "__complex__", int: "__int__", bool: "__bool__",
+    float: "__float__", complex: "__complex__", int: "__int__", bool: "__bool__", hash: "__hash__",
+    operator.index: "__index__",
 }  # fmt: skip
 # They go through their first argument.
 ITERATING = (sum, tuple, list, set, frozenset, enumerate)
@@ -140,11 +142,26 @@ def following(*args: Value) -> Value:
         return args[1]
 
 
+def text_of(*args: Value, **kwargs: Value) -> str:
+    return str(*args, **kwargs) if len(args) != 1 or kwargs else as_text(args[0])
+
+
+def format_of(value: Value, spec: str = "", /) -> str:
+    return formatted(value, "", spec)
+
+
+def print_texts(*args: Value, **kwargs: Value) -> None:
+    print(*map(as_text, args), **kwargs)
+
+
 def enter() -> None:
     """Enter the functions among those that are known."""
     targets: dict[Value, Value] = {f: by_method(f, name) for f, name in METHODS.items()}
     targets |= {f: iterating(f) for f in ITERATING} | {f: comparing(f) for f in COMPARING} | ATTRIBUTES
     targets |= {getattr(operator, name): getattr(operations, name) for name in OPERATORS}
+    targets |= {operator.truth: lambda value, /: bool(operations.truth(value))}
+    targets |= {operator.not_: lambda value, /: not operations.truth(value)}
+    targets |= {repr: represented, str: text_of, format: format_of, print: print_texts}
     targets |= {any: lambda items, /: any(map(operations.truth, operations.iterate(items)))}
     targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
     targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}

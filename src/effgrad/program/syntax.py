@@ -154,6 +154,8 @@ def call(reader: Reader, node: ast.Call) -> Any:
     asks_protocol = name == "type" and (reader.call != "call" or any(place in reader.file for place in LIBRARIES))
     if name not in PLAIN_CALLS and not asks_protocol:
         node.func = resolved(reader, node.func)
+    elif name in ("eval", "exec") and node.args and not isinstance(node.args[0], ast.Starred):
+        node.args[0] = reader.operation("text", node.args[0], node.func, node.args[0])
     return node
 
 
@@ -328,7 +330,10 @@ def iterated(reader: Reader, node: ast.expr) -> ast.expr:
 @rewrites(ast.FormattedValue)
 def formatted(reader: Reader, node: ast.FormattedValue) -> Any:
     reader.generic_visit(node)
-    node.value = reader.read_now(node.value)
+    if not reader.is_number(node.value):
+        how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "")
+        node.value = reader.operation("formatted", node.value, node.value, how, node.format_spec or ast.Constant(""))
+        node.conversion, node.format_spec = -1, None
     return node
 
 

@@ -1,0 +1,62 @@
+"""Texts: programs that `eval` and `exec` are given, which are rewritten, and values that become texts.
+
+Where a class of the program writes `__str__`, `__repr__` or `__format__` in Python, these are calls (the Python
+Language Reference, 3.3.1).
+"""
+
+import builtins
+import functools
+
+from effgrad.arrays.written import read
+from effgrad.program.classes import is_builtin
+from effgrad.program.managers import method_of
+from effgrad.program.rewritten import SOURCES
+from effgrad.vocabulary import Value
+
+
+def text(function: Value, source: Value) -> Value:
+    """Return the program that `eval` or `exec` runs for a text."""
+    mode = "eval" if function is builtins.eval else "exec" if function is builtins.exec else ""
+    if not mode or type(source) is not str:
+        return source
+    try:
+        return _read(source.lstrip(" \t") if mode == "eval" else source, mode)
+    except (SyntaxError, ValueError, RecursionError):
+        return source  # Python's own error
+
+
+@functools.lru_cache(maxsize=256)
+def _read(source: str, mode: str) -> Value:
+    return SOURCES.read_text(source, mode)
+
+
+def represented(value: Value) -> str:
+    """`repr(value)`."""
+    value = read(value)
+    found = None if is_builtin(value) else method_of(type(value), "__repr__")
+    return builtins.repr(value) if found is None else found(value)
+
+
+def as_text(value: Value) -> str:
+    """`str(value)`."""
+    value = read(value)
+    if is_builtin(value):
+        return builtins.str(value)
+    found = method_of(type(value), "__str__")
+    if found is None and getattr(type(value), "__str__") is object.__str__:  # noqa: B009
+        return represented(value)
+    return builtins.str(value) if found is None else found(value)
+
+
+def formatted(value: Value, how: str, spec: str) -> str:
+    """A value in an f-string, as `how` (s, r, a or nothing) and the part after the colon say."""
+    value = read(value)
+    if how:
+        value = as_text(value) if how == "s" else represented(value)
+        value = value.encode("ascii", "backslashreplace").decode() if how == "a" else value
+    if is_builtin(value):
+        return builtins.format(value, spec)
+    found = method_of(type(value), "__format__")
+    if found is None and not spec and getattr(type(value), "__format__") is object.__format__:  # noqa: B009
+        return as_text(value)
+    return builtins.format(value, spec) if found is None else found(value, spec)
