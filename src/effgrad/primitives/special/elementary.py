@@ -9,6 +9,8 @@ functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) 
 second argument at (0, 0).
 """
 
+import functools
+import math
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
 from effgrad.primitives.machine_code import EXPIT, LOG_EXPIT, XLOGY, library
 from effgrad.primitives.primitive import Primitive
-from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, real_only, sp, special, unknown
+from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, sp, special, unknown
 from effgrad.vocabulary import Option, Value
 
 SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np.pi / 180
@@ -167,7 +169,30 @@ def normal_density(x: Value) -> Value:
     return np.exp(-x * x / 2) / SQRT_2PI
 
 
-polygamma: Primitive = special(sp.polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
+# The Bernoulli numbers of even index, from 2, over the factorials of their indices (24.2.1).
+_NUMBERS = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+_BERNOULLI = [b / math.factorial(2 * j + 2) for j, b in enumerate(_NUMBERS)]
+_FAR = 12  # from here on the series below has all digits, for orders up to about 10
+
+
+@functools.wraps(sp.polygamma)
+def _polygamma(n: Value, x: Value) -> Value:
+    """SciPy's function; of complex numbers, the zeta function of Hurwitz (5.15.1) by Euler's and Maclaurin's sum."""
+    if not is_complex(x):
+        return sp.polygamma(n, x)
+    order, z = np.broadcast_arrays(n, x)
+    order, first = order + 1.0, np.maximum(np.ceil(_FAR - z.real), 0)
+    total, far = np.zeros(z.shape, complex), z + first
+    with np.errstate(all="ignore"):
+        for k in range(int(np.max(first, initial=0))):
+            total += np.where(k < first, (z + k) ** -order, 0)
+        total += far ** (1 - order) / (order - 1) + far**-order / 2
+        for j, b in enumerate(_BERNOULLI):
+            total += b * sp.poch(order, 2 * j + 1) * far ** (-order - 2 * j - 1)
+        return np.where(order == 1, sp.digamma(z), (-1.0) ** order * sp.gamma(order) * total)[()]
+
+
+polygamma: Primitive = special(_polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
 
 enter({
     # gamma functions
@@ -175,7 +200,7 @@ enter({
     sp.loggamma: lambda y, x: sp.digamma(x),
     sp.gamma: lambda y, x: y * sp.digamma(x),
     sp.rgamma: _rgamma,
-    sp.digamma: real_only("digamma", lambda y, x: polygamma(1, x)),
+    sp.digamma: lambda y, x: polygamma(1, x),
     sp.poch: (
         lambda y, z, m: y * (sp.digamma(z + m) - sp.digamma(z)),
         lambda y, z, m: y * sp.digamma(z + m),
