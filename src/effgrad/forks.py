@@ -34,9 +34,16 @@ def wait_for(lock: Any) -> None:
 
 
 def _before() -> None:
-    for made in [*_ours, *_of_others]:
-        made.acquire()
-        _taken.append(made)
+    """Take all locks that a fork waits for, in their order; some are made while it waits, as by an import of LLVM."""
+    while True:
+        wanted = [*_ours, *_of_others]
+        for made in wanted:
+            made.acquire()
+        if len(wanted) == len(_ours) + len(_of_others):
+            _taken.extend(wanted)
+            return
+        for made in reversed(wanted):
+            made.release()
 
 
 def _in_parent() -> None:
