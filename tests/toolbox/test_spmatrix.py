@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as sl
 
-from effgrad import compile, grad, hessian, jacobian, jvp, vmap
+from effgrad import compile, grad, hessian, jacobian, jvp, stop_gradient, vmap
 
 ROWS, COLUMNS, W = [0, 0, 1, 2, 2, 1], [0, 1, 1, 2, 0, 2], np.array([1.0, -2.0, 0.5])
 V = np.array([1.3, 0.7, 0.9])
@@ -140,3 +140,22 @@ def test_eigenvalues(name):
     np.testing.assert_allclose(hessian(g)(p), differences(grad(g), p, 1e-5), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(compile(grad(g))(1.01 * p), grad(g)(1.01 * p), rtol=1e-10)
     np.testing.assert_allclose(vmap(grad(g))(np.stack([p, 1.02 * p]))[1], grad(g)(1.02 * p), rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["csc", "csr", "coo", "lil", "dok", "dia", "bsr"])
+def test_stop_gradient_gives_scipys_matrix_for_a_preconditioner(form):
+    """An incomplete factorisation is a constant, on which the solution does not depend."""
+    found = []
+
+    def f(p):
+        a = skew(p) + 20.0 * sp.eye_array(SIZE, format="csc")
+        plain = stop_gradient(a.asformat(form))
+        found.append((plain, a))
+        m = sl.LinearOperator((SIZE, SIZE), sl.spilu(plain.tocsc()).solve)
+        return np.sum(sl.gmres(a, START, rtol=1e-12, M=m)[0] ** 2)
+
+    p = np.array([1.0, 0.4, 0.3])
+    np.testing.assert_allclose(grad(f)(p), differences(f, p, 1e-5), rtol=1e-6, atol=1e-8)
+    (plain, _), (outside, _) = found[0], found[-1]
+    assert type(plain) is type(outside.asformat(form))
+    np.testing.assert_allclose(plain.toarray(), (skew(p) + 20.0 * sp.eye_array(SIZE)).toarray(), rtol=1e-15)

@@ -13,7 +13,7 @@ def stop_gradient(x: Value) -> Value:
     """A pytree with every traced value replaced by its plain value: a constant to every derivative.
 
     Arguments:
-        x: a pytree.
+        x: a pytree, also with sparse matrices in it.
 
     Returns:
         A pytree of the same structure, of plain numbers and arrays.
@@ -23,10 +23,12 @@ def stop_gradient(x: Value) -> Value:
     """
 
     def constant_of(leaf: Value) -> Value:
+        if not isinstance(leaf, Tracer):
+            return leaf.without_derivative() if hasattr(leaf, "without_derivative") else leaf
         value = plain(leaf)
         return value.copy() if isinstance(value, Tracer) else np.copy(value)[()]
 
-    return optree.tree_map(lambda leaf: constant_of(leaf) if isinstance(leaf, Tracer) else leaf, x)
+    return optree.tree_map(constant_of, x)
 
 
 def kinks(choice: str) -> Kinks:

@@ -15,9 +15,9 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad.api import grad
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends
+from effgrad.arrays.value import depends, traced_inside
 from effgrad.errors import NotDifferentiable
-from effgrad.toolbox.calls import Call, rule_of, solution_of
+from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Function, Observed, Value, frozen, gathered, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polished, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
@@ -290,11 +290,14 @@ def _global(original: Function, bounded: bool) -> Value:
 def _legacy(original: Function, *functions: str) -> Value:
     """The rule of a function that returns the minimum alone, or first in a tuple with its value."""
 
-    def rule(call: Call, _: Function, result: Value) -> Value:
+    def rule(call: Call) -> Value:
+        bounds = [(call.get("x1"), call.get("x2"))] if call.get("x2") is not None else call.get("bounds")
+        result = call.run()
+        if not call.traced and not traced_inside(bounds):
+            return result
         tupled = isinstance(result, tuple)
         found = np.asarray(result[0] if tupled else result, float)
         f = _valued(call, functions[0])
-        bounds = [(call.get("x1"), call.get("x2"))] if call.get("x2") is not None else call.get("bounds")
         x = minimum(
             (lambda x: f(x[0])) if found.ndim == 0 else f, np.atleast_1d(found), bounds_as_rows(bounds, found.size),
             f"scipy.optimize.{call.name}",
@@ -302,7 +305,7 @@ def _legacy(original: Function, *functions: str) -> Value:
         x = x[0] if found.ndim == 0 else x
         return (x, with_value(_number(f(x)), result[1]), *_constants(call, result[2:])) if tupled else x
 
-    return solution_of(original, *functions)(rule)
+    return rule_of(original, *functions)(rule)
 
 
 def _valued(call: Call, name: str) -> Function:

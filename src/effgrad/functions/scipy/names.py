@@ -113,8 +113,6 @@ NO_RULE = {
     },
     "sparse.linalg": {
         "the result is dense; use scipy.linalg.expm of A.toarray()": "expm funm_multiply_krylov",
-        "an approximation of factors, to be used as a constant preconditioner: effgrad.stop_gradient(A) before it":
-            "spilu",
     },
 }  # fmt: skip
 # Results and descriptions of problems, which hold numbers and compute nothing.

@@ -234,6 +234,13 @@ def _splu(A: Matrix, *args: Value, **kwargs: Value) -> Factored:
     return Factored(matrix, lambda matrix: superlu(matrix, *args, **kwargs))
 
 
+def _spilu(A: Matrix, *args: Value, **kwargs: Value) -> Value:
+    raise NoRule(
+        "scipy.sparse.linalg.spilu of traced elements has no derivative rule: its factors are approximations. For a "
+        "preconditioner, on which no solution depends, write spilu(effgrad.stop_gradient(A)); to solve, splu(A)"
+    )
+
+
 def _factorized(A: Matrix) -> Callable[[Value], Value]:
     return _splu(A).solve
 
@@ -272,7 +279,7 @@ def as_sparse(matrix: Matrix, name: str) -> Matrix:
 
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.sparse.linalg, "spsolve", _spsolve), (scipy.sparse.linalg, "spsolve_triangular", _spsolve_triangular),
-    (scipy.sparse.linalg, "inv", _inv),
+    (scipy.sparse.linalg, "inv", _inv), (scipy.sparse.linalg, "spilu", _spilu),
     (scipy.sparse.linalg, "splu", Calling(_splu)), (scipy.sparse.linalg, "factorized", Calling(_factorized)),
     *((scipy.sparse.linalg, name, _iterative(name)) for name in ITERATIVE),
 ]  # fmt: skip

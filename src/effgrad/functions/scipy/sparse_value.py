@@ -159,6 +159,16 @@ class TracedSparse(Operations):
             return TracedSparse(_as_matrix(result.places), result.values)
         return result
 
+    def without_derivative(self) -> Matrix:
+        """SciPy's matrix of the plain elements; in a staged program, where these are not known, one of their values."""
+        mine = self.stored()
+        values = plain(mine.values)
+        if isinstance(values, Tracer):
+            return TracedSparse(self.places, plain(self.values))
+        places = mine.places.astype(np.result_type(values))
+        places.data = np.asarray(gathered(mine.places.data, values))
+        return places.asformat(self.format)
+
     def copy(self) -> "TracedSparse":
         return TracedSparse(self.places.copy(), self.values)
 
