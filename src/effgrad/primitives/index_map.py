@@ -61,38 +61,37 @@ def _cleared(function: Function) -> Function:
 def _added_to(source: Function) -> Function:
     """The transpose of a function that reads an index: the cotangent is added to zeros there."""
 
-    def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
-        return cotangents.placed(g, shape_of(x), source(**params))
-
-    return transpose
+    return lambda g, x, **params: cotangents.placed(g, shape_of(x), source(**params))
 
 
 def _walked_back(view: Function) -> Function:
     """The transpose of an affine map that reads every element: sums of repeats, another order of axes, a shape."""
+    way_back = functools.lru_cache(1024)(functools.partial(_way_back, view))
 
     def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
         shape = shape_of(x)
         try:
-            repeats, order = _way_back(view, shape, tuple(params.items()))
+            repeats, order = way_back(shape, **params)
         except TypeError:  # a list of lengths is no key
-            repeats, order = _way_back.__wrapped__(view, shape, tuple(params.items()))
+            repeats, order = _way_back(view, shape, **params)
         if repeats:
             g = cotangents.sum_over(g, repeats)
         if order:
-            g = np.transpose(g, order)
-        return g if shape_of(g) == shape else np.reshape(g, shape)
+            g = g.T if order == tuple(range(len(order)))[::-1] else g.transpose(order)
+        if shape_of(g) == shape:
+            return g
+        return g.reshape(shape) if type(g) is np.ndarray else np.reshape(g, shape)
 
     return transpose
 
 
-@functools.lru_cache(4096)
-def _way_back(view: Function, shape: Shape, params: tuple[tuple[str, Option], ...]) -> tuple[Shape, Shape]:
+def _way_back(view: Function, shape: Shape, /, **params: Option) -> tuple[Shape, Shape]:
     """The axes of a view along which elements repeat, and the order of the others as they lie in memory, if it differs.
 
     They are read off the strides of the view of an array of a shape whose elements nobody reads.
     """
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    seen = view(np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, strides), **dict(params))
+    seen = view(np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, strides), **params)
     long = [axis for axis, length in enumerate(seen.shape) if length != 1 and math.prod(shape)]
     repeats = tuple(axis for axis in long if seen.strides[axis] == 0)
     rest = [axis for axis in range(seen.ndim) if axis not in repeats]

@@ -119,8 +119,11 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
+    if axes is not None:
+        axes = tuple([int(i) % a.ndim for i in (axes if type(axes) is tuple else np.atleast_1d(axes))])
+
     def step(value: Any) -> Any:
-        return transpose(value, axes=None if axes is None else tuple(int(i) % a.ndim for i in np.atleast_1d(axes)))
+        return transpose(value, axes=axes)
 
     return view(step(a), a, step)
 
