@@ -86,8 +86,8 @@ class FastTaped(Taped):
         if below is None and not (params and staging(params.values()) is not None):
             result = primitive.function(*primals, **params)
         else:
-            perform = below.apply if simple and below.alive else type(primitive).__call__
-            result = perform(primitive, *primals, **params)
+            known = simple and below.alive
+            result = below.apply(primitive, *primals) if known else primitive(*primals, **params)
         name = len(self.entries)
         if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
             self.entries.append(drop_unread(primitive, params, result, primals, names))
