@@ -3,8 +3,9 @@
     taskset -c 0 python benchmarks/reading.py [--beside CHECKOUT] [--rounds 15]
 
 Both versions run in processes of their own that take turns. A number is the least time of a call, in microseconds, and
-the ratio is the median over the rounds. Without a checkout only the times of this version are shown. The last two rows
-are a gradient of one product with NumPy alone, and with much of SciPy imported.
+the ratio is the median over the rounds. Without a checkout only the times of this version are shown. The first rows are
+the import of effgrad, and the first gradient in a file over the second; the last two are a gradient of one product with
+NumPy alone, and with much of SciPy imported. A first run, which compiles the modules, does not count.
 """
 
 import argparse
@@ -12,12 +13,15 @@ import functools
 import json
 import os
 import pathlib
+import runpy
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
+from scipy import linalg, special  # noqa: F401 (what effgrad imports of SciPy)
 
 HERE = pathlib.Path(__file__).parents[1]
 SCIPY = ("linalg", "fft", "signal", "interpolate", "ndimage", "sparse.linalg", "spatial.distance", "stats", "optimize")
@@ -87,19 +91,55 @@ def least(f, runs=40, seconds=0.002):
     return min(times) * 1e6
 
 
-def measure():
-    """The times of this process's version."""
+FUNCTION = """
+def f{n}(x):
+    a = np.zeros(3)
+    for i in range(3):
+        a[i] = np.sin(x) * i + {n}
+    return np.sum(a * a)
+
+"""
+
+
+def reading(grad, lines):
+    """The time of a function's first gradient over its second, in a file of so many lines, in microseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "functions.py"
+        file.write_text("import numpy as np\n" + "".join(FUNCTION.format(n=n) for n in range(lines // 7)))
+        functions = runpy.run_path(str(file))
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            grad(functions[f"f{lines // 14}"])(0.5)
+            times.append((time.perf_counter() - start) * 1e6)
+    return times[0] - times[1]
+
+
+def importing():
+    """The processor time of importing effgrad where NumPy and what it imports of SciPy is there, in microseconds."""
+    start = time.process_time()
     from effgrad import grad
 
-    found = {name: least(functools.partial(grad(f), x)) for name, (f, x) in PROGRAMS.items()}
+    return grad, (time.process_time() - start) * 1e6
+
+
+def measure():
+    """The times of this process's version."""
+    grad, imported = importing()
+    grad(PROGRAMS["100 writes"][0])(PROGRAMS["100 writes"][1])  # what only the first gradient takes
+
+    found = {"import, over NumPy's and SciPy's": imported}
+    found |= {f"reading a file of {lines} lines": reading(grad, lines) for lines in (35, 700, 7000)}
+    found |= {name: least(functools.partial(grad(f), x)) for name, (f, x) in PROGRAMS.items()}
     for name in SCIPY:
         __import__(f"scipy.{name}")
     gradient = grad(PROGRAMS["one product"][0])
     return {**found, "one product, SciPy imported": least(functools.partial(gradient, 1.1))}
 
 
-def run(checkout):
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
+def run(checkout, compiled):
+    paths = {"PYTHONPATH": str(checkout / "src"), "PYTHONPYCACHEPREFIX": compiled, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **paths, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run([sys.executable, __file__, "--measure"], env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -115,7 +155,10 @@ def main():
     if options.measure:
         print(json.dumps(measure()))
         return
-    pairs = [(run(HERE), run(options.beside.resolve()) if options.beside else None) for _ in range(options.rounds)]
+    versions = [HERE, *([options.beside.resolve()] if options.beside else [])]
+    with tempfile.TemporaryDirectory() as compiled:
+        rounds = [[run(version, compiled) for version in versions] for _ in range(options.rounds + 1)]
+    pairs = [(found[0], found[-1]) for found in rounds[1:]]
     print("| program | us | ratio |\n|---|---|---|")
     for name in pairs[0][0]:
         ours = statistics.median(here[name] for here, _ in pairs)
