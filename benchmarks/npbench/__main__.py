@@ -1,14 +1,15 @@
 """Gradients of NPBench's unmodified kernels, beside JAX's own versions: time, first call, and agreement.
 
-    python benchmarks/npbench CHECKOUT [--preset S] [--kernels lu,gemm] [--systems compiled,eager,jax] [--limit 120]
-                                       [--into FILE.json] [--chart FILE.svg]
+    python benchmarks/npbench CHECKOUT [--preset S] [--kernels lu,gemm] [--systems compiled,eager,jax,dace]
+                                       [--limit 120] [--into FILE.json] [--chart FILE.svg]
 
 CHECKOUT is a copy of https://github.com/spcl/npbench. Each kernel and system has a process of its own, under limits of
 processor time and memory; times are processor time of one thread, the best of several runs. `f` is the kernel in NumPy,
 measured in the same process. `error` is the relative difference of the derivative along a direction from a difference
 quotient, which is coarse for kernels in float32, with kinks, or badly conditioned. `memory` is how much
 more is resident at the highest than before the first call. With `--into` the results are added to a file,
-whose kernels are not measured again; the table and the chart show all of them.
+whose kernels are not measured again; the table and the chart show all of them. The first call of DaCe AD
+runs a compiler of C++, whose time is not counted.
 """
 
 import argparse
@@ -39,6 +40,10 @@ def gradient(problem, kernel, system):
         problem.for_jax(kernel)
         derivative = jax.jit(jax.grad(lambda *active: problem.loss(*active), argnums=places))
         return lambda *active: jax.block_until_ready(derivative(*active))
+    if system == "dace":
+        import dace_programs
+
+        return dace_programs.gradient(problem)
     import effgrad
 
     derivative = effgrad.grad(problem.loss, argnums=places)
