@@ -5,7 +5,6 @@ Never a silent zero: each row puts the number `a` into one place of a call.
 
 import numpy as np
 import pytest
-import scipy.differentiate
 import scipy.integrate as si
 import scipy.optimize as so
 import scipy.sparse as sp
@@ -97,7 +96,6 @@ RIGHT = {
     "coefficients of solve_bvp": lambda a: bvp(a, 1.0),
     "mesh of solve_bvp": lambda a: bvp(1.0, a),
     "cubature": lambda a: si.cubature(lambda x: np.exp(-a * x[:, 0]), [0.0], [1.0]).estimate,
-    "derivative": lambda a: scipy.differentiate.derivative(lambda x: np.exp(a * x), 0.5).df,
     "M of eigsh": lambda a: sl.eigsh(MATRIX, 2, M=(sp.eye_array(N) * a).tocsc(), sigma=0.0)[0][0],
     "lsqr": lambda a: sl.lsqr(MATRIX * a, B, atol=1e-13, btol=1e-13)[0][0],
     "onenormest": lambda a: sl.onenormest(MATRIX * a),

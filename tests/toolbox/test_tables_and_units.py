@@ -75,6 +75,52 @@ def test_other_operations_of_tables_are_refused(f):
         grad(f)(X)
 
 
+SERIES = {
+    "cumsum": lambda s: s.cumsum(), "cumprod": lambda s: s.cumprod(), "cummax": lambda s: s.cummax(),
+    "diff": lambda s: s.diff().fillna(0.0), "shift": lambda s: s.shift(1).fillna(0.0), "abs": lambda s: s.abs(),
+    "pct_change": lambda s: s.pct_change().fillna(0.0), "where": lambda s: s.where(s > 3.05, 0.0),
+    "mask": lambda s: s.mask(s > 3.05, 0.0), "clip": lambda s: s.clip(2.05, 6.3), "std": lambda s: s.std(),
+    "resample sum": lambda s: s.resample("2D").sum(), "resample mean": lambda s: s.resample("2D").mean(),
+    "expanding": lambda s: s.expanding().mean(), "groupby agg": lambda s: s.groupby(HALVES).agg("sum"),
+    "mean": lambda s: s.mean(), "var": lambda s: s.var(), "max": lambda s: s.max(), "median": lambda s: s.median(),
+    "quantile": lambda s: s.quantile(0.3), "prod": lambda s: s.prod(), "dot": lambda s: s.dot(s + 1),
+    "sem": lambda s: s.sem(), "corr": lambda s: s.corr(np.sin(s)), "autocorr": lambda s: s.autocorr(1),
+    "iloc": lambda s: s.iloc[2:5], "bool": lambda s: s[s > 3.05], "sort": lambda s: s.sort_values(),
+    "apply": lambda s: s.apply(np.sin), "concat": lambda s: pd.concat([s, s]), "add": lambda s: s.add(s * 2),
+    "frame": lambda s: pd.DataFrame({"a": s, "b": s * 2}).sum(axis=1), "mul": lambda s: s.mul(2.0),
+    "ranks": lambda s: s * s.rank() + s[~s.isin([3.0])].sum() + s[~s.duplicated()].sum(),
+}  # fmt: skip
+ARRAYS = {
+    "cumsum": lambda d: d.cumsum("t"), "diff": lambda d: d.diff("t"), "shift": lambda d: d.shift(t=1).fillna(0.0),
+    "where": lambda d: d.where(d > 3.05, 0.0), "rolling": lambda d: d.rolling(t=3).mean().dropna("t"),
+    "coarsen": lambda d: d.coarsen(t=2).mean(), "sel": lambda d: d.sel(t=3), "std": lambda d: d.std(),
+    "integrate": lambda d: d.integrate("t"), "differentiate": lambda d: d.differentiate("t"),
+    "weighted": lambda d: d.weighted(d * 0 + 2.0).mean(), "quantile": lambda d: d.quantile(0.3),
+    "pad": lambda d: d.pad(t=1, constant_values=0.0), "roll": lambda d: d.roll(t=1),
+    "polyfit": lambda d: d.polyfit("t", 1).polyfit_coefficients, "sortby": lambda d: d.sortby("t", ascending=False),
+}  # fmt: skip
+HALVES = np.array([0, 1, 0, 1, 2, 2, 0, 1])
+LEVELS = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 6.0, 8.0, 7.0]) + 0.01 * np.arange(8)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("series", name) for name in SERIES] + [("array", name) for name in ARRAYS])
+def test_a_method_is_right(kind, name):
+    """None of them is silently constant."""
+
+    def f(x):
+        if kind == "series":
+            result = SERIES[name](pd.Series(x, index=pd.date_range("2024-01-01", periods=8)))
+            result = result.to_numpy() if isinstance(result, pd.Series) else result
+        else:
+            xarray = pytest.importorskip("xarray")
+            result = ARRAYS[name](xarray.DataArray(x, dims="t", coords={"t": np.arange(8)})).data
+        return np.sum(result * np.cos(np.arange(np.size(result))).reshape(np.shape(result)))
+
+    step = 1e-6 * np.eye(8)
+    expected = [(f(LEVELS + e) - f(LEVELS - e)) / 2e-6 for e in step]
+    np.testing.assert_allclose(grad(f)(LEVELS), expected, rtol=1e-6, atol=1e-7)
+
+
 def test_quantities_of_pint_keep_their_units():
     pint = pytest.importorskip("pint")
     registry = pint.UnitRegistry()

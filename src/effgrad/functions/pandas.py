@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from pandas.core.generic import NDFrame
 from pandas.core.groupby.groupby import GroupBy
 from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
@@ -92,9 +93,23 @@ def _diff(self: Value, periods: int = 1) -> Value:
     return pd.Series(values, index=self.index, name=self.name)
 
 
+def _of_plain(name: str) -> Method:
+    """A method whose result is ranks, counts or truth values, which change in steps: of the plain values."""
+
+    def rule(self: Value, *args: Value, **options: Value) -> Value:
+        values = plain(self._values)
+        if isinstance(values, Tracer):
+            raise NoRule(f"pandas' {name} depends on values that a compiled program or a batch does not know yet")
+        return getattr(pd.Series(values, index=self.index, name=self.name), name)(*args, **options)
+
+    return Method(rule, _traced)
+
+
 RULES: list[tuple[Value, str, Value]] = [
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
     *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
+    *((owner, name, _of_plain(name))
+      for owner, name in ((NDFrame, "rank"), (pd.Series, "duplicated"), (pd.Series, "isin"))),
 ]  # fmt: skip
