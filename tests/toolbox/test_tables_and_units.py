@@ -88,7 +88,7 @@ SERIES = {
     "iloc": lambda s: s.iloc[2:5], "bool": lambda s: s[s > 3.05], "sort": lambda s: s.sort_values(),
     "apply": lambda s: s.apply(np.sin), "concat": lambda s: pd.concat([s, s]), "add": lambda s: s.add(s * 2),
     "frame": lambda s: pd.DataFrame({"a": s, "b": s * 2}).sum(axis=1), "mul": lambda s: s.mul(2.0),
-    "ranks": lambda s: s * s.rank() + s[~s.isin([3.0])].sum() + s[~s.duplicated()].sum(),
+    "ranks": lambda s: s * s.rank(), "isin": lambda s: s[~s.isin([9.0])], "copies": lambda s: s[~s.duplicated()],
 }  # fmt: skip
 ARRAYS = {
     "cumsum": lambda d: d.cumsum("t"), "diff": lambda d: d.diff("t"), "shift": lambda d: d.shift(t=1).fillna(0.0),
