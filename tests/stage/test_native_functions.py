@@ -56,3 +56,36 @@ def test_triangles_are_numpys(f, dtype):
         np.testing.assert_array_equal(found, f(2 * x, k))
     squares = effgrad.compile(effgrad.grad(lambda x: np.sum(f(x, 1) ** 2)))(x[1].astype(float))
     np.testing.assert_array_equal(squares, 2 * f(x[1].astype(float), 1))
+
+
+VECTORS = {
+    "matrix @ vector": lambda A, x: A @ x,
+    "transposed @ vector": lambda A, x: A.T @ x,
+    "vector @ matrix": lambda A, x: x @ A,
+    "vector @ transposed": lambda A, x: x @ A.T,
+    "matrix @ column": lambda A, x: A @ x[:, None],
+    "row @ matrix": lambda A, x: x[None] @ A,
+    "matrix @ every second": lambda A, x: A[:, ::2] @ x[::2],
+    "columns of a matrix": lambda A, x: A @ A[:, 1],
+    "rows of a matrix": lambda A, x: A[2] @ A,
+    "a batch of vectors": lambda A, x: np.stack([A, A * A]) @ x,
+    "a batch of matrices": lambda A, x: (np.stack([A, A * A]) @ np.stack([x, x * x])[:, :, None])[..., 0],
+    "vectors alone": lambda A, x: A[0] @ x,
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", VECTORS)
+def test_products_with_vectors(form, dtype):
+    """What lay in a result's memory before, no numbers here, is no part of it."""
+    f, rng = VECTORS[form], np.random.default_rng(0)
+    A, x = rng.normal(size=(7, 7)).astype(dtype), rng.normal(size=7).astype(dtype)
+    program = effgrad.compile(lambda A, x: np.sin(f(A, x)))
+    for scale in (np.nan, 1.0):
+        found = program(A * dtype(scale), x)
+    np.testing.assert_allclose(found, np.sin(f(A, x)), rtol=0, atol=1e-12 if dtype is np.float64 else 1e-4)
+    loss = effgrad.compile(effgrad.grad(lambda A, x: np.sum(f(A, x) ** 2), argnums=(0, 1)))
+    for found, expected in zip(
+        loss(A, x), effgrad.grad(lambda A, x: np.sum(f(A, x) ** 2), argnums=(0, 1))(A, x), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 if dtype is np.float64 else 1e-2)

@@ -61,13 +61,13 @@ class Native:
         steps = [step for step in self.plan.steps if not isinstance(step, Call)]
         different: dict[Any, int] = {}
         keys = [
-            different.setdefault(signature(step.kernel), len(different)) if isinstance(step, Fused) else products.KERNEL
+            different.setdefault(signature(step.kernel), len(different)) if isinstance(step, Fused) else step.kernel
             for step in steps
         ]
         kernels = {key: step.kernel for key, step in zip(keys, steps, strict=True) if isinstance(step, Fused)}
         self.tapes = _tapes(kernels)
         self.slots = np.zeros(max((len(tape.slots) for tape in self.tapes.values()), default=0))
-        names, bodies = _texts(kernels, self.tapes, products.KERNEL in keys)
+        names, bodies = _texts(kernels, self.tapes, {step.kernel for step in steps if isinstance(step, Product)})
         self.kernels = len(bodies)
         addresses = engine.engine().load(bodies)
         arguments: list[int] = []
@@ -262,14 +262,13 @@ class Native:
 
 
 def _texts(
-    kernels: dict[Any, Kernel], tapes: dict[Any, Tape], multiplying: bool
+    kernels: dict[Any, Kernel], tapes: dict[Any, Tape], multiplying: set[str]
 ) -> tuple[dict[Any, str], dict[str, Body]]:
     """The name of each kernel, the hash of what it does, by its key; and the texts by name."""
     names: dict[Any, str] = {key: INTERPRETER for key in tapes}
     bodies: dict[str, Body] = {INTERPRETER: interpreter()} if tapes else {}
-    if multiplying:
-        names[products.KERNEL] = products.KERNEL
-        bodies[products.KERNEL] = products.kernel()
+    names.update((name, name) for name in multiplying)
+    bodies.update((name, products.kernel(name)) for name in sorted(multiplying))
     for key, kernel in kernels.items():
         if key not in tapes:
             body = Body(vector=bool(engine.WIDTHS) and bool(kernel.shape))

@@ -31,7 +31,7 @@ class Executable:
         name = f"effgrad_region_{digest[:32]}"
         loaded = engine.engine()
         if f"declare i32 @{products.KERNEL}(ptr)" in function.text.declared:
-            loaded.load({products.KERNEL: products.kernel()})
+            loaded.load({products.KERNEL: products.kernel(products.KERNEL)})
         loaded.load(kernels, loops=True, pairs=False)
         lines = function.text.lines
         pairs = len(lines) <= PAIRED and sum(" fdiv " in line for line in lines) >= DIVISIONS

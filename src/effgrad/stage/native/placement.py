@@ -135,12 +135,13 @@ class Placement(Fusion):
             return False
         left, right = map(self.stored, node.args)
         view = contiguous(node.shape, node.dtype)
-        numbers = products.numbers(left.view, right.view, view)
-        if numbers is None:
+        found = products.arguments(left.view, right.view, view)
+        if found is None:
             return False
         result = self.buffer(view)
         self.settle(node, result, len(self.steps))
-        self.steps.append(Product(node, [left, right, result], numbers, len(self.steps)))
+        operands = (right, left) if found.swapped else (left, right)
+        self.steps.append(Product(node, [*operands, result], found.kernel, found.numbers, len(self.steps)))
         return True
 
     def call(self, node: Node) -> None:

@@ -1,37 +1,47 @@
 """Matrix products as steps of a native program: BLAS, by the pointers that SciPy gives.
 
-The step is one kernel for all products: its arguments say which function, the shapes, the leading dimensions and the
-strides of the batch. BLAS counts columns first: the product of two matrices by rows is that of their transposes, in
-the other order.
+The step is one kernel for all products of matrices, and one for those of a matrix and a vector: its arguments say which
+function, the shapes, the leading dimensions and the strides of the batch. BLAS counts columns first: the product of two
+matrices by rows is that of their transposes, in the other order.
 """
 
 import ctypes
 import functools
 import math
 import struct
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg.cython_blas
 
 from effgrad.stage.native.scalars import Body
 
-KERNEL = "effgrad_product"
-_NAMES = {np.dtype(float): "dgemm", np.dtype(np.float32): "sgemm"}
+KERNEL, VECTOR_KERNEL = "effgrad_product", "effgrad_product_with_vector"
+_LETTERS = {np.dtype(float): "d", np.dtype(np.float32): "s"}
+
+
+class Arguments(NamedTuple):
+    """The kernel of a product, its numbers, and whether its operands are `swapped`: the matrix before the vector."""
+
+    kernel: str
+    numbers: list[int]
+    swapped: bool = False
 
 
 @functools.cache
-def address(dtype: np.dtype) -> int:
-    capsule = scipy.linalg.cython_blas.__pyx_capi__[_NAMES[dtype]]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+def address(dtype: np.dtype, name: str = "gemm") -> int:
+    """The address of a function of BLAS."""
+    capsule = scipy.linalg.cython_blas.__pyx_capi__[_LETTERS[dtype] + name]
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(pointer(capsule, name(capsule)))
+    return int(pointer(capsule, name_of(capsule)))
 
 
-def numbers(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> list[int] | None:
-    """The arguments of the kernel for arrays of these shapes and strides, or None where BLAS has no form for them."""
-    if result.dtype not in _NAMES or left.dtype != result.dtype or right.dtype != result.dtype or not left.size:
+def arguments(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> Arguments | None:
+    """The kernel for arrays of these shapes and strides, or None where BLAS has no form for them."""
+    if result.dtype not in _LETTERS or left.dtype != result.dtype or right.dtype != result.dtype or not left.size:
         return None
     a = left[None] if left.ndim == 1 else left
     b = right[:, None] if right.ndim == 1 else right
@@ -42,17 +52,37 @@ def numbers(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> list[int
     forms = [_form(x) for x in (a, b, c)]
     if None in steps or None in forms or not c.size:
         return None
-    (flag_a, lead_a), (flag_b, lead_b), (flag_c, lead_c) = [f for f in forms if f]
-    if flag_c != "N":
-        return None
-    rows, count = c.shape[-2], math.prod(batch)
-    step_a, step_b, step_c = moves = [s for s in steps if s is not None]
+    known = [f for f in forms if f]
+    return _of_forms(a, c, known, [s for s in steps if s is not None]) if known[2][0] == "N" else None
+
+
+def _of_forms(a: np.ndarray, c: np.ndarray, forms: list[tuple[str, int]], moves: list[int]) -> Arguments:
+    """The kernel for matrices in these forms, with steps from one of a batch to the next."""
+    (flag_a, lead_a), (flag_b, lead_b), (_, lead_c) = forms
+    rows, count = c.shape[-2], math.prod(c.shape[:-2])
+    step_a, step_b, step_c = moves
     if (flag_a, step_b) == ("N", 0):
         rows, count, lead_a, lead_c = _as_one(rows, count, lead_a, lead_c, step_a // c.itemsize, step_c // c.itemsize)
-    return [
-        address(c.dtype), ord(flag_b), ord(flag_a), c.shape[-1], rows, a.shape[-1], _one(c.dtype), lead_b, lead_a, 0,
-        lead_c, count, *moves,
-    ]  # fmt: skip
+    columns, inner, one = c.shape[-1], a.shape[-1], _one(c.dtype)
+    if columns == 1:  # a vector at the right, with the step from one of its elements to the next
+        step = lead_b if flag_b == "N" else 1
+        return _with_vector(c.dtype, (flag_a, rows, inner, lead_a), step, lead_c, [count, step_a, step_b, step_c])
+    if rows == 1:
+        step, flag = 1 if flag_a == "N" else lead_a, "T" if flag_b == "N" else "N"
+        found = _with_vector(c.dtype, (flag, columns, inner, lead_b), step, 1, [count, step_b, step_a, step_c])
+        return found._replace(swapped=True)
+    numbers = [ord(flag_b), ord(flag_a), columns, rows, inner, one, lead_b, lead_a, 0, lead_c, count, *moves]
+    return Arguments(KERNEL, [address(c.dtype), *numbers])
+
+
+def _with_vector(
+    dtype: np.dtype, matrix: tuple[str, int, int, int], step: int, step_result: int, batch: list[int]
+) -> Arguments:
+    """The product of a matrix, given by its form, rows, columns and leading dimension, and a vector."""
+    flag, rows, inner, lead = matrix
+    of_matrix = [ord("T"), inner, rows] if flag == "N" else [ord("N"), rows, inner]
+    numbers = [address(dtype, "gemv"), *of_matrix, _one(dtype), lead, step, 0, step_result, *batch]
+    return Arguments(VECTOR_KERNEL, numbers)
 
 
 def _as_one(rows: int, count: int, lead_a: int, lead_c: int, step_a: int, step_c: int) -> tuple[int, int, int, int]:
@@ -95,24 +125,30 @@ def _batch_step(x: np.ndarray, count: int) -> int | None:
     return step or 0
 
 
-def kernel() -> Body:
-    """The kernel: three operands, then the numbers."""
-    body = Body()
+def kernel(name: str) -> Body:
+    """A kernel: three operands, then the numbers."""
+    body, with_vector = Body(), name == VECTOR_KERNEL
     body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
-    places = [body.do(f"getelementptr i64, ptr %arguments, i64 {i}") for i in range(18)]
+    places = [body.do(f"getelementptr i64, ptr %arguments, i64 {i}") for i in range(16 if with_vector else 18)]
     starts = [body.do(f"load ptr, ptr {place}") for place in places[:3]]
-    function, right, left, n, m, k, one, lead_b, lead_a, zero, lead_c, batch, *steps = places[3:]
+    function, *numbers, batch, move_a, move_b, move_c = places[3:]
     called = body.do(f"load ptr, ptr {function}")
     count = body.do(f"load i64, ptr {batch}")
-    moves = [body.do(f"load i64, ptr {step}") for step in steps]
+    moves = [body.do(f"load i64, ptr {step}") for step in (move_a, move_b, move_c)]
     body.lines += ["  br label %head", "head:", "  %i = phi i64 [ 0, %entry ], [ %next, %head ]"]
     a, b, c = (
         body.do(f"getelementptr i8, ptr {start}, i64 {body.do(f'mul i64 %i, {move}')}")
         for start, move in zip(starts, moves, strict=True)
     )
-    arguments = ", ".join(f"ptr {x}" for x in (right, left, n, m, k, one, b, lead_b, a, lead_a, zero, c, lead_c))
+    if with_vector:
+        transposed, m, n, one, lead, step, zero, step_c = numbers
+        values = [transposed, m, n, one, a, lead, b, step, zero, c, step_c]
+    else:
+        right, left, n, m, k, one, lead_b, lead_a, zero, lead_c = numbers
+        values = [right, left, n, m, k, one, b, lead_b, a, lead_a, zero, c, lead_c]
     body.lines += [
-        f"  call void {called}({arguments})", "  %next = add i64 %i, 1", f"  %more = icmp slt i64 %next, {count}",
-        "  br i1 %more, label %head, label %done", "done:", "  ret i32 0", "}",
+        f"  call void {called}({', '.join(f'ptr {x}' for x in values)})", "  %next = add i64 %i, 1",
+        f"  %more = icmp slt i64 %next, {count}", "  br i1 %more, label %head, label %done", "done:", "  ret i32 0",
+        "}",
     ]  # fmt: skip
     return body

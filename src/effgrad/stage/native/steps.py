@@ -27,8 +27,8 @@ class Fused:
 class Product:
     """A step of BLAS: the product of two matrices, or of batches of them."""
 
-    def __init__(self, node: Node, operands: list[Storage], numbers: list[int], number: int) -> None:
-        self.node, self.operands, self.numbers, self.number = node, operands, numbers, number
+    def __init__(self, node: Node, operands: list[Storage], kernel: str, numbers: list[int], number: int) -> None:
+        self.node, self.operands, self.kernel, self.numbers, self.number = node, operands, kernel, numbers, number
 
 
 class Call:
