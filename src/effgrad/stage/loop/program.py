@@ -18,7 +18,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.ir import Branch, Buffer, Pop, Push, Region, Repeat, Stack, Statement, While, parts, walk
+from effgrad.stage.loop.ir import Branch, Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
 from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
 
@@ -162,16 +162,16 @@ def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
     return total
 
 
-def saved_bytes(block: Sequence[Statement], ranges: Ranges, stack: Stack | None = None) -> int:
-    """The most bytes that statements save, on all stacks or on one; a `while` counts as one step."""
+def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
+    """The most bytes that statements save; a `while` counts as one step."""
     total = 0
     for s in block:
-        of_parts = [saved_bytes(part, ranges, stack) for part in parts(s)]
+        of_parts = [saved_bytes(part, ranges) for part in parts(s)]
         inner = max(of_parts) if isinstance(s, Branch) else sum(of_parts)
         if isinstance(s, Repeat) and inner:
             span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
             inner *= max(0, -(-(span or 1) // abs(s.step)))
-        if isinstance(s, Push) and stack in (None, s.stack):
+        if isinstance(s, Push):
             inner += 8 * math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
         total += inner
     return total

@@ -9,8 +9,7 @@ import numpy as np
 
 from effgrad import forks
 from effgrad.errors import MemoryLimit
-from effgrad.stage.loop.ir import Buffer, Region, Stack, While, walk, written
-from effgrad.stage.loop.program import ROOM, ranges_of, saved_bytes
+from effgrad.stage.loop.ir import Buffer, Region, Stack, walk, written
 from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, interrupts, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
@@ -38,7 +37,7 @@ class Executable:
         address = loaded.load({name: function.text}, loops=True, pairs=pairs)[name]
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # it gives the lock back itself
         self.order, self.applied, self.checks = function.order, function.applied, function.checks
-        self.stacks = {stack: np.empty(self.expected(stack)) for stack in function.stacks}
+        self.stacks = {stack: np.empty(1 << 12) for stack in function.stacks}
         # How much of the stacks the last run left, in bytes.
         self.depths: dict[Stack, int] = {}
         self.lock = forks.lock()
@@ -57,13 +56,6 @@ class Executable:
         # Memory of its own stays where it is; that of arguments and results is another one in each run.
         self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
         self.table = self.addresses()
-
-    def expected(self, stack: Stack) -> int:
-        """How many numbers a stack takes, at most, as far as that is known: a full one makes the region run again."""
-        if any(isinstance(s, While) for s in walk(self.region.block)):
-            return 1 << 12
-        most = 2 * ROOM if self.limit is None else self.limit
-        return max(1 << 12, min(saved_bytes(self.region.block, ranges_of(self.region.block), stack), most) // 8 + 1)
 
     def addresses(self) -> np.ndarray:
         """The table that the function is called with: addresses of memory, stacks and services, those that stay."""
