@@ -5,9 +5,9 @@ import doctest
 import numpy as np
 import pytest
 import scipy.special as sp
+from laws import another_row
 
 import effgrad.spec.limits
-from effgrad.arrays.value import UFUNCS
 from effgrad.modes import REVERSE
 from effgrad.primitives.primitive import elementwise
 from effgrad.spec import Counterexample
@@ -90,10 +90,10 @@ def test_programs_on_arrays(mode, name):
     "name, wrong",
     [("sin", lambda y, x: -np.cos(x)), ("exp", lambda y, x: y * 1.0000000000001), ("tanh", lambda y, x: 1 - y)],
 )
-def test_a_wrong_rule_is_refuted(name, wrong, monkeypatch):
-    monkeypatch.setitem(UFUNCS, FUNCTIONS[name], elementwise(FUNCTIONS[name], wrong))
+def test_a_wrong_rule_is_refuted(name, wrong):
+    row = elementwise(FUNCTIONS[name], wrong)
     for mode in ("forward", "continuation"):
-        with pytest.raises(Counterexample, match="limits of differences"):
+        with another_row(FUNCTIONS[name], row), pytest.raises(Counterexample, match="limits of differences"):
             converges(composed(name), point(name), mode, digits=14)
 
 

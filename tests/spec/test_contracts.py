@@ -117,7 +117,7 @@ class Mutant:
 CONTRACTS, REPRESENTS = "contracts", "represents"
 RANGE = "range(len(entries) - 1, first - 1, -1)"
 NAMES = "range(len(self.entries) - 1, first - 1, -1)"
-OWNS = "isinstance(a, Tracer) and a.owner is self"
+OWNS = "owned_by(a, self)"
 YIELD = "yield self.value(self, operation.result, cell)  # the rest of the program runs here\n"
 PASS = """        if cell.cotangent is not None:
             for target, part in operation.pull(cell.cotangent):

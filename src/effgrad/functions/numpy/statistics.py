@@ -102,6 +102,8 @@ def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (np.moveaxis(np.asarray(x), axis, -1) for x, axis in ((a, axisa), (b, axisb)))
+    if 3 not in (shape_of(a)[-1], shape_of(b)[-1]):
+        np.cross(np.zeros(shape_of(a)[-1]), np.zeros(shape_of(b)[-1]))  # which NumPy 2.5 rejects
     if shape_of(a)[-1] == shape_of(b)[-1] == 3 and not any_traced((plain(a), plain(b))):
         # Of a staged program, the components are operations of one kernel.
         result = cross(a, b)
