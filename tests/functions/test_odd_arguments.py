@@ -1,12 +1,14 @@
 """Options and shapes that rules once overlooked: each gave a wrong derivative, or an error that NumPy does not."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.ndimage
 import scipy.special
 import scipy.stats
 
-from effgrad import NoRule, check_grad, grad, value_and_grad
+from effgrad import NoRule, check_grad, grad, jvp, value_and_grad
 
 BACKEND = "numpy"  # of the compiled runs
 
@@ -149,6 +151,53 @@ def test_what_numpy_rejects_is_rejected_with_its_error(name):
     with pytest.raises(expected.type) as found:
         grad(lambda x: np.sum(REJECTED[name](x)))(KNOWN)
     assert str(found.value).partition(":")[0] == str(expected.value).partition(":")[0]
+
+
+ODD = {
+    "dtype": (0.5, "nonsense", 3), "where": (0.5, "x"), "axis": (0.5, "x", 9), "keepdims": ("x", 0.5, None, 2),
+    "initial": ("x", [1, 2]), "order": (0.5, "Z"), "casting": ("bad", 1), "subok": ("x",), "kind": ("bad", 3),
+    "ord": (7.5,), "mode": ("bad", 3), "method": ("bad",), "out": (0.5,), "bogus": (1,),
+}  # fmt: skip
+CALLED = """sum prod mean std var max min cumsum nansum nanmean median ptp sort sin matmul einsum trapezoid diff clip
+    round trace roll concatenate stack full_like zeros_like linalg.norm pad kron add""".split()
+
+
+def called(name, x, options):
+    function = functools.reduce(getattr, name.split("."), np)
+    match name:
+        case "einsum":
+            return function("i...->...", x, **options)
+        case "concatenate" | "stack":
+            return function([x, x], **options)
+        case "roll" | "pad":
+            return function(x, 1, **options)
+        case "clip":
+            return function(x, 0.1, 0.6, **options)
+        case "full_like":
+            return function(KNOWN, x[0, 0], **options)
+        case "matmul" | "kron" | "add":
+            return function(x, x.T @ x if name == "matmul" else x, **options)
+    return function(x, **options)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLED)
+def test_values_of_options_that_numpy_rejects_are_rejected(name):
+    """`keepdims=0.5`, `initial=[1, 2]`, `kind="bad"` and names that do not exist were accepted."""
+    for option, values in ODD.items():
+        for value in values:
+            try:
+                expected = called(name, KNOWN, {option: value})
+            except Exception as error:
+                with pytest.raises(Exception) as found:  # noqa: PT011
+                    jvp(lambda x, o={option: value}: called(name, x, o), (KNOWN,), (KNOWN,))
+                assert issubclass(type(error), found.type) or found.type is NoRule and option == "out", (option, value)
+            else:
+                try:
+                    given = jvp(lambda x, o={option: value}: called(name, x, o), (KNOWN,), (KNOWN,))[0]
+                except NoRule:
+                    continue
+                np.testing.assert_array_equal(given, expected, strict=True)
 
 
 def test_a_filter_of_nothing_is_nothing():

@@ -63,6 +63,10 @@ class Protocols(Tracer):
     def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         if kwargs:  # a function that calls another hands on NumPy's mark of an argument that was left out
             kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+            if not all(_is_usual(function, args, *option) for option in kwargs.items()):
+                _ask_numpy(function, args, kwargs)
+                if "keepdims" in kwargs:
+                    kwargs["keepdims"] = bool(kwargs["keepdims"])
         if "out" in kwargs or len(args) > 2:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
@@ -274,6 +278,8 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
     """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
     out = kwargs.pop("out", None)
     target = out[0] if out is not None and len(out) == 1 else out
+    if not isinstance(target, Tracer | np.ndarray | tuple | None):
+        raise TypeError("return arrays must be of ArrayType")
     if method == "__call__":
         result = _called_with_options(ufunc, inputs, kwargs, target)
     elif (ufunc, method) in REDUCTIONS:
@@ -314,6 +320,32 @@ def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) 
     """Raise NumPy's error where it rejects how a ufunc is called, for elements of the arguments."""
     if options and ufunc.signature is None:
         ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
+    elif options:
+        _ask_numpy(ufunc, inputs, options)
+
+
+def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
+    """Whether an option is one that NumPy is known to take, so that it need not be asked."""
+    if name == "axis":
+        ndim = getattr(args[0], "ndim", 0) if args else 0
+        known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
+        return known and name in _parameters(function)
+    return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
+
+
+def _ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
+    """Run NumPy on plain numbers, which raises its error for a call that it rejects."""
+    values, options = _examples(list(args)), _examples(kwargs)
+    if not any(map(is_foreign, (*values, *options.values()))):
+        with np.errstate(all="ignore"):
+            function(*values, **options)
+
+
+# The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
+_USUAL: dict[str, Any] = {
+    "keepdims": bool, "where": (bool, np.ndarray), "initial": (int, float, complex, np.generic), "dtype": type,
+    "subok": bool, "order": type(None), "casting": type(None), "kind": type(None), "out": (np.ndarray, tuple, type(None)),
+}  # fmt: skip
 
 
 def _written(target: Value, result: Value, function: Function) -> Value:

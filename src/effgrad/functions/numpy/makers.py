@@ -10,7 +10,7 @@ import numpy as np
 from effgrad.arrays import reach
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.subarrays import real
-from effgrad.arrays.value import FUNCTIONS, Tracer, plain, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Tracer, example, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -44,6 +44,11 @@ def _by_elements(self: Any, *args: Value, **kwargs: Option) -> Value:
 
 def _gathered(parts: Any, shape: Shape) -> Value:
     return np.reshape(np.stack(parts), shape + shape_of(parts[0]))
+
+
+def _full_like(*args: Value, **kwargs: Option) -> Value:
+    np.full_like(*map(example, args), **{name: example(value) for name, value in kwargs.items()})  # NumPy's errors
+    return FUNCTIONS[np.full_like](*args, **kwargs)
 
 
 def _kaiser(M: int, beta: Value) -> Value:
@@ -92,7 +97,7 @@ RULES: list[Reached] = [
     (np, "empty", _cleared(np.empty)),
     (np, "empty_like", _cleared(np.empty_like)),
     *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
-    (np, "full_like", lambda *args, **kwargs: FUNCTIONS[np.full_like](*args, **kwargs)),
+    (np, "full_like", _full_like),
     (np, "kaiser", _kaiser),
     (np, "fromiter", Calling(_from_iterator)),
     (np.lib.stride_tricks, "as_strided", _as_strided),
