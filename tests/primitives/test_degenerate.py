@@ -155,6 +155,50 @@ def test_what_depends_on_the_choice_of_eigenvectors_is_nan():
     assert np.isnan(jacobian(turned)(np.eye(2))[0, 1]).any()
 
 
+CHOSEN = {
+    "eigh": lambda a: np.linalg.eigh(a)[1][0, 0],
+    "scipy's eigh": lambda a: scipy.linalg.eigh(a)[1][1, 1] ** 2,
+    "eig": lambda a: np.real(np.linalg.eig(a)[1][0, 0]),
+    "left of svd": lambda a: np.linalg.svd(a)[0][0, 0],
+    "right of svd": lambda a: np.linalg.svd(a)[2][1, 0],
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", CHOSEN)
+def test_an_element_of_a_vector_that_is_chosen_has_no_derivative(name):
+    """The cosine of the angle of a choice has the slope 0 at the choice of LAPACK, in reverse, where forward is NaN."""
+    f = CHOSEN[name]
+    assert np.isnan(grad(f)(np.eye(2))[1, 0])
+    assert np.isnan(jvp(f, (np.eye(2),), (np.array([[1.0, 2.0], [3.0, 5.0]]),))[1])
+
+
+UNCHANGED = {
+    "lengths": lambda a: np.sum(np.linalg.eigh(a)[1] ** 2),
+    "all of a space": lambda a: np.sum(np.linalg.eigh(a)[1] @ np.linalg.eigh(a)[1].T),
+    "all left vectors": lambda a: np.sum(np.linalg.svd(a)[0] @ np.linalg.svd(a)[0].T),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", UNCHANGED)
+@pytest.mark.parametrize("matrix", ["two equal", "three and two"])
+def test_what_no_choice_changes_has_its_derivative(name, matrix):
+    a = MATRICES[matrix]
+    np.testing.assert_allclose(grad(UNCHANGED[name])(a), np.zeros_like(a), atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("matrix", ["two equal", "three and two"])
+def test_the_exponential_by_the_inverse_of_the_vectors(matrix):
+    """Reverse mode left out what the vectors of an eigenspace have to do with each other."""
+    a = MATRICES[matrix]
+    wanted = scipy.linalg.expm_frechet(a, np.ones_like(a), compute_expm=False)
+    for product in (lambda v, w: (v * w) @ np.linalg.inv(v), lambda v, w: np.linalg.solve(v.T, (v * w).T).T):
+        f = lambda a: (lambda w, v: np.sum(product(v, np.exp(w))))(*np.linalg.eigh((a + a.T) / 2))  # noqa: B023, E731
+        np.testing.assert_allclose(grad(f)(a), wanted, rtol=1e-9, atol=1e-9)
+
+
 def test_series_of_eigenvectors():
     """The series satisfy their equations to the order that they have."""
     c = np.zeros((12, 5, 5))

@@ -456,3 +456,11 @@ def test_digamma_of_complex_numbers(z):
         found = jvp(f, (z,), (direction,))[1]
         expected = complex(mpmath.psi(order + 1, mpmath.mpc(z)) * direction)
         assert abs(found - expected) < 1e-13 * abs(expected)
+
+
+def test_the_distribution_of_tukey_is_constant_outside_its_support():
+    """For a shape of 3 it ends at 1/3; the slope beyond was 1."""
+    for at in (0.5, 1.0, -2.0):
+        assert grad(sp.tklmbda)(at, 3.0) == 0.0 == grad(lambda shape, at=at: sp.tklmbda(at, shape))(3.0)
+    slope = (sp.tklmbda(0.2001, 3.0) - sp.tklmbda(0.1999, 3.0)) / 2e-4
+    np.testing.assert_allclose(grad(sp.tklmbda)(0.2, 3.0), slope, rtol=1e-6)

@@ -22,6 +22,8 @@ from effgrad.vocabulary import Function, Option, Tree, Value
 _sum, _isnan = np.add.reduce, np.isnan
 # Sides that differ by more than this, relative to the largest number, do not agree.
 AGREEMENT = 1e-8
+# Derivatives that differ by less than this, relative to the program's value over its point, are zero and rounding.
+ROUNDING = 1e-13
 
 
 def completed(
@@ -45,7 +47,8 @@ def completed(
         return derivative
     if not any(map(undefined, leaves)) or not all(map(_is_real, inputs)):
         return derivative
-    if any(map(undefined, flatten(value())[0])):
+    values = flatten(value())[0]
+    if any(map(undefined, values)):
         return derivative
     # Where a side is chosen, opposite sides have no mean.
     sides, around = [], int(handled(Kink))
@@ -59,10 +62,19 @@ def completed(
             sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
             around = max(around, nearby.order - max(orders))
     each = len(leaves) // len(orders)
-    return tree.unflatten([
-        _replaced(leaf, [side and side[place] for side in sides], orders[place // each] + around)
-        for place, leaf in enumerate(leaves)
-    ])  # fmt: skip
+    size, reach = (max((_size(leaf) for leaf in found), default=0.0) for found in (values, inputs))
+    limits = []
+    for place, leaf in enumerate(leaves):
+        order = orders[place // each] + around
+        rounding = ROUNDING * size / (reach or 1.0) ** order
+        limits.append(_replaced(leaf, [side and side[place] for side in sides], order, rounding))
+    return tree.unflatten(limits)
+
+
+def _size(leaf: Value) -> float:
+    """The largest of the finite numbers of a leaf."""
+    found = np.abs(np.asarray(leaf)) if getattr(leaf, "dtype", np.dtype(float)).kind in "fciu" else np.zeros(0)
+    return float(np.max(found, initial=0.0, where=np.isfinite(found)))
 
 
 def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value:
@@ -118,8 +130,8 @@ def _directions(inputs: list[Value]) -> list[list[Value]]:
     return result
 
 
-def _replaced(leaf: Value, sides: list[Value], order: int) -> Value:
-    """A leaf with the limits from all sides in place of each NaN."""
+def _replaced(leaf: Value, sides: list[Value], order: int, rounding: float) -> Value:
+    """A leaf with the limits from all sides in place of each NaN; a difference of `rounding` is none."""
     if not undefined(leaf) or all(side is None for side in sides):
         return leaf
     pairs: list[Value] = []
@@ -133,7 +145,8 @@ def _replaced(leaf: Value, sides: list[Value], order: int) -> Value:
         # Opposite sides may cancel: their mean is as exact as they are.
         known = [np.asarray(side) for side in sides if side is not None]
         size = max(np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in known)
-        agree = np.all([(np.abs(one - mean) <= AGREEMENT * size) | (one == mean) for one in pairs], axis=0)
+        near = max(AGREEMENT * size, rounding)
+        agree = np.all([(np.abs(one - mean) <= near) | (one == mean) for one in pairs], axis=0)
     # An infinite second derivative may be that of a kink; at the end of a domain, one that the formula gives stays.
     ended = np.isinf(leaf) & (order == 1 or any(side is None for side in sides))
     agree &= np.isfinite(mean) | ended

@@ -123,6 +123,19 @@ def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
     return Laurent(a.start + b.start, _stack([np.asarray(row) for row in rows]))
 
 
+def solved(a: Laurent, b: Laurent) -> Laurent:
+    """The solution x of a x = b for matrices, of which the leading coefficient is not singular."""
+    first, *rest = a.coefficients
+    try:
+        found: list[Array] = [np.linalg.solve(first, b.coefficients[0])]
+        for k in range(1, min(len(a.coefficients), len(b.coefficients))):
+            known = sum((np.matmul(rest[i], found[k - 1 - i]) for i in range(k)), start=0.0 * found[0])
+            found.append(np.linalg.solve(first, b.coefficients[k] - known))
+    except np.linalg.LinAlgError:
+        return Laurent(0, np.full((1, *np.matmul(first, b.coefficients[0]).shape), np.nan))
+    return Laurent(b.start - a.start, _stack(found))
+
+
 def multiply(a: Laurent, b: Laurent) -> Laurent:
     """The product, in which a zero is stronger than an infinite or undefined factor."""
     terms = min(len(a.coefficients), len(b.coefficients))

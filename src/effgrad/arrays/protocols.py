@@ -344,7 +344,8 @@ def _ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> Non
 # The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
 _USUAL: dict[str, Any] = {
     "keepdims": bool, "where": (bool, np.ndarray), "initial": (int, float, complex, np.generic), "dtype": type,
-    "subok": bool, "order": type(None), "casting": type(None), "kind": type(None), "out": (np.ndarray, tuple, type(None)),
+    "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
+    "out": (np.ndarray, tuple, type(None)),
 }  # fmt: skip
 
 

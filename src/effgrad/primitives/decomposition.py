@@ -32,7 +32,7 @@ from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
-from effgrad.primitives.product import mT
+from effgrad.primitives.product import inv, mT, solve
 from effgrad.primitives.quotients import (
     diagonal,
     more_than_rounding,
@@ -63,7 +63,9 @@ def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
 def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv = np.real(g[..., 0, :]), conj(g[..., 1:, :])
-    middle = over_differences(np.matmul(adjoint(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
+    inner = np.matmul(adjoint(v), gv)
+    # The Hermitian part of the quotients is all that counts: where vectors may turn into each other, this is 0.
+    middle = over_differences((inner - adjoint(inner)) / 2, w, inner) + gw[..., None, :] * np.eye(w.shape[-1])
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
@@ -136,9 +138,9 @@ def _over_largest(v: Value) -> Value:
 def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
     gw, gv = g[..., 0, :], g[..., 1:, :]
-    along = np.sum(v * gv, axis=-2, keepdims=True)
+    along, asked = np.sum(v * gv, axis=-2, keepdims=True), np.matmul(mT(v), gv)
     gv = gv - conj(v) * np.real(along) - 1j * np.imag(along) * _over_largest(v)
-    middle = over_differences(np.matmul(mT(v), gv), w) + gw[..., None, :] * np.eye(w.shape[-1])
+    middle = over_differences(np.matmul(mT(v), gv), w, asked) + gw[..., None, :] * np.eye(w.shape[-1])
     return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
 
 
@@ -209,10 +211,10 @@ def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
     return np.reshape(u, (*batch, m, k)), np.real(s), np.reshape(vt, (*batch, k, n))
 
 
-def _over_squares(product: object, s: Value) -> Value:
+def _over_squares(product: Value, s: Value, asked: Value = None) -> Value:
     """`product` over the differences of squares."""
     total = s[..., None, :] + s[..., :, None]
-    return over_differences(product, s) / np.where(plain(total) == 0, 1.0, total)
+    return over_differences(product, s, asked) / np.where(plain(total) == 0, 1.0, total)
 
 
 def _over_values(outside: object, s: Value) -> Value:
@@ -249,8 +251,8 @@ def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     gu, v, gv = conj(gu), adjoint(vt), mT(gvt)
     row, inner_u, inner_v = s[..., None, :], np.matmul(adjoint(u), gu), np.matmul(adjoint(v), gv)
     # The transpose of each line of the rule going forward.
-    pu, pv = _over_squares(inner_u, s), _over_squares(inner_v, s)
-    middle = (pu + adjoint(pu)) * row + mT(row) * (pv + adjoint(pv)) + gs[..., None, :] * np.eye(s.shape[-1])
+    pu, pv = (_over_squares(inner - adjoint(inner), s, inner) for inner in (inner_u, inner_v))
+    middle = pu * row + mT(row) * pv + gs[..., None, :] * np.eye(s.shape[-1])
     result = np.matmul(np.matmul(u, middle + _half_phase(inner_u - inner_v, s)), vt)
     outside_u, outside_v = _over_values(gu, s), _over_values(gv, s)
     outside_u = outside_u - np.matmul(u, np.matmul(adjoint(u), outside_u))
@@ -362,6 +364,8 @@ def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Value:
 
 
 eigh_packed.series = _series_of_triangle
+solve.series = laurent.solved
+inv.series = lambda a: laurent.solved(a, laurent.constant(np.eye(a.coefficients.shape[-1])))
 eigvalsh.series = lambda a, lower: laurent.linear(lambda y: np.real(y[..., 0, :]), _series_of_triangle(a, lower))
 
 

@@ -1,6 +1,5 @@
 """Quotients by differences of eigenvalues, in the derivatives of their vectors."""
 
-from typing import Any
 
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.reach import np
@@ -9,17 +8,28 @@ from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Value
 
 
-def over_differences(product: object, w: Value) -> Value:
+def over_differences(product: Value, w: Value, asked: Value = None) -> Value:
     """`product` over w_j - w_i.
 
     Where the two are equal to rounding it is 0 if the product is 0 too, and otherwise NaN: what is asked for depends on
-    which vectors of their common space LAPACK has chosen.
+    which vectors of their common space LAPACK has chosen. It may do so in second order alone, so in reverse any part of
+    these vectors that is `asked` for, as columns, is enough.
     """
     equal = evaluated(_equal, w)
-    quotient = product * inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
-    return undefined_where(quotient, evaluated(_undefined, equal, product))
+    inverse = inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
+    quotient = cleared(product, product if asked is None else asked) * inverse
+    return undefined_where(quotient, evaluated(_undefined, equal, product, asked))
 
 
+def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:
+    size = np.abs(beside.coefficients).max(initial=0.0)
+    return laurent.Laurent(x.start, np.where(np.abs(x.coefficients) > 1e-12 * size, x.coefficients, 0.0))
+
+
+# The first argument; beside the point, its coefficients that are rounding of the second would become infinite.
+cleared = elementwise(
+    lambda x, beside: x, 1, None, name="cleared", series=_clear, counterpart=lambda lib, x, beside: x
+)  # fmt: skip
 # A hair beside the point, eigenvalues that are equal there are apart, and the quotient is defined.
 inverse_if_apart = elementwise(
     lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
@@ -39,8 +49,11 @@ def _equal(w: Value) -> Value:
     return np.abs(w[..., None, :] - w[..., :, None]) <= tolerance
 
 
-def _undefined(equal: Any, product: object) -> Value:
-    return equal & ~np.eye(equal.shape[-1], dtype=bool) & more_than_rounding(product)
+def _undefined(equal: Value, product: Value, asked: Value) -> Value:
+    if asked is None:
+        return equal & ~np.eye(equal.shape[-1], dtype=bool) & more_than_rounding(product)
+    columns = np.broadcast_to(np.max(np.abs(asked), axis=-2, keepdims=True, initial=0.0), asked.shape)
+    return equal & ~np.eye(equal.shape[-1], dtype=bool) & more_than_rounding(columns)
 
 
 def more_than_rounding(x: Value) -> Value:

@@ -80,6 +80,12 @@ def _kolmogorov_slope(x: Value) -> Value:
     return piecewise(plain(x) < 1, x, 0.5, near_0, 2.0, far)
 
 
+def _in_support(slope: Function, y: Value) -> Value:
+    """A slope of a distribution function by its value; 0 where this is 0 or 1."""
+    inside = (y > 0) & (y < 1)
+    return np.where(inside, slope(np.where(inside, y, 0.5)), 0.0)
+
+
 def _tukey_density(y: Value, shape: Value) -> Value:
     return 1 / (y ** (shape - 1) + (1 - y) ** (shape - 1))
 
@@ -213,9 +219,9 @@ enter({
         lambda y, mean, p, x: 1 / sp.ndtri(p),
     ),
     sp.tklmbda: (
-        lambda y, x, shape: _tukey_density(y, shape),
-        lambda y, x, shape: (
-            (boxcox_power(np.log1p(-y), shape) - boxcox_power(np.log(y), shape)) * _tukey_density(y, shape)
+        lambda y, x, shape: _in_support(lambda y: _tukey_density(y, shape), y),
+        lambda y, x, shape: _in_support(
+            lambda y: (boxcox_power(np.log1p(-y), shape) - boxcox_power(np.log(y), shape)) * _tukey_density(y, shape), y
         ),
     ),
     sp.kolmogorov: lambda y, x: _kolmogorov_slope(x),
