@@ -216,3 +216,12 @@ def test_arguments_go_by_the_names_of_the_library():
 def test_what_a_definition_cannot_take_is_refused_by_name():
     with pytest.raises(NoRule, match="called like this has no derivative rule"):
         grad(lambda loc: scipy.stats.powernorm.entropy([1.5, 2.5], loc=loc)[0])(0.7)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name, shape", [("foldnorm", 0.58), ("exponpow", 2.07), ("exponnorm", 0.52)])
+def test_entropies_have_derivatives_where_the_density_underflows(name, shape):
+    """`0 * log(0)` of a density that had underflowed made them NaN."""
+    entropy = getattr(scipy.stats, name).entropy
+    expected = (entropy(shape + 1e-4) - entropy(shape - 1e-4)) / 2e-4
+    np.testing.assert_allclose([grad(entropy)(shape), jvp(entropy, (shape,), (1.0,))[1]], expected, rtol=1e-5)

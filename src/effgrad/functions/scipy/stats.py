@@ -148,6 +148,17 @@ def _entropy(self: Any, *args: Value, **named: Option) -> Value:
     return np.where(valid, value + 0.0 * loc, np.nan)[()]
 
 
+def _integrated_entropy(self: Any, *shapes: Value) -> Value:
+    """The integral of -p log p, to which a density p that has underflowed adds nothing."""
+
+    def integrand(x: Value) -> Value:
+        density = self._pdf(x, *shapes)
+        gone = ~(plain(density) > np.finfo(float).tiny)
+        return np.where(gone, 0.0, sp.entr(np.where(gone, 1.0, density)))
+
+    return scipy.integrate.quad(integrand, *self._get_support(*shapes))[0]
+
+
 def _moments(self: Any, *args: Value, **named: Option) -> Value:
     """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
     shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
@@ -262,6 +273,7 @@ DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 RULES: list[Reached] = [
     *_methods(scipy.stats.rv_continuous, {name: _standard(name) for name in CONTINUOUS}),
     *_methods(scipy.stats.rv_continuous, {name: _quantile(name) for name in ("ppf", "isf")}),
+    *_methods(scipy.stats.rv_continuous, {"_entropy": _integrated_entropy}),
     *_methods(scipy.stats.rv_discrete, {name: _counted(name) for name in DISCRETE}),
     *_methods(scipy.stats._distn_infrastructure.rv_generic, {"stats": _moments, "entropy": _entropy}),
     CHOICE,
