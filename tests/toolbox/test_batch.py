@@ -26,6 +26,7 @@ REFUSED = {
     "numpy nanmedian", "numpy nanquantile", "numpy nanpercentile", "numpy piecewise", "numpy vectorize",
     "numpy put_along_axis", "numpy setxor1d", "linalg.bandwidth", "interpolate.interp1d nearest",
     "interpolate.LinearNDInterpolator", "interpolate.NearestNDInterpolator", "interpolate.RBFInterpolator",
+    "interpolate.CloughTocher2DInterpolator",
     "interpolate.RegularGridInterpolator fill", "ndimage.gaussian_filter sigma", "stats.nbinom logcdf",
     *TABLES, *(name for name in CASES if name.startswith("integrate.quad_vec")),
 }  # fmt: skip
