@@ -64,7 +64,7 @@ class Protocols(Tracer):
         if kwargs:  # a function that calls another hands on NumPy's mark of an argument that was left out
             kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
             if not all(_is_usual(function, args, *option) for option in kwargs.items()):
-                _ask_numpy(function, args, kwargs)
+                ask_numpy(function, args, kwargs)
                 if "keepdims" in kwargs:
                     kwargs["keepdims"] = bool(kwargs["keepdims"])
         if "out" in kwargs or len(args) > 2:
@@ -321,7 +321,7 @@ def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) 
     if options and ufunc.signature is None:
         ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
     elif options:
-        _ask_numpy(ufunc, inputs, options)
+        ask_numpy(ufunc, inputs, options)
 
 
 def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
@@ -333,10 +333,10 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
     return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
 
 
-def _ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
+def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
     """Run NumPy on plain numbers, which raises its error for a call that it rejects."""
     values, options = _examples(list(args)), _examples(kwargs)
-    if not any(map(is_foreign, (*values, *options.values()))):
+    if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in _leaves((values, options))):
         with np.errstate(all="ignore"):
             function(*values, **options)
 

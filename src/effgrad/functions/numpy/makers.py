@@ -9,8 +9,9 @@ import numpy as np
 
 from effgrad.arrays import reach
 from effgrad.arrays.layout import shape_of
+from effgrad.arrays.protocols import ask_numpy
 from effgrad.arrays.subarrays import real
-from effgrad.arrays.value import FUNCTIONS, Tracer, example, plain, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Tracer, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -47,7 +48,7 @@ def _gathered(parts: Any, shape: Shape) -> Value:
 
 
 def _full_like(*args: Value, **kwargs: Option) -> Value:
-    np.full_like(*map(example, args), **{name: example(value) for name, value in kwargs.items()})  # NumPy's errors
+    ask_numpy(np.full_like, args, kwargs)
     return FUNCTIONS[np.full_like](*args, **kwargs)
 
 
