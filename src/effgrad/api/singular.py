@@ -61,20 +61,23 @@ def completed(
                 return derivative
             sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
             around = max(around, nearby.order - max(orders))
-    each = len(leaves) // len(orders)
-    size, reach = (max((_size(leaf) for leaf in found), default=0.0) for found in (values, inputs))
-    limits = []
+    size, reach = _size(values), _size(inputs)
+    each, limits = len(leaves) // len(orders), []
     for place, leaf in enumerate(leaves):
         order = orders[place // each] + around
-        rounding = ROUNDING * size / (reach or 1.0) ** order
-        limits.append(_replaced(leaf, [side and side[place] for side in sides], order, rounding))
+        limits.append(_replaced(leaf, _each(sides, place), order, ROUNDING * size / (reach or 1.0) ** order))
     return tree.unflatten(limits)
 
 
-def _size(leaf: Value) -> float:
-    """The largest of the finite numbers of a leaf."""
-    found = np.abs(np.asarray(leaf)) if getattr(leaf, "dtype", np.dtype(float)).kind in "fciu" else np.zeros(0)
-    return float(np.max(found, initial=0.0, where=np.isfinite(found)))
+def _each(sides: list[Value], place: int) -> list[Value]:
+    """One leaf of each side; None for a side that leaves the domain."""
+    return [side and side[place] for side in sides]
+
+
+def _size(leaves: Sequence[Value]) -> float:
+    """The largest of the finite numbers of leaves."""
+    numbers = [np.asarray(leaf) for leaf in leaves if getattr(leaf, "dtype", np.dtype(float)).kind in "fciu"]
+    return max((float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in numbers), default=0.0)
 
 
 def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value:

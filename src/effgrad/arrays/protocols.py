@@ -61,12 +61,8 @@ class Protocols(Tracer):
         return _ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
-        if kwargs:  # a function that calls another hands on NumPy's mark of an argument that was left out
-            kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-            if not all(_is_usual(function, args, *option) for option in kwargs.items()):
-                ask_numpy(function, args, kwargs)
-                if "keepdims" in kwargs:
-                    kwargs["keepdims"] = bool(kwargs["keepdims"])
+        if kwargs:
+            kwargs = _known_options(function, args, kwargs)
         if "out" in kwargs or len(args) > 2:
             args, kwargs, out = _without_out(function, args, kwargs)
             if out is not None:
@@ -322,6 +318,16 @@ def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) 
         ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
     elif options:
         ask_numpy(ufunc, inputs, options)
+
+
+def _known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
+    """The options of a call that NumPy takes, without its mark of those left out, which its own functions hand on."""
+    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+    if not all(_is_usual(function, args, *option) for option in kwargs.items()):
+        ask_numpy(function, args, kwargs)
+        if "keepdims" in kwargs:
+            kwargs["keepdims"] = bool(kwargs["keepdims"])
+    return kwargs
 
 
 def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
