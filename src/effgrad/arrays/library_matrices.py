@@ -75,7 +75,7 @@ def qr(lib: Library, a: Value, mode: str = "reduced") -> Value:
 
 
 def eig(lib: Library, a: Value) -> Value:
-    return lib.xp.linalg.eig(lib.array(a))
+    return lib.xp.linalg.eig(lib.copied(lib.array(a)))  # PyTorch 2.11 on a GPU writes to an argument in columns' order
 
 
 def fourier(name: str) -> Function:
