@@ -7,6 +7,7 @@ derivative with opposite values on opposite sides has their mean, as everywhere 
 is NaN. A side that leaves the domain of the program (`sqrt` of a negative number) is left out.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -61,12 +62,19 @@ def completed(
                 return derivative
             sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
             around = max(around, nearby.order - max(orders))
-    size, reach = _size(values), _size(inputs)
     each, limits = len(leaves) // len(orders), []
     for place, leaf in enumerate(leaves):
         order = orders[place // each] + around
-        limits.append(_replaced(leaf, _each(sides, place), order, ROUNDING * size / (reach or 1.0) ** order))
+        limits.append(_replaced(leaf, _each(sides, place), order, _rounding(_size(values), _size(inputs), order)))
     return tree.unflatten(limits)
+
+
+def _rounding(size: float, reach: float, order: int) -> float:
+    """The size that rounding may leave of a derivative that is zero; 0 where it is out of range."""
+    left = ROUNDING * size
+    for _ in range(order):  # the power of a small number may be 0
+        left /= reach or 1.0
+    return left if math.isfinite(left) else 0.0
 
 
 def _each(sides: list[Value], place: int) -> list[Value]:

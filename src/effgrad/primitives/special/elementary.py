@@ -9,7 +9,6 @@ functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) 
 second argument at (0, 0).
 """
 
-import functools
 import math
 
 import numpy as np
@@ -175,7 +174,6 @@ _BERNOULLI = [b / math.factorial(2 * j + 2) for j, b in enumerate(_NUMBERS)]
 _FAR = 12  # from here on the series below has all digits, for orders up to about 10
 
 
-@functools.wraps(sp.polygamma)
 def _polygamma(n: Value, x: Value) -> Value:
     """SciPy's function; of complex numbers, the zeta function of Hurwitz (5.15.1) by Euler's and Maclaurin's sum."""
     if not is_complex(x):
@@ -192,6 +190,7 @@ def _polygamma(n: Value, x: Value) -> Value:
         return np.where(order == 1, sp.digamma(z), (-1.0) ** order * sp.gamma(order) * total)[()]
 
 
+_polygamma.__name__ = "polygamma"  # as other libraries have it
 polygamma: Primitive = special(_polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
 
 enter({
