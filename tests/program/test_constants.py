@@ -77,6 +77,9 @@ def test_compiled_code_is_given_plain_arrays(name):
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", TABLES)
 def test_a_function_of_scipy_of_constants(name):
-    f = TABLES[name]
-    for inside in run_inside(lambda: f(X.copy())):
-        same(inside, f(X.copy()))
+    def f():
+        np.random.seed(0)  # BarycentricInterpolator takes its points in an order that it draws
+        return TABLES[name](X.copy())
+
+    for inside in run_inside(f):
+        same(inside, f())
