@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import numpy_cases
 import pytest
+import scipy.interpolate as si
 import scipy_cases
 
 import effgrad
@@ -14,21 +15,16 @@ from effgrad.fast import REVERSE
 
 MEMBERS = np.random.default_rng(3).uniform(0.2, 0.8, (3, 3, 4))
 CASES = {**{f"numpy {k}": f for k, f in numpy_cases.CASES.items()}, **scipy_cases.CASES}
-# Tables whose coefficients SciPy computes are made for one member.
-TABLES = {f"interpolate.{name}" for name in (
-    "CubicSpline axis", "CubicSpline both", "CubicSpline clamped", "CubicSpline ends", "CubicSpline periodic",
-    "CubicSpline y", "RegularGridInterpolator values", "RegularGridInterpolator", "interp1d axis", "interp1d cubic",
-    "interp1d extrapolate", "interpn", "make_interp_spline axis", "make_interp_spline",
-)}  # fmt: skip
 # What depends on the batch in a way that only Python can follow, which is said; and two where SciPy's own choice among
 # equally good answers (a sign, an empty residual) differs from that of its rule.
 REFUSED = {
     "numpy nanmedian", "numpy nanquantile", "numpy nanpercentile", "numpy piecewise", "numpy vectorize",
     "numpy put_along_axis", "numpy setxor1d", "linalg.bandwidth", "interpolate.interp1d nearest",
     "interpolate.LinearNDInterpolator", "interpolate.NearestNDInterpolator", "interpolate.RBFInterpolator",
-    "interpolate.CloughTocher2DInterpolator",
+    "interpolate.CloughTocher2DInterpolator", "interpolate.interp1d axis", "interpolate.interp1d extrapolate",
+    "interpolate.RegularGridInterpolator values", "interpolate.RegularGridInterpolator", "interpolate.interpn",
     "interpolate.RegularGridInterpolator fill", "ndimage.gaussian_filter sigma", "stats.nbinom logcdf",
-    *TABLES, *(name for name in CASES if name.startswith("integrate.quad_vec")),
+    *(name for name in CASES if name.startswith("integrate.quad_vec")),
 }  # fmt: skip
 CHOSEN_DIFFERENTLY = {"linalg.eigh subset", "linalg.lstsq residual"}
 
@@ -49,6 +45,34 @@ def test_every_function_of_a_batch_is_that_of_its_members(name):
                 vmap(f)(MEMBERS)
             return
         np.testing.assert_allclose(vmap(f)(MEMBERS), np.stack(members), rtol=1e-9, atol=1e-12)
+
+
+KNOTS = np.arange(6.0)
+LEVELS = np.random.default_rng(5).normal(size=(3, 6))
+SPLINES = {
+    "values": lambda y: si.CubicSpline(KNOTS, y)(2.3),
+    "points": lambda y: si.PchipInterpolator(KNOTS * (1.0 + 0.1 * np.tanh(y[0])), y)(2.3),
+    "integral": lambda y: si.Akima1DInterpolator(KNOTS, y).antiderivative()(2.3),
+    "derivative": lambda y: si.CubicSpline(KNOTS, y, bc_type="natural").derivative()(y[0]),
+    "gradient": lambda y: grad(lambda y: si.CubicSpline(KNOTS, y)(2.3) ** 2)(y)[1],
+    "second": lambda y: hvp(lambda y: si.make_interp_spline(KNOTS, y)(y[0] + 2.3) ** 2, y, np.ones(6))[2],
+}
+
+
+@pytest.mark.parametrize("name", SPLINES)
+def test_splines_through_the_values_of_members(name):
+    f = SPLINES[name]
+    np.testing.assert_allclose(vmap(f)(LEVELS), loop(f, LEVELS), rtol=1e-9, atol=1e-12)
+    slopes = jacobian(lambda y: vmap(f)(y))(LEVELS)
+    expected = [jacobian(f)(y) for y in LEVELS]
+    np.testing.assert_allclose([slopes[i, i] for i in range(3)], expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("bad, message", [(-KNOTS, "increasing"), (KNOTS + np.nan, "finite|increasing")])
+def test_points_of_one_member_that_no_spline_goes_through_are_refused(bad, message):
+    points = np.stack([KNOTS, KNOTS, bad])
+    with pytest.raises((ValueError, NotBatched), match=f"{message}|a branch"):
+        vmap(lambda x: si.CubicSpline(x, LEVELS[0])(2.3))(points)
 
 
 def loss(w, x, y):

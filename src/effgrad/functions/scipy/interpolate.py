@@ -25,6 +25,7 @@ from scipy.interpolate import (
 )
 from scipy.interpolate._interpolate import _PPolyBase
 
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain, plain_tree
@@ -59,7 +60,7 @@ def _keep(self: Any, **arrays: Option) -> None:
     """Give an interpolant with plain arrays the traced ones that they are the values of."""
     for name, array in arrays.items():
         if isinstance(array, Tracer):
-            _hold(self, name, with_value(array, _array(self, name)))
+            _hold(self, name, array if type(plain(array)) is Batched else with_value(array, _array(self, name)))
 
 
 def _plain_twin(self: Any) -> Value:
@@ -69,6 +70,24 @@ def _plain_twin(self: Any) -> Value:
         if isinstance(vars_of(self).get(name), Tracer):
             setattr(twin, name, plain(getattr(self, name)))
     return twin
+
+
+def _plain_points(tree: Value) -> Value:
+    """Return points and values for a constructor of SciPy: of a batch the first member, if all are finite."""
+    if isinstance(tree, list | tuple):
+        return type(tree)([_plain_points(item) for item in tree])
+    value = plain_tree(tree)
+    if type(value) is not Batched:
+        return value
+    if not np.isfinite(value).all():
+        raise ValueError("points and values must be finite in each member of a batch")
+    return example(value)
+
+
+def _require_increasing(x: Value) -> None:
+    """Raise SciPy's error for a member of a batch whose points do not increase."""
+    if type(plain(x)) is Batched and not np.all(np.diff(x) > 0):
+        raise ValueError("`x` must be strictly increasing sequence.")
 
 
 def vars_of(self: Any) -> dict[str, Any]:
@@ -220,7 +239,8 @@ def _fitted(kind: Option, coefficients: Value) -> Function:
         bound = inspect.signature(original).bind(self, x, y, *args, **options)
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if name not in ("self", "x", "y")}
-        outside(lambda: original(self, *plain_tree((x, y)), **plain_tree(given)))
+        _require_increasing(x)
+        outside(lambda: original(self, *_plain_points((x, y)), **plain_tree(given)))
         x, y = np.asarray(x), np.asarray(y)
         c = coefficients(x, np.moveaxis(y, given.pop("axis"), 0), **given)
         _keep(self, c=c, x=x)
@@ -241,7 +261,8 @@ def _akima_coefficients(x: Value, y: Value, method: str, extrapolate: Option) ->
 
 
 def _hermite(self: Any, x: Value, y: Value, dydx: Any, axis: int = 0, extrapolate: Option = None) -> None:
-    outside(lambda: _plain_hermite(self, *plain_tree((x, y, dydx)), axis, extrapolate))
+    _require_increasing(x)
+    outside(lambda: _plain_hermite(self, *_plain_points((x, y, dydx)), axis, extrapolate))
     x, values, slopes = np.asarray(x), np.asarray(y), np.asarray(dydx)
     c = splines.hermite(x, np.moveaxis(values, axis, 0), np.moveaxis(slopes, axis, 0))
     _keep(self, c=c, x=x)
@@ -255,7 +276,7 @@ def _make_interp_spline(
 ) -> Value:
     names = (None, "not-a-knot", "natural", "clamped")
     require(bc_type in names, "interpolate.make_interp_spline", "bc_type by name, and not periodic")
-    plain_spline = outside(functools.partial(_plain_interp_spline, *plain_tree((x, y, k, t, bc_type)), axis))
+    plain_spline = outside(functools.partial(_plain_interp_spline, *_plain_points((x, y, k, t, bc_type)), axis))
     x, y = np.asarray(x), np.moveaxis(np.asarray(y), axis, 0)
     t = splines.interpolation_knots(x, k, bc_type) if t is None else np.asarray(t)
     c = splines.interpolation_coefficients(x, y, t, k, bc_type)
@@ -275,7 +296,7 @@ _plain_interp_spline = scipy.interpolate.make_interp_spline
 def _make_smoothing_spline(x: Value, y: Value, w: Value = None, lam: Value = None, **options: Option) -> Value:
     fixed = not traced_inside((x, w, lam)) and lam is not None and not options.get("axis")
     require(fixed, "interpolate.make_smoothing_spline", "the values y, where lam is given and axis is 0")
-    plain_spline = _plain_smoothing_spline(x, *plain_tree((y, w, lam)))
+    plain_spline = _plain_smoothing_spline(x, *_plain_points((y, w, lam)))
     y = np.asarray(y)
     columns = [_array(_plain_smoothing_spline(x, row, w, lam), "c") for row in np.eye(shape_of(y)[0])]
     return spline_of(plain_spline, _array(plain_spline, "t"), np.tensordot(np.stack(columns, -1), y, axes=(1, 0)))
@@ -288,7 +309,7 @@ def _make_lsq_spline(
     x: Value, y: Value, t: Value, k: int = 3, w: Value = None, axis: int = 0, check_finite: bool = True,
     **options: Option,
 ) -> Value:  # fmt: skip
-    plain_spline = outside(lambda: _plain_lsq_spline(*plain_tree((x, y, t, k, w)), axis, check_finite, **options))
+    plain_spline = outside(lambda: _plain_lsq_spline(*_plain_points((x, y, t, k, w)), axis, check_finite, **options))
     values, knots = np.moveaxis(np.asarray(y), axis, 0), np.asarray(t)
     return spline_of(plain_spline, knots, splines.least_squares_coefficients(np.asarray(x), values, knots, k, w))
 
