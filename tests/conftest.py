@@ -42,6 +42,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_configure(config):
+    if config.getoption("--all"):
+        os.environ["EFFGRAD_TEST_ALL"] = "1"  # read by `runs.examples`
     config.addinivalue_line("markers", "sweep: exhaustive; runs with --all only")
 
 

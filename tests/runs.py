@@ -3,10 +3,17 @@
 `run` is a fixture (`conftest.py`): the derivative itself, and, in a module that names a `BACKEND`, a compiled one.
 """
 
+import os
+
 import effgrad
 
 # The functions that are given the point too: `jvp(f, primals, tangents)`.
 CALLS = {effgrad.jvp, effgrad.hvp, effgrad.second_order, effgrad.taylor}
+
+
+def examples(count):
+    """How many programs a test draws: all of them with `--all`, else a third."""
+    return count if os.environ.get("EFFGRAD_TEST_ALL") else count // 3
 
 
 def eagerly(derivative):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import random_writes
+from runs import examples
 
 from effgrad import Detached, check_grad, compile, grad, hessian, jvp
 from effgrad.fast import REVERSE
@@ -211,7 +212,7 @@ def edits(draw):
     return [(draw(st.integers(0, 3)), draw(index), draw(st.integers(0, 3)), draw(index)) for _ in range(count)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(edits(), st.booleans())
 def test_random_writes_through_random_views(run, writes, made_empty):
     def f(x):
@@ -230,7 +231,7 @@ def test_random_writes_through_random_views(run, writes, made_empty):
     np.testing.assert_allclose(run(grad)(f)(X) @ WEIGHTS, exact, rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.integers(0, 10**6))
 def test_random_programs_of_views_and_writes(run, seed):
     f = random_writes(seed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import Numpy
-from runs import eagerly
+from runs import eagerly, examples
 
 from effgrad import checkpoint, function, grad, hessian, jvp, second_order, taylor, vjp
 from effgrad.fast import REVERSE
@@ -41,7 +41,7 @@ OTHERS = {
 }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(programs.programs(), points, directions)
 def test_first_order(run, steps, x, u):
     def f(x):
@@ -58,7 +58,7 @@ def test_first_order(run, steps, x, u):
         close(np.dot(numbers, u), expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(programs.programs(), points, directions)
 def test_second_order(run, steps, x, u):
     def f(x):
@@ -75,14 +75,14 @@ def test_second_order(run, steps, x, u):
         close(np.dot(run(grad)(lambda x: run(jvp)(f, (x,), (u,))[1], mode=mode)(x), u), expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(programs.programs(), points)
 def test_the_sparse_hessian_is_the_dense_one(steps, x):
     f = lambda x: programs.run(Numpy, steps, [x[0], x[1], x[2]])  # noqa: E731
     close(hessian(f, sparse=True)(x).toarray(), hessian(f)(x))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(programs.programs(), points, st.permutations(sorted(OPERATORS | OTHERS)))
 def test_generated_programs_under_two_modes(run, steps, x, modes):
     """Along the line x + t, under any two modes of first order."""
