@@ -9,6 +9,7 @@ import scipy.special
 import scipy.stats
 
 from effgrad import NoRule, check_grad, grad, jvp, value_and_grad
+from effgrad.arrays.protocols import ask_numpy
 
 BACKEND = "numpy"  # of the compiled runs
 
@@ -225,3 +226,12 @@ def test_entropies_have_derivatives_where_the_density_underflows(name, shape):
     entropy = getattr(scipy.stats, name).entropy
     expected = (entropy(shape + 1e-4) - entropy(shape - 1e-4)) / 2e-4
     np.testing.assert_allclose([grad(entropy)(shape), jvp(entropy, (shape,), (1.0,))[1]], expected, rtol=1e-5)
+
+
+def test_asking_numpy_about_a_call_writes_to_nothing():
+    """NumPy 2.1 has no signatures of compiled functions: asking about `np.copyto(a, b, where=c)` wrote to `a`."""
+    a = np.zeros(3)
+    ask_numpy(np.copyto, (a, np.ones(3)), {"casting": "unsafe"})
+    ask_numpy(np.put, (a, [0, 4], [1.0, 2.0]), {"mode": "wrap"})
+    ask_numpy(np.add, (a, 1.0), {"out": (a,)})
+    assert not a.any()

@@ -231,14 +231,20 @@ def _arrays(result: Value) -> list[Tracer]:
     return parts if any(part.ndim > 1 for part in parts) else []
 
 
-def _examples(tree: Tree) -> Value:
-    """Arguments with the plain numbers under derivatives and staging."""
+def _examples(tree: Tree, of: Function = example) -> Value:
+    """Arguments with the plain numbers under derivatives and staging, or what `of` makes of them."""
     kind = type(tree)
     if kind in (list, tuple):
-        return kind(map(_examples, tree))
+        return kind(_examples(item, of) for item in tree)
     if kind is dict:
-        return {key: _examples(item) for key, item in tree.items()}
-    return example(tree)
+        return {key: _examples(item, of) for key, item in tree.items()}
+    return of(tree)
+
+
+def _copied(value: Value) -> Value:
+    """The plain number under derivatives and staging, or a copy of the array."""
+    value = example(value)
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _in_order(value: Value, array: Value, given: Any) -> Value:
@@ -340,8 +346,8 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
 
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Run NumPy on plain numbers, which raises its error for a call that it rejects."""
-    values, options = _examples(list(args)), _examples(kwargs)
+    """Run NumPy on plain numbers, which raises its error for a call that it rejects; on copies, as it may write."""
+    values, options = _examples(list(args), _copied), _examples(kwargs, _copied)
     if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in _leaves((values, options))):
         with np.errstate(all="ignore"):
             function(*values, **options)
