@@ -62,10 +62,10 @@ def completed(
                 return derivative
             sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
             around = max(around, nearby.order - max(orders))
-    each, limits = len(leaves) // len(orders), []
+    size, reach, each, limits = _size(values), _size(inputs), len(leaves) // len(orders), []
     for place, leaf in enumerate(leaves):
         order = orders[place // each] + around
-        limits.append(_replaced(leaf, _each(sides, place), order, _rounding(_size(values), _size(inputs), order)))
+        limits.append(_replaced(leaf, _each(sides, place), order, _rounding(size, reach, order)))
     return tree.unflatten(limits)
 
 

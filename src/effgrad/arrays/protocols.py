@@ -32,7 +32,8 @@ from effgrad.arrays.value import (
     refusal,
 )
 from effgrad.errors import Detached, EscapedValue, NoRule, library_asks, library_call
-from effgrad.vocabulary import DTypeLike, Function, Option, Params, Tree, Value
+from effgrad.nested import copied, leaves, mapped
+from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 
 # The ufuncs whose primitives are Python's operators, which raise errors where NumPy's numbers become infinite or NaN.
 OPERATORS = frozenset((
@@ -76,7 +77,7 @@ class Protocols(Tracer):
             except TypeError as error:
                 args, kwargs = by_position(function, rule, args, kwargs, error)
             return rule(*args, **kwargs)
-        if function in CONSTANT or not any(depends(leaf) for leaf in _leaves((args, kwargs))):
+        if function in CONSTANT or not any(depends(leaf) for leaf in leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
 
@@ -184,16 +185,6 @@ def _check_alive(value: Value) -> None:
         )
 
 
-def _leaves(tree: Tree) -> Any:
-    if type(tree) in (list, tuple):
-        for item in tree:
-            yield from _leaves(item)
-    elif type(tree) is dict:
-        yield from _leaves(tuple(tree.values()))
-    else:
-        yield tree
-
-
 # Functions that give a view where they can: the order of their results is that of their memory.
 VIEWING = frozenset((
     np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
@@ -214,8 +205,8 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     usual = "order" not in kwargs and all(map(contiguous, parts))
     if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
         return result
-    given = _examples(args)
-    plainly = function(*given, **_examples(kwargs))
+    given = mapped(example, args)
+    plainly = function(*given, **mapped(example, kwargs))
     if type(result) not in (tuple, list):
         return _in_order(result, plainly, given)
     return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
@@ -229,22 +220,6 @@ def _arrays(result: Value) -> list[Tracer]:
         return []
     parts = [part for part in result if isinstance(part, Tracer)]
     return parts if any(part.ndim > 1 for part in parts) else []
-
-
-def _examples(tree: Tree, of: Function = example) -> Value:
-    """Arguments with the plain numbers under derivatives and staging, or what `of` makes of them."""
-    kind = type(tree)
-    if kind in (list, tuple):
-        return kind(_examples(item, of) for item in tree)
-    if kind is dict:
-        return {key: _examples(item, of) for key, item in tree.items()}
-    return of(tree)
-
-
-def _copied(value: Value) -> Value:
-    """The plain number under derivatives and staging, or a copy of the array."""
-    value = example(value)
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _in_order(value: Value, array: Value, given: Any) -> Value:
@@ -347,8 +322,8 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
     """Run NumPy on plain numbers, which raises its error for a call that it rejects; on copies, as it may write."""
-    values, options = _examples(list(args), _copied), _examples(kwargs, _copied)
-    if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in _leaves((values, options))):
+    values, options = (copied(mapped(example, part)) for part in (list(args), kwargs))
+    if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
         with np.errstate(all="ignore"):
             function(*values, **options)
 

@@ -8,7 +8,7 @@ in single precision, where definitions round elsewhere than the library, the res
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from effgrad.arrays.layout import shape_of
@@ -16,11 +16,9 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import EffgradError, NoRule
+from effgrad.nested import copied, leaves, mapped
 from effgrad.primitives.primitive import elementwise
-from effgrad.vocabulary import Function, Option, Value
-
-# Nested lists, tuples and dictionaries of values, or one.
-Tree = Any
+from effgrad.vocabulary import Function, Option, Tree, Value
 
 given = elementwise(lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived)
 
@@ -123,32 +121,6 @@ def agree(derived: Value, value: Value) -> bool:
     scale = np.max(np.abs(value), initial=0.0)
     eps = np.finfo(value.dtype if value.dtype.kind in "fc" else float).eps
     return bool(np.all(np.abs(derived - value) <= eps**0.25 * scale + 1e3 * eps))
-
-
-def leaves(tree: Tree) -> Iterator[Value]:
-    """The leaves of nested lists, tuples and dictionaries."""
-    if type(tree) in (list, tuple):
-        for item in tree:
-            yield from leaves(item)
-    elif type(tree) is dict:
-        for item in tree.values():
-            yield from leaves(item)
-    else:
-        yield tree
-
-
-def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    """Nested lists, tuples and dictionaries with their leaves changed."""
-    if type(tree) in (list, tuple):
-        return type(tree)([mapped(change, item) for item in tree])
-    if type(tree) is dict:
-        return {key: mapped(change, item) for key, item in tree.items()}
-    return change(tree)
-
-
-def copied(tree: Tree) -> Tree:
-    """Nested lists, tuples and dictionaries with copies of their arrays."""
-    return mapped(lambda leaf: leaf.copy() if type(leaf) is np.ndarray else leaf, tree)
 
 
 @functools.cache

@@ -24,7 +24,8 @@ from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy import interpolate, splines
 from effgrad.functions.scipy.tables import Method, reals, require
-from effgrad.primitives.given import mapped, outside, with_value
+from effgrad.nested import mapped
+from effgrad.primitives.given import outside, with_value
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import Function, Value, frozen, number, underived
 from effgrad.toolbox.implicit import follow_each

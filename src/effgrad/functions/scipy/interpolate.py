@@ -31,7 +31,8 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain, plain_tree
 from effgrad.functions.scipy import scattered, splines
 from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
-from effgrad.primitives.given import as_computed, leaves, outside, with_value
+from effgrad.nested import leaves
+from effgrad.primitives.given import as_computed, outside, with_value
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 # From SciPy 1.18 on, the public classes hand their calls to others.

@@ -1,0 +1,33 @@
+"""The lists, tuples and dictionaries in which the arguments and results of a call may be nested."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from effgrad.vocabulary import Tree, Value
+
+
+def leaves(tree: Tree) -> Iterator[Value]:
+    """The leaves of nested lists, tuples and dictionaries."""
+    if type(tree) in (list, tuple):
+        for item in tree:
+            yield from leaves(item)
+    elif type(tree) is dict:
+        for item in tree.values():
+            yield from leaves(item)
+    else:
+        yield tree
+
+
+def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """Nested lists, tuples and dictionaries with their leaves changed."""
+    if type(tree) in (list, tuple):
+        return type(tree)([mapped(change, item) for item in tree])
+    if type(tree) is dict:
+        return {key: mapped(change, item) for key, item in tree.items()}
+    return change(tree)
+
+
+def copied(tree: Tree) -> Tree:
+    """Nested lists, tuples and dictionaries with copies of their arrays."""
+    return mapped(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)
