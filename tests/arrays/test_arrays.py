@@ -4,13 +4,15 @@ array-api-strict stands for any library that follows the array API standard: its
 cannot read. PyTorch, JAX and CuPy are tested where they are installed, and on a GPU where there is one.
 """
 
+import contextlib
 import operator
 import sys
+from unittest import mock
 
 import laws
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy_cases import CASES, X
 from random_programs import random_program
@@ -18,6 +20,7 @@ from scipy_cases import CASES as SCIPY
 
 import effgrad
 from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
+from effgrad.api import directional, gradient, matrices
 from effgrad.arrays.library_array import NUMBERS, LibraryArray
 from effgrad.arrays.namespace import Library
 from effgrad.fast import REVERSE
@@ -157,6 +160,7 @@ def test_functions_give_what_they_give_over_numpy(name, case):
 
 @pytest.mark.parametrize("name", EACH_CASE)
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=65)
 @settings(max_examples=25, deadline=None)
 def test_random_programs_give_what_they_give_over_numpy(name, seed):
     library, f = LIBRARIES[name](), random_program(seed)
@@ -164,7 +168,10 @@ def test_random_programs_give_what_they_give_over_numpy(name, seed):
     u = np.sin(np.arange(9.0)).reshape(3, 3)
     np.testing.assert_allclose(library.numpy(grad(f)(library.array(x))), grad(f)(x), rtol=1e-7, atol=1e-9)
     ours = library.numpy(hvp(f, library.array(x), library.array(u)))
-    if not np.isnan(ours).all():  # limits at singular points (of `hypot` at padding, say) are of NumPy alone
+    with contextlib.ExitStack() as stack:
+        if np.isnan(ours).any():  # limits at singular points (of `hypot` at padding, say) are of NumPy alone
+            for module in directional, gradient, matrices:
+                stack.enter_context(mock.patch.object(module, "completed", lambda derivative, *_: derivative))
         np.testing.assert_allclose(ours, hvp(f, x, u), rtol=1e-6, atol=1e-8)
 
 

@@ -209,7 +209,7 @@ def test_every_method_of_a_table_has_its_derivative_or_is_refused(kind, name):
         try:
             if f(CORNER) is None:
                 continue
-        except Exception:
+        except Exception:  # pandas' own, of whatever class: the method does not take these arguments
             continue
         try:
             slope = grad(f)(CORNER)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.namespace import taken
-from effgrad.arrays.value import constant, example, ordinary, plain
+from effgrad.arrays.value import Tracer, constant, example, ordinary, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 from effgrad.vocabulary import Function, Tree, Value
@@ -34,6 +35,12 @@ def _not_floating(value: Value) -> str:
     if type(value) in (int, bool):
         return f"an input is of type {name}; derivatives need floating point: pass {float(value)}"
     return f"an input is of type {name}; numbers and arrays have derivatives: choose them with argnums"
+
+
+def is_number(leaf: Value) -> bool:
+    """Whether a leaf is a number or an array of numbers, traced or plain."""
+    number = isinstance(leaf, Tracer | int | float | complex | np.generic | np.ndarray)
+    return number and dtype_of(leaf).kind in NUMBERS
 
 
 def is_floating(leaf: Value) -> bool:

@@ -175,12 +175,16 @@ class Mutable(TracedArray):
 
     def plain(self) -> Value:
         """Return the plain value that the array holds, or that below the value which an activation keeps."""
-        owner, primal, shadow = self.owner, self.primal, self.shadow
-        return plain(primal if owner is OUTERMOST else held(owner, primal, shadow))
+        return plain(self.kept())
 
     def inside(self, form: bool = False) -> Value:
+        value = self.kept()
+        return value.inside(form) if isinstance(value, Tracer) else value
+
+    def kept(self) -> Value:
+        """Return the plain value that the array holds, or the value that an activation keeps."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return primal if owner is OUTERMOST else held(owner, primal, shadow).inside(form)
+        return primal if owner is OUTERMOST else held(owner, primal, shadow)
 
     def contiguous(self) -> bool:
         return contiguous(self.handle.outline())

@@ -8,10 +8,10 @@ import optree
 
 from effgrad import program
 from effgrad.api import vjp
-from effgrad.api.checks import NUMBERS
+from effgrad.api.checks import is_number
 from effgrad.api.run import run_batched
 from effgrad.api.tracebacks import derivative, of_function
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.namespace import given_back, taken
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, constant, ordinary, plain, released
@@ -85,12 +85,8 @@ def vmap(
     return batched
 
 
-def _holds_numbers(leaf: Value) -> bool:
-    return dtype_of(leaf).kind in NUMBERS
-
-
 def _checked(leaf: Value) -> Value:
-    if not isinstance(leaf, Tracer | float | complex | np.generic | np.ndarray) or not _holds_numbers(leaf):
+    if not is_number(leaf):
         raise NotBatched(f"an argument is of type {type(leaf).__name__}: only numbers and arrays have a batch")
     return leaf
 
@@ -161,7 +157,7 @@ def _axis_first(leaf: Value, axis: int) -> Value:
 
 def _result(batch: Batch, output: Value, axis: int | None) -> Value:
     value = released(batch.primal(taken(output)))
-    if not isinstance(plain(value), float | complex | int | np.generic | np.ndarray) or not _holds_numbers(value):
+    if not is_number(value):
         raise NotBatched(f"an output is a {type(output).__name__}: only numbers and arrays of them have a batch")
     if axis is None:
         if batch.owns(output):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
-from effgrad.api.checks import NUMBERS
+from effgrad.api.checks import is_number
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import ordinary
@@ -53,8 +53,7 @@ class Unknowns:
         leaves, self.tree = flatten(start)
         leaves = list(map(ordinary, leaves))
         for leaf in leaves:
-            number = isinstance(leaf, int | float | complex | np.generic | np.ndarray)
-            if not number or dtype_of(leaf).kind not in NUMBERS:
+            if not is_number(leaf):
                 kind = f"an array of {leaf.dtype}" if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
                 raise NotDifferentiable(f"the start, or a part of it, is {kind}: unknowns are numbers and their arrays")
         if any(dtype_of(leaf).kind == "c" for leaf in leaves):

@@ -195,3 +195,11 @@ def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
     low = extreme([-math.inf if low is None else low for low, _ in bounds])
     high = extreme([math.inf if high is None else high for _, high in bounds])
     return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
+
+
+def row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
+    """The number of a point in the order in which a box is walked."""
+    place, stride = Affine(), affine(1)
+    for name, n in reversed(dims):
+        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
+    return place

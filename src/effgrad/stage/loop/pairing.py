@@ -80,7 +80,7 @@ def with_pairs(graph: Graph, make: Value) -> Graph:
         pair = Pair(make(*halves, limit=graph.limit), len(loop.params["program"].region.outputs), program)
         new[loop] = loop.changed(primitive=run_forward, params={"pair": pair})
         new[reverse] = reverse.changed(primitive=run_backward, params={"pair": pair}, args=(loop, *reverse.args))
-    return _replaced(graph, new) if new else graph
+    return graph.replaced(new) if new else graph
 
 
 def reverses(graph: Graph) -> list[Program]:
@@ -98,19 +98,3 @@ def compile_loops(graph: Graph) -> None:
 
 def _key(args: Sequence[Value], program: Function) -> Value:
     return program, tuple([id(a) for a in args])
-
-
-def _replaced(graph: Graph, new: dict[Node, Node]) -> Graph:
-    """The graph with some nodes replaced, in what comes after them too."""
-    known: dict[Value, Value] = {}
-    nodes = []
-    for node in graph:
-        node_now = new.get(node, node)
-        args = tuple([known.get(a, a) if type(a) is Node else a for a in node_now.args])
-        slots = tuple([known.get(s, s) for s in node_now.slots])
-        if node_now is not node or args != node.args or slots != node.slots:
-            node_now = node_now.changed(args=args, slots=slots)
-            known[node] = node_now
-        nodes.append(node_now)
-    outputs = [known.get(o, o) if type(o) is Node else o for o in graph.outputs]
-    return graph.with_nodes(nodes, outputs)

@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.api.run import run
 from effgrad.fast.recording import FastTaped
 from effgrad.primitives.cotangents import dense
-from effgrad.stage.loop.affine import Affine, affine, fresh
+from effgrad.stage.loop.affine import fresh, row_major
 from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, load, whole
 from effgrad.vocabulary import Function, Shadow, Value
 
@@ -27,16 +27,9 @@ def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block
     sums: Block = []
     for b, start in zip(pulled, starts, strict=False):
         dims, indices = whole(b)
-        place: Affine = affine(start)
-        for index, stride in zip(indices, _strides(b), strict=True):
-            place = place + index * stride
-        sums.append(Map(dims, [Store(cotangents[b], indices, load(parts, [place]), adds=True)]))
+        part = load(parts, [row_major(dims) + start])
+        sums.append(Map(dims, [Store(cotangents[b], indices, part, adds=True)]))
     return [replace(s, function=function, inputs=(*s.inputs, cotangents[s.output]), output=parts)], sums
-
-
-def _strides(b: Buffer) -> list[int]:
-    """How many elements are between neighbours along each axis."""
-    return list(itertools.accumulate(b.shape[:0:-1], lambda size, n: size * n, initial=1))[: len(b.shape)][::-1]
 
 
 def _pulled(function: Function, places: Sequence[int], *values: Value) -> Value:

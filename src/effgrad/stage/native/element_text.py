@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from effgrad.primitives.machine_code import Code, is_integer
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.affine import Affine, NotCaptured
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
 from effgrad.stage.loop.ir import Buffer, Element, index, topological
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, supported
@@ -21,14 +21,6 @@ def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
     place, stride = Affine(), 1
     for i, n in zip(reversed(indices), reversed(buffer.shape), strict=True):
         place, stride = place + i * stride, stride * n
-    return place
-
-
-def row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
-    """The number of a point in the order in which a box is walked."""
-    place, stride = Affine(), affine(1)
-    for name, n in reversed(dims):
-        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
     return place
 
 

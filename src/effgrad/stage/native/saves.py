@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, Ranges
+from effgrad.stage.loop.affine import Affine, Ranges, row_major
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import Buffer, Map, Pop, Push, Stack, Store, load
-from effgrad.stage.native.element_text import Elements, row_major
+from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.nests import Nest
 from effgrad.stage.native.scalars import TYPES, Body
 

@@ -32,16 +32,7 @@ def parametrised(graph: Graph) -> Graph:
             memory[a] = np.array([a])
         return memory[a]
 
-    new: dict[Node, Node] = {}
-    nodes = []
-    chosen = set(found)
-    for node in graph:
-        args = tuple([new.get(a, a) if type(a) is Node else moved(a) if node in chosen else a for a in node.args])
-        slots = tuple([new.get(s, s) for s in node.slots])
-        if any(a is not b for a, b in zip((*args, *slots), (*node.args, *node.slots), strict=True)):
-            new[node] = node = node.changed(args=args, slots=slots)
-        nodes.append(node)
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
+    return graph.replaced({node: node.changed(args=tuple(map(moved, node.args))) for node in found})
 
 
 def _has_constant(node: Node) -> bool:
