@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     if config.getoption("--all"):
-        os.environ["EFFGRAD_TEST_ALL"] = "1"  # read by `runs.examples`
+        os.environ["EFFGRAD_TEST_ALL"] = "1"  # read by `runs.exhaustive`
     config.addinivalue_line("markers", "sweep: exhaustive; runs with --all only")
 
 

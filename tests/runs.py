@@ -11,9 +11,23 @@ import effgrad
 CALLS = {effgrad.jvp, effgrad.hvp, effgrad.second_order, effgrad.taylor}
 
 
+def exhaustive():
+    """Whether the tests run with `--all`."""
+    return "EFFGRAD_TEST_ALL" in os.environ
+
+
 def examples(count):
     """How many programs a test draws: all of them with `--all`, else a third."""
-    return count if os.environ.get("EFFGRAD_TEST_ALL") else count // 3
+    return count if exhaustive() else count // 3
+
+
+def third(names, first, second):
+    """The third names of triples with two given ones: all with `--all`, else one, so that each pair is met once.
+
+    A Latin square (Colbourn & Dinitz, Handbook of Combinatorial Designs, section III).
+    """
+    names = list(names)
+    return names if exhaustive() else [names[(names.index(first) + names.index(second)) % len(names)]]
 
 
 def eagerly(derivative):
