@@ -13,6 +13,7 @@ import numpy as np
 from effgrad.arrays.keys import equal
 from effgrad.arrays.layout import is_dense
 from effgrad.arrays.protocols import Protocols
+from effgrad.arrays.reach import in_order
 from effgrad.arrays.value import (
     PLAIN_TYPES,
     UFUNCS,
@@ -133,7 +134,7 @@ class ArrayMethods(Protocols):
 
     sum, mean, prod, max, min, var, std = map(_method, (np.sum, np.mean, np.prod, np.max, np.min, np.var, np.std))
     cumsum, cumprod, dot, trace = map(_method, (np.cumsum, np.cumprod, np.dot, np.trace))
-    clip, round, searchsorted = map(_method, (np.clip, np.round, np.searchsorted))
+    round, searchsorted = map(_method, (np.round, np.searchsorted))
     squeeze, ravel, diagonal, swapaxes = map(_method, (np.squeeze, np.ravel, np.diagonal, np.swapaxes))
     repeat, take, choose, nonzero, all, any = map(_method, (np.repeat, np.take, np.choose, np.nonzero, np.all, np.any))
     argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
@@ -218,11 +219,11 @@ class ArrayMethods(Protocols):
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
 
-    def astype(self, dtype: DTypeLike, *, copy: bool = True, **options: Option) -> Value:
+    def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
         if options:
             np.empty(0, self.dtype).astype(dtype, **options)  # NumPy's error about casting, if it has one
         if not copy and self.dtype == dtype:
-            return self
+            return in_order(self, order)
         dtype = np.dtype(dtype)
         if self.dtype.kind == "c" and dtype.kind == "f":
             raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
@@ -232,7 +233,7 @@ class ArrayMethods(Protocols):
                 "and write each field"
             )
         # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
-        return operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype)
+        return in_order(operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype), order)
 
     def conjugate(self) -> Value:
         return np.conjugate(self) if self.dtype.kind == "c" else self
@@ -244,6 +245,9 @@ class ArrayMethods(Protocols):
 
     def transpose(self, *axes: Axes) -> Value:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def clip(self, min: Value = None, max: Value = None, out: Option = None, **options: Option) -> Value:
+        return np.clip(self, min, max, out, **options)
 
     def flatten(self, order: Option = "C") -> Value:
         return np.ravel(self, order).copy()
@@ -289,7 +293,8 @@ class Flat:
         return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Index) -> Value:
-        return np.ravel(self.array)[plain_tree(index)]
+        found = np.ravel(self.array)[plain_tree(index)]
+        return found.copy() if found.shape else found
 
     def __setitem__(self, index: Index, value: Value) -> None:
         np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
-from effgrad.arrays.reach import by_position
+from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
@@ -65,7 +65,7 @@ class Protocols(Tracer):
         if kwargs:
             kwargs = _known_options(function, args, kwargs)
         if "out" in kwargs or len(args) > 2:
-            args, kwargs, out = _without_out(function, args, kwargs)
+            args, kwargs, out = without_out(function, args, kwargs)
             if out is not None:
                 return _written(out, function(*args, **kwargs), function)
         if len(args) > 1 and any(map(is_foreign, args)):
@@ -219,8 +219,8 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     given = mapped(example, args)
     plainly = function(*given, **mapped(example, kwargs))
     if type(result) not in (tuple, list):
-        return _in_order(result, plainly, given)
-    return type(result)(_in_order(part, other, given) for part, other in zip(result, plainly, strict=True))
+        return _as_laid(result, plainly, given)
+    return type(result)(_as_laid(part, other, given) for part, other in zip(result, plainly, strict=True))
 
 
 def _arrays(result: Value) -> list[Tracer]:
@@ -233,7 +233,7 @@ def _arrays(result: Value) -> list[Tracer]:
     return parts if any(part.ndim > 1 for part in parts) else []
 
 
-def _in_order(value: Value, array: Value, given: Value) -> Value:
+def _as_laid(value: Value, array: Value, given: Value) -> Value:
     if not isinstance(value, Tracer) or not isinstance(array, np.ndarray) or array.shape != np.shape(value):
         return value
     if array.size < 2 or any(isinstance(a, np.ndarray) and np.may_share_memory(array, a) for a in given):
@@ -291,6 +291,7 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
     where = options.pop("where", True)
     _refuse_as_numpy(ufunc, inputs, options)
     dtype = options.pop("dtype", None)
+    order = options.get("order")
     options = {key: value for key, value in options.items() if key not in ("casting", "order", "subok")}
     if ufunc is np.vecdot and "axis" in options:
         axis = options.pop("axis")
@@ -299,7 +300,7 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
         inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
     if options or type(target) is tuple:
         raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(options) or 'several outputs'} has no derivative rule")
-    result = ufunc(*inputs)
+    result = mapped(lambda part: in_order(part, order), ufunc(*inputs))
     # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
 
@@ -358,16 +359,23 @@ def _written(target: Value, result: Value, function: Function) -> Value:
     return target
 
 
-def _without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
+def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
     """The arguments of a call apart from `out`, which may be given by its place."""
     if "out" in kwargs:
         return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
-    names = _parameters(function)
-    place = names.index("out") if "out" in names else len(args)
-    if place >= len(args):
+    place = place_of_out(function)
+    if place is None or place >= len(args):
         return args, kwargs, None
-    rest = dict(zip(names[place + 1 :], args[place + 1 :], strict=False))
+    rest = dict(zip(_parameters(function)[place + 1 :], args[place + 1 :], strict=False))
     return args[:place], {**kwargs, **rest}, args[place]
+
+
+def place_of_out(function: Function) -> int | None:
+    """How many arguments come before the array to write to, or None where it is given by name."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    names = _parameters(function)
+    return names.index("out") if "out" in names else None
 
 
 @functools.cache
@@ -376,4 +384,4 @@ def _parameters(function: Function) -> list[str]:
         signature = inspect.signature(function)
     except ValueError:  # compiled functions of NumPy before 2.4
         return []
-    return [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.value import Tracer, nested, outline, traced_inside
+from effgrad.arrays.value import Tracer, example, nested, outline, traced_inside
 from effgrad.errors import NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = ["np"]
+
+
+def in_order(value: Value, order: Option) -> Value:
+    """A value whose elements are in an order of memory, "C" or "F": itself or a copy; in any other, itself."""
+    return value.copy(order) if order in ("C", "F") and not outline(value).flags[order] else value
 
 
 def array(
@@ -32,29 +37,44 @@ def array(
         result = nested(value)
     if dtype is not None and numpy.dtype(dtype) != result.dtype:
         result = result.astype(dtype)
+    result = in_order(result, order)
     return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
 def as_array(value: Value, dtype: DTypeLike = None, order: Option = None, *, copy: Option = None, **_: Option) -> Value:
-    return array(value, dtype, copy=copy)
+    return array(value, dtype, copy=copy, order=order)
+
+
+def all_finite(a: Value, dtype: DTypeLike = None, order: Option = None) -> Value:
+    """`np.asarray_chkfinite`, with its error."""
+    numpy.asarray_chkfinite(example(a))
+    return as_array(a, dtype, order)
+
+
+ORDERS = dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C") | dict.fromkeys(("F", "F_CONTIGUOUS", "FORTRAN"), "F")
+
+
+def required(a: Value, dtype: DTypeLike = None, requirements: Value = None, **_: Option) -> Value:
+    """`np.require`: what it can ask for beside an order holds of every traced value."""
+    wanted = [ORDERS[name.upper()] for name in requirements or () if name.upper() in ORDERS]
+    return as_array(a, dtype, *wanted[:1])
 
 
 def contiguous(order: str) -> Function:
     """An array in an order of memory: a copy, where it is not in that order."""
 
     def rule(a: Value, dtype: DTypeLike = None, **_: Option) -> Value:
-        result = array(a, dtype, copy=None, ndmin=1)
-        return result if outline(result).flags[order] else result.copy(order)
+        return in_order(array(a, dtype, copy=None, ndmin=1), order)
 
     return rule
 
 
-def full(shape: Shape, fill_value: Value, dtype: DTypeLike = None, **_: Option) -> Value:
-    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order="C")
+def full(shape: Shape, fill_value: Value, dtype: DTypeLike = None, order: Option = "C", **_: Option) -> Value:
+    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order=order)
 
 
 RULES: dict[str, Value] = {
-    "array": array, **dict.fromkeys(("asarray", "asanyarray", "asarray_chkfinite", "require"), as_array),
+    "array": array, "asarray": as_array, "asanyarray": as_array, "asarray_chkfinite": all_finite, "require": required,
     "ascontiguousarray": contiguous("C"), "asfortranarray": contiguous("F"), "full": full,
 }  # fmt: skip
 

@@ -166,7 +166,7 @@ class Tracer:
         """Return a copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
         raise NotImplementedError
 
-    def astype(self, dtype: DTypeLike, *, copy: bool = True, **options: Option) -> Value:
+    def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
         """Return the elements in another dtype, as `numpy.ndarray.astype`."""
         raise NotImplementedError
 

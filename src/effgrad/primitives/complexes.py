@@ -95,6 +95,8 @@ def _angle_of_real(x: Value) -> Value:
 
 
 def _real_if_close(a: Value, tol: float = 100) -> Value:
+    if not is_complex(a):
+        return a
     small = tol * np.finfo(dtype_of(a)).eps if tol > 1 else tol
     return np.real(a) if np.all(np.abs(np.imag(plain(a))) < small) else a
 

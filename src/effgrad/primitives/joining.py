@@ -45,7 +45,8 @@ def _block(arrays: object) -> Value:
         return max(map(largest, x)) if isinstance(x, list) else ndim_of(x)
 
     levels = depth(arrays)
-    return join(arrays, levels, max(levels, largest(arrays)))
+    joined = join(arrays, levels, max(levels, largest(arrays)))
+    return joined if levels else joined.copy()
 
 
 def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Value:
@@ -57,7 +58,8 @@ def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str
         own = [1] * n
         own[order.index(i)] = -1
         x = np.reshape(x, own)
-        result.append(x if sparse else np.broadcast_to(x, shape))
+        grid = x if sparse else np.broadcast_to(x, shape)
+        result.append(grid.copy() if copy else grid)
     return tuple(result)
 
 

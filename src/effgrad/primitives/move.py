@@ -323,11 +323,15 @@ def _along(stacked: int, axis: int) -> Value:
     return rule
 
 
-def _filled_like(a: object, fill_value: Value, dtype: Option = None, shape: Value = None, **_: object) -> Value:
+def _filled_like(
+    a: object, fill_value: Value, dtype: Option = None, order: Option = "K", subok: bool = True, shape: Value = None,
+    **_: object,
+) -> Value:  # fmt: skip
     shape = shape_of(a) if shape is None else shape
     if is_lazy(a):
         return plain(a).owner.filled(shape, fill_value, dtype or dtype_of(a))
-    return np.array(np.broadcast_to(fill_value, shape), dtype or dtype_of(a), order="C")
+    like = np.empty_like(outline(a), order=order, shape=shape).flags
+    return np.array(np.broadcast_to(fill_value, shape), dtype or dtype_of(a), order="F" if like.fnc else "C")
 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add

@@ -5,14 +5,15 @@ import operator
 
 import numpy as np
 
+from effgrad.arrays.protocols import without_out
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
-from effgrad.program.rules_by_callable import laid_as
 from effgrad.program.structured import by_fields
 from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
+from effgrad.program.views import laid_as
 from effgrad.vocabulary import Function, Object
 
 # Methods of plain arrays that write to it, and those that give a view, NumPy's own.
@@ -23,6 +24,25 @@ VIEWING = frozenset((
 ))  # fmt: skip
 # Methods that move the elements of an array, records too.
 MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
+# Methods that may be given an array to write to; NumPy's functions with their names take the same arguments.
+WITH_OUT = frozenset((
+    "all", "any", "argmax", "argmin", "choose", "clip", "conj", "conjugate", "cumprod", "cumsum", "dot", "max", "mean",
+    "min", "prod", "round", "std", "sum", "take", "trace", "var",
+))  # fmt: skip
+
+
+def with_out(array: Object, name: str, method: Function) -> Object:
+    """A method of an array, traced or plain; given an array to write to, NumPy's function."""
+    if name not in WITH_OUT:
+        return method
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        function = getattr(np, name)
+        if "out" in kwargs or args and without_out(function, (array, *args), kwargs)[2] is not None:
+            return vars(SOURCES.operations)["call"](function)(array, *args, **kwargs)
+        return method(*args, **kwargs)
+
+    return given
 
 
 def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) -> Object:

@@ -34,10 +34,11 @@ from effgrad.program.dataclass import initialiser
 from effgrad.program.handed import outside
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
-from effgrad.program.methods import array_method
+from effgrad.program.methods import array_method, with_out
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
-from effgrad.program.rules_by_callable import VIEWING, WRITING, Rules, WithItems, creating
+from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
+from effgrad.program.views import ITSELF, VIEWING
 from effgrad.vocabulary import Activation, Function, Object
 
 KNOWN = Known()
@@ -74,7 +75,7 @@ def function(f: Any) -> Object:
 
 
 def _function(f: Any) -> Object:
-    if f in VIEWING or f in WRITING:
+    if f in VIEWING or f in WRITING or f in ITSELF:
         return RULES.of_numpy(f)
     rule = RULES.target(f)
     if rule is not None:
@@ -162,7 +163,7 @@ RULES = Rules(prepared, running)
 
 def method(f: MethodType) -> Object:
     if isinstance(f.__self__, Tracer):
-        return reading_callbacks(f)
+        return with_out(f.__self__, f.__name__, reading_callbacks(f))
     rule = RULES.bound(f)
     if rule is not None:
         return rule
@@ -173,7 +174,7 @@ def method(f: MethodType) -> Object:
 def builtin(f: Any) -> Object:
     owner = f.__self__
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
-        return functools.partial(array_method, owner, f)
+        return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
@@ -351,7 +352,7 @@ def same(f: Function) -> Object:
     if isinstance(owner, type) and f.__name__ == "__call__":  # of a metaclass, by super()
         return functools.partial(construct, owner)
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
-        return functools.partial(array_method, owner, f)
+        return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
     return f
 
 

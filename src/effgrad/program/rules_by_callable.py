@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
+from effgrad.arrays.protocols import place_of_out, without_out
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import Mutable, buffer
@@ -28,6 +29,7 @@ from effgrad.program.classes import gathered
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, is_held, perform
+from effgrad.program.views import ITSELF, VIEWING, trimmed, viewing
 from effgrad.vocabulary import Object, Reached, Tree
 
 FIRST: list[Reached] = [
@@ -54,15 +56,6 @@ OF_SEQUENCES = frozenset((
 ))  # fmt: skip
 # Functions of NumPy that make an array of records of a list of them, if its dtype says so.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
-# Functions of NumPy that give a view of their first argument, or one where they can.
-VIEWING = frozenset((
-    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims,
-    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
-    np.require, np.array, np.diagonal, np.diag, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
-    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.matrix_transpose, np.linalg.diagonal,
-    np.linalg.matrix_transpose, np.unstack, np.astype, np.lib.stride_tricks.as_strided,
-    np.lib.stride_tricks.sliding_window_view, np.asarray_chkfinite,
-))  # fmt: skip
 # Functions of NumPy that write to their first argument.
 WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
 # Functions of NumPy that make arrays. Code without source is given arrays of ours, as its writes are not seen.
@@ -152,8 +145,12 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
-        careful = viewing(f, with_given_lists) if f in VIEWING or f is np.einsum else with_out(f, with_given_lists)
-        return in_most_calls(rule, careful, f.nin if isinstance(f, np.ufunc) else None)
+        careful = with_out(f, with_given_lists)
+        if f in VIEWING:
+            careful = viewing(f, with_given_lists)
+        elif f is np.trim_zeros:
+            careful = trimmed(f, with_given_lists)
+        return in_most_calls(rule, careful, place_of_out(f))
 
 
 # What a rule makes of a function
@@ -242,6 +239,7 @@ def with_lists(f: Any, target: Object) -> Object:
         gather = keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
 
     def given(*args: Object, **kwargs: Object) -> Object:
+        itself = args[0] if f in ITSELF and args and isinstance(args[0], np.ndarray) else None
         if memories:
             if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
                 return perform(f, given, args, kwargs)
@@ -252,7 +250,8 @@ def with_lists(f: Any, target: Object) -> Object:
                 break
         if kwargs:
             kwargs = {name: arg if name == "out" else gather(arg) for name, arg in kwargs.items()}
-        return target(*args, **kwargs)
+        result = target(*args, **kwargs)
+        return itself if itself is not None and result is args[0] else result
 
     return given
 
@@ -282,19 +281,23 @@ def gathered_items(arg: Object) -> Object:
     return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
-def with_out(f: object, target: Object) -> Object:
+def with_out(f: Any, target: Object) -> Object:
     """A function that may be given the array to write to."""
-    inputs = f.nin if isinstance(f, np.ufunc) else None
 
     def given(*args: Object, **kwargs: Object) -> Object:
-        if inputs is not None and len(args) > inputs:
-            args, kwargs = args[:inputs], {**kwargs, "out": args[inputs:]}
-        out: Any = kwargs.get("out", None)
+        if not isinstance(f, np.ufunc):
+            args, others, out = without_out(f, args, kwargs)
+        else:
+            outs = args[f.nin :]
+            others = {key: value for key, value in kwargs.items() if key != "out"}
+            out = (*outs, *[None] * (f.nout - len(outs))) if outs else kwargs.get("out")
+            args = args[: f.nin]
         if type(out) is tuple and len(out) == 1:
             (out,) = out
+        if out is not None:
+            kwargs = {**others, "out": out}
         if type(out) not in (np.ndarray, tuple):
             return target(*args, **kwargs)
-        others = {key: value for key, value in kwargs.items() if key != "out"}
         if type(out) is tuple:
             traced = traced_inside((args, kwargs)) or holds_traced((args, kwargs))
             stores = traced and "where" not in others
@@ -333,24 +336,6 @@ def holds_traced(tree: Tree) -> bool:
     return is_held(tree)
 
 
-def viewing(f: Any, target: Object) -> Object:
-    """A function that gives a view: of an array that holds traced values, NumPy's own."""
-    place = 1 if f is np.einsum else 0
-
-    def given(*args: Object, **kwargs: Object) -> Object:
-        seen = args[place] if len(args) > place and not (place and len(args) > 2) else None  # an einsum of one array
-        if is_held(seen):
-            result = f(*args, **kwargs)
-            parts = result if type(result) in (list, tuple) else [result]
-            if all(np.may_share_memory(part, seen) for part in parts):
-                return result
-            if type(result) is np.ndarray:
-                return laid_as(result, target(*args, **kwargs))
-        return target(*args, **kwargs)
-
-    return given
-
-
 def creating(target: Callable[..., object]) -> Callable[..., object]:
     """A function that makes arrays, for code without source."""
 
@@ -359,11 +344,6 @@ def creating(target: Callable[..., object]) -> Callable[..., object]:
         return buffer(result) if type(result) is np.ndarray and result.dtype.kind in "fc" else result
 
     return given
-
-
-def laid_as(outline: Object, value: Object) -> Object:
-    """A copy of a value, its elements in the order in memory that NumPy's own result has."""
-    return value.copy("F" if outline.flags.f_contiguous and not outline.flags.c_contiguous else "C")
 
 
 def writing(f: Any, target: Object) -> Object:

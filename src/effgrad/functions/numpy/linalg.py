@@ -108,6 +108,9 @@ def _matrix_power(a: Value, n: int) -> Value:
     return np.matmul(square, a) if n > 1 and n % 2 else square
 
 
+_computed_power = as_computed(np.linalg.matrix_power, _matrix_power)
+
+
 def _multi_dot(arrays: Value, *, out: Option = None) -> Value:
     """The order of multiplication is the one with the fewest operations."""
     first, last = ndim_of(arrays[0]) == 1, ndim_of(arrays[-1]) == 1
@@ -245,7 +248,7 @@ composed({
 })  # fmt: skip
 FUNCTIONS.enter({
     np.linalg.lstsq: as_computed(np.linalg.lstsq, _lstsq),
-    np.linalg.matrix_power: as_computed(np.linalg.matrix_power, _matrix_power),
+    np.linalg.matrix_power: lambda a, n: a if n == 1 else _computed_power(a, n),
     np.linalg.multi_dot: as_computed(np.linalg.multi_dot, _multi_dot),
     np.linalg.tensorsolve: as_computed(np.linalg.tensorsolve, _tensorsolve),
     np.linalg.norm: _by_numpy_if_complex(np.linalg.norm, _norm),

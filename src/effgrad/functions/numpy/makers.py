@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from effgrad.arrays import reach
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.protocols import ask_numpy
 from effgrad.arrays.subarrays import real
-from effgrad.arrays.value import FUNCTIONS, Tracer, plain, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Tracer, contiguous, outline, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -40,7 +40,15 @@ def _by_elements(self: Value, *args: Value, **kwargs: Option) -> Value:
         results.append(self.pyfunc(*[here[i] for i in range(len(args))], **{key: here[key] for key in kwargs}))
     if results and isinstance(results[0], tuple):
         return tuple(_gathered(parts, shape) for parts in zip(*results, strict=True))
-    return _gathered(results, shape)
+    return _laid_like(list(mapped.values()), _gathered(results, shape), self.signature is None)
+
+
+def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Value:
+    """A result in the order in memory that NumPy gives a function of the elements of arrays."""
+    if not by_elements or all(map(contiguous, arrays)):
+        return result
+    laid = np.frompyfunc(lambda *_: 0, len(arrays), 1)(*map(outline, arrays))
+    return reach.in_order(result, "F" if laid.flags.fnc else "C")
 
 
 def _gathered(parts: Value, shape: Shape) -> Value:

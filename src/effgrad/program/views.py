@@ -1,0 +1,63 @@
+"""NumPy's functions whose results share memory with an argument: of an array that holds traced values, NumPy's own."""
+
+from typing import Any
+
+import numpy as np
+
+from effgrad.arrays.value import Tracer, example
+from effgrad.arrays.written import read
+from effgrad.program.subclasses import is_held
+from effgrad.vocabulary import Object
+
+# Functions of NumPy that give views of their arguments, or some where they can.
+VIEWING = frozenset((
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
+    np.require, np.array, np.diagonal, np.diag, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
+    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.matrix_transpose, np.linalg.diagonal,
+    np.linalg.matrix_transpose, np.unstack, np.astype, np.lib.stride_tricks.as_strided,
+    np.lib.stride_tricks.sliding_window_view, np.broadcast_arrays, np.meshgrid, np.einsum,
+))  # fmt: skip
+# Functions of NumPy that may give their first argument itself, as their elements or options say.
+ITSELF = frozenset((
+    np.diff, np.real_if_close, np.linalg.matrix_power, np.polyint, np.nan_to_num, np.asarray_chkfinite,
+))
+
+
+def viewing(f: Any, target: Object) -> Object:
+    """A function that gives views: of an array that holds traced values, NumPy's own."""
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        held = list(filter(is_held, args))
+        if not held or f is np.einsum and sum(isinstance(a, np.ndarray | Tracer) for a in args) > 1:
+            return target(*args, **kwargs)
+        result = f(*map(example, args), **kwargs)
+        parts = result if type(result) in (list, tuple) else [result]
+        seen = [not part.size or any(np.may_share_memory(part, a) for a in held) for part in parts]
+        if all(seen):
+            return result
+        values = target(*args, **kwargs)
+        if type(result) is np.ndarray:
+            return laid_as(result, values)
+        return type(result)(part if view else value for part, view, value in zip(parts, seen, values, strict=True))
+
+    return given
+
+
+def trimmed(f: Any, target: Object) -> Object:
+    """`np.trim_zeros`: of an array that holds traced values, the part that its elements choose."""
+
+    def given(filt: Object, *args: Object, **kwargs: Object) -> Object:
+        if not is_held(filt) or filt.ndim != 1:
+            return target(filt, *args, **kwargs)
+        numbers = np.array(example(read(filt)))
+        part = f(numbers, *args, **kwargs)
+        first = (part.ctypes.data - numbers.ctypes.data) // numbers.itemsize
+        return filt[first : first + part.size]
+
+    return given
+
+
+def laid_as(outline: Object, value: Object) -> Object:
+    """A copy of a value, its elements in the order in memory that NumPy's own result has."""
+    return value.copy("F" if outline.flags.f_contiguous and not outline.flags.c_contiguous else "C")
